@@ -1,0 +1,1 @@
+"""The policies we ship: documents, with example pods before and after."""

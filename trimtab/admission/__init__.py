@@ -1,0 +1,1 @@
+"""What do we answer to this review, and what will the API server store?"""

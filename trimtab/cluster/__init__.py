@@ -1,0 +1,1 @@
+"""What does a cluster look like? Nouns as values; nothing here acts."""

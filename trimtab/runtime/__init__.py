@@ -1,0 +1,1 @@
+"""What does every process of ours need around its work?"""

@@ -1,0 +1,1 @@
+"""The admission service: it serves; it does not decide."""

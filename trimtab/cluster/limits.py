@@ -35,8 +35,8 @@ class Bounds:
 
     @property
     def limit_comes_back(self) -> Said | None:
-        """Who puts a limit back, or refuses the pod without one; None: nobody."""
-        return self.default or self.max
+        """Who puts a limit back, or refuses the pod without one (a ratio needs a limit too); None: nobody."""
+        return self.default or self.max or self.ratio
 
 
 def defaulted(item: LimitRangeItem) -> LimitRangeItem:

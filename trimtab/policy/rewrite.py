@@ -1,0 +1,100 @@
+"""Settled requests and limits, written into the containers of a pod."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
+from trimtab.cluster.api.pod import Container, PodSpec, Resources
+from trimtab.cluster.quantity import Written
+from trimtab.cluster.resources import QoS, limits_of, qos, requests_of
+from trimtab.policy import reasons
+from trimtab.policy.draft import Change, Draft, Want
+from trimtab.policy.subject import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """One resource of one container as it will stand. None: absent."""
+
+    place: Place
+    resource: str
+    request: Written | None
+    limit: Written | None
+    request_want: Want | None
+    limit_want: Want | None
+
+
+def rewrite(draft: Draft, settled: list[Settled]) -> None:
+    """Write what differs into the draft; take requests back where they alone would make the pod Guaranteed."""
+    changes = _changes(draft, settled)
+    if not changes:
+        return
+    spec = _written(draft.spec, settled, changes)
+    became_guaranteed = draft.subject.qos is not QoS.GUARANTEED and qos(spec) is QoS.GUARANTEED
+    if became_guaranteed and not any(c.after is not None and ".limits." in c.field for c in changes):
+        for found in changes:
+            reason = reasons.QOS_WOULD_CHANGE(f"{found.field} {found.after} would make the pod Guaranteed")
+            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        return
+    draft.spec = spec
+    draft.changes += changes
+
+
+def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:
+    found: list[Change] = []
+    for one in settled:
+        resources = one.place.container.resources
+        for side, before, after, want in (
+            ("requests", requests_of(resources).get(one.resource), one.request, one.request_want or one.limit_want),
+            ("limits", limits_of(resources).get(one.resource), one.limit, one.limit_want),
+        ):
+            if want is None or _same(before, after):
+                continue
+            name = f"{one.place.name}.{side}.{one.resource}"
+            if after is not None and draft.is_foreign(name, _text(before)):
+                sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
+                draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
+                continue
+            found.append(
+                Change(field=name, before=_text(before), after=_text(after), policy=want.policy, reason=want.reason)
+            )
+    return found
+
+
+def _same(before: Written | None, after: Written | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return quantity.same(before, after)
+
+
+def _text(written: Written | None) -> str | None:
+    return None if written is None else str(written)
+
+
+def _written(spec: PodSpec, settled: Iterable[Settled], changes: list[Change]) -> PodSpec:
+    names = {change.field for change in changes}
+    containers = {"containers": list(spec.containers), "initContainers": list(spec.init_containers)}
+    for one in settled:
+        for side, after in (("requests", one.request), ("limits", one.limit)):
+            if f"{one.place.name}.{side}.{one.resource}" in names:
+                part = containers[one.place.part]
+                part[one.place.index] = _with(part[one.place.index], side, one.resource, after)
+    return change(
+        spec,
+        containers=tuple(containers["containers"]),
+        init_containers=tuple(containers["initContainers"]),
+    )
+
+
+def _with(container: Container, side: str, resource: str, after: Written | None) -> Container:
+    resources = get(container.resources, Resources())
+    written: ResourceList = dict(requests_of(resources) if side == "requests" else limits_of(resources))
+    if after is None:
+        written.pop(resource, None)
+    else:
+        written[resource] = after
+    # An emptied mapping goes whole, so that removing the last limit leaves the same pod as never having had one.
+    value = written or UNSET
+    resources = change(resources, requests=value) if side == "requests" else change(resources, limits=value)
+    return change(container, resources=resources)

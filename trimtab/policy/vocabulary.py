@@ -31,6 +31,8 @@ _INT_OR_STRING = {"x-kubernetes-int-or-string": True}
 def _quantity(value: Any) -> str:
     if not quantity.is_quantity(value) or isinstance(value, bool):
         raise ValueError("a quantity such as 250m, 1.5, 128Mi or 1e3")
+    if isinstance(value, float):
+        raise ValueError('quotes around a fraction, such as "0.5", or 500m')
     if quantity.parse(value) <= 0:
         raise ValueError("a quantity above zero")
     return str(value)

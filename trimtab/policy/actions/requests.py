@@ -44,6 +44,14 @@ class Request:
     """`missing`: only where the container does not ask itself. `always`: replace what it asks, where something is
     known; a mere `otherwise` never replaces what a team wrote, unless the rule says `from: policy`."""
 
+    def __post_init__(self) -> None:
+        if self.from_ == "policy" and self.otherwise is None:
+            raise ValueError("`otherwise` with `from: policy`: it is the value")
+        if self.min and self.max and quantity.compare(self.min, self.max) > 0:
+            raise ValueError(f"a min ({self.min}) not above the max ({self.max})")
+        if self.otherwise and self.max and quantity.compare(self.otherwise, self.max) > 0:
+            raise ValueError(f"an `otherwise` ({self.otherwise}) not above the max ({self.max})")
+
 
 @words
 class ContainerRequests:

@@ -17,6 +17,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.document import Policies
+from trimtab.policy.draft import Change
 from trimtab.policy.facts import Facts
 from trimtab.policy.subject import DEFAULT_TERMS, Terms
 
@@ -182,15 +183,20 @@ _MOST_CHARACTERS = 250
 def told(decision: Decision) -> tuple[str, ...]:
     """What whoever creates the pod should read: work left undone, and what policies in mode `warn` would do."""
     modes = decision.modes
-    found = [f"trimtab: {left.policy or 'all policies'}: {left.reason} [{left.reason.code.name}]" for left in decision.left if left.loud]
-    found += [
-        f"trimtab: {would.policy} (mode warn) would make {would.field} {would.after or 'absent'} (now {would.before or 'absent'})"
-        for would in decision.would
-        if modes.get(would.policy) == "warn"
+    found = [
+        f"trimtab: {left.policy or 'all policies'}: {left.reason} [{left.reason.code.name}]"
+        for left in decision.left
+        if left.loud
     ]
+    found += [_would(would) for would in decision.would if modes.get(would.policy) == "warn"]
     if len(found) > MOST_WARNINGS:
         found = [*found[: MOST_WARNINGS - 1], f"trimtab: and {len(found) - MOST_WARNINGS + 1} more"]
     return tuple(found)
+
+
+def _would(would: Change) -> str:
+    after, before = (value if value is not None else "absent" for value in (would.after, would.before))
+    return f"trimtab: {would.policy} (mode warn) would make {would.field} {after} (now {before})"
 
 
 def _short(text: str) -> str:

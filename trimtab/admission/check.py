@@ -10,7 +10,7 @@ import msgspec
 
 from trimtab.admission.apiserver import limitranger, validation
 from trimtab.admission.apiserver.outcome import Refused
-from trimtab.admission.patch import CannotApply, Operation, apply_in_place
+from trimtab.admission.patch import CannotApply, Operation, apply_in_place, plain
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.facts import Facts
 
@@ -31,7 +31,7 @@ def problem(
       stored if our second call never comes.
     """
     try:
-        applied = msgspec.convert(apply_in_place(msgspec.to_builtins(before), operations), Pod)
+        applied = msgspec.convert(apply_in_place(plain(before), operations), Pod)
     except (CannotApply, msgspec.ValidationError) as error:
         return f"the patch does not apply: {error}"
     if applied != after:
@@ -47,9 +47,9 @@ def problem(
 
 def _refusal(pod: Pod, facts: Facts, namespace: str) -> Refused | None:
     """What API validation or LimitRanger say of the pod once LimitRanger has put its defaults back."""
-    found: Pod | Refused = pod
     for step in (limitranger.admit, validation.validate, limitranger.validate):
-        found = step(found, facts, namespace)
+        found = step(pod, facts, namespace)
         if isinstance(found, Refused):
             return found
+        pod = found
     return None

@@ -40,11 +40,11 @@ def _values(path: str, before: Any, after: Any, found: list[Operation]) -> None:
     elif isinstance(before, tuple) and isinstance(after, tuple):
         _lists(path, before, after, found)
     elif before is UNSET:
-        found.append({"op": "add", "path": path, "value": msgspec.to_builtins(after)})
+        found.append({"op": "add", "path": path, "value": plain(after)})
     elif after is UNSET:
         found.append({"op": "remove", "path": path})
     else:
-        found.append({"op": "replace", "path": path, "value": msgspec.to_builtins(after)})
+        found.append({"op": "replace", "path": path, "value": plain(after)})
 
 
 def _shapes(path: str, before: Shape, after: Shape, found: list[Operation]) -> None:
@@ -56,6 +56,11 @@ def _shapes(path: str, before: Shape, after: Shape, found: list[Operation]) -> N
             continue
         a, b = (UNSET if value == default else value for value in (a, b))
         _values(f"{path}/{written}", a, b, found)
+
+
+def plain(value: Any) -> Any:
+    """A shape, or anything of shapes, as JSON has it: dicts and lists of its own."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 _DEFAULTS: dict[type[Shape], tuple[Any, ...]] = {}
@@ -76,8 +81,8 @@ def _defaults(shape: type[Shape]) -> tuple[Any, ...]:
 
 
 def _mappings(path: str, before: dict[str, Any], after: dict[str, Any], found: list[Operation]) -> None:
-    for key in sorted(before.keys() - after.keys()):
-        found.append({"op": "remove", "path": f"{path}/{_escaped(key)}"})
+    gone = sorted(before.keys() - after.keys())
+    found += [{"op": "remove", "path": f"{path}/{_escaped(key)}"} for key in gone]
     for key in sorted(after):
         _values(f"{path}/{_escaped(key)}", before.get(key, UNSET), after[key], found)
 
@@ -93,10 +98,9 @@ def _lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], found: li
             _values(f"{path}/{index}", a, b, found)
         return
     kept = _common(before, after)
-    for index in reversed([i for i in range(len(before)) if i not in kept]):
-        found.append({"op": "remove", "path": f"{path}/{index}"})
-    for value in after[len(kept) :]:
-        found.append({"op": "add", "path": f"{path}/-", "value": msgspec.to_builtins(value)})
+    gone = [index for index in range(len(before)) if index not in kept]
+    found += [{"op": "remove", "path": f"{path}/{index}"} for index in reversed(gone)]
+    found += [{"op": "add", "path": f"{path}/-", "value": plain(value)} for value in after[len(kept) :]]
 
 
 def _common(before: tuple[Any, ...], after: tuple[Any, ...]) -> set[int]:

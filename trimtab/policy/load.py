@@ -81,9 +81,7 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[Mistake]]:
     if wrong_kind:
         return None, wrong_kind
     value = without_nulls(document.value)
-    mistakes = [
-        _unknown(document, (key,), ("apiVersion", "kind", "metadata", "spec", "status")) for key in _extra(value)
-    ]
+    mistakes = [_unknown(document, (key,), _TOP) for key in value if key not in _TOP]
     metadata = value.get("metadata")
     name = {"name": metadata["name"]} if isinstance(metadata, dict) and "name" in metadata else metadata or {}
     mistakes += _check(document, _METADATA, ("metadata",), name)[1]

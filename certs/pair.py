@@ -14,6 +14,10 @@ from certs.errors import Unusable
 from certs.problem import Problem
 
 
+SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+"""Ours are EC; cert-manager's are RSA unless asked otherwise."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """PEM bytes as they stand in the files.
@@ -36,10 +40,6 @@ class Pair:
     def private_key(self, file: str = "tls.key") -> SigningKey:
         """The key, for signing. Raises `Unusable` when it is no unencrypted PEM key that can sign."""
         return read_key(self.key, file)
-
-
-SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-"""Ours are EC; cert-manager's are RSA unless asked otherwise."""
 
 
 def read_chain(pem: bytes, file: str) -> Sequence[x509.Certificate]:

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from certs.errors import Unusable
 from certs.problem import Problem
 
-
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 """Ours are EC; cert-manager's are RSA unless asked otherwise."""
 

@@ -45,7 +45,7 @@ class Forward(logging.Handler):
         try:
             level = max(lvl for lvl in (10, 20, 30, 40) if lvl <= max(record.levelno, 10))
             self._to.log(level, record.getMessage(), source=record.name, exc_info=record.exc_info)
-        except Exception:
+        except Exception:  # noqa: BLE001  logging itself must never take a process down
             self.handleError(record)
 
 

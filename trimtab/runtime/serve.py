@@ -41,7 +41,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
     def __init__(self, application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> None:
         self._application = application
-        self._options = {**_options(settings), **_tls(tls), **_logging(forward(log))}
+        self._options = {**_options(settings), **_tls(settings, tls), **_logging(forward(log))}
         self._options["post_worker_init"] = _when_loaded(settings, log, tls is not None)
         super().__init__()
 
@@ -82,12 +82,12 @@ def _heartbeat_in_memory() -> dict[str, str]:
     return {"worker_tmp_dir": str(memory)} if os.access(memory, os.W_OK) else {}
 
 
-def _tls(context: ssl.SSLContext | None) -> dict[str, Any]:
+def _tls(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
     if context is None:
         return {}
     # gunicorn turns TLS on when a certificate file is named, then asks the hook for the context; the
     # hook hands out one that exists already, because a hook that fails would mean plain HTTP.
-    return {"certfile": "tls.crt", "ssl_context": lambda config, default: context}
+    return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
 
 
 def _logging(handler: Forward) -> dict[str, Any]:

@@ -13,9 +13,7 @@ from trimtab.runtime.settings import Address, Settings
 
 PREFIX = "TRIMTAB_"
 
-_SERVICE_LINK = re.compile(
-    r".*(_SERVICE_HOST|_SERVICE_PORT(_\w+)?|_PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$|PORT$"
-)
+_SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$")
 """What the kubelet puts into every pod for a Service called `trimtab-…`: no words of ours."""
 
 

@@ -1,6 +1,7 @@
 """The ASGI entry: reviews of pods straight to the deciding function, everything else to Flask."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
@@ -15,6 +16,7 @@ Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
+_LATE = problem(408, "the body did not arrive in time", "a whole body within the timeout")
 _THREADS = 8
 """For probes, scrapes and policy checks. No client can hold one: Flask sees only complete bodies."""
 
@@ -46,11 +48,10 @@ class Entry:
         direct = scope["path"] == MUTATE and scope["method"] == "POST"
         try:
             held = await body.read(receive, body.allowed(scope["query_string"]))
-        except body.Gone:
-            return
-        except TimeoutError:
-            late = problem(408, "the body did not arrive in time", "a whole body within the timeout")
-            await _write(send, late, close=True)
+        except (body.Gone, TimeoutError):
+            # Whoever left hears nothing of it; whoever is silent must not be given gunicorn's 500.
+            with suppress(OSError):
+                await _write(send, _LATE, close=True)
             return
         if direct:
             reply = answer(self._service, MUTATE, _content_type(scope), held)

@@ -21,19 +21,21 @@ _DRAINED = 4 * MAX_BODY
 
 
 class Gone(Exception):
-    """The client went away before its body was complete: there is nobody to answer."""
+    """The client left before its body was complete, or sent so little of it that the server gave up."""
 
 
 async def read(receive: Receive, seconds: float) -> bytes | None:
     """The body; None when it is over `MAX_BODY`.
 
-    Raises `Gone` when the client left, `TimeoutError` when the body is not complete after `seconds`.
+    Raises `Gone` when the client left, `TimeoutError` when the body is not complete `seconds` after
+    its first bytes. Those alone are the server's to wait for (gunicorn's `timeout`): nearly every
+    body comes in one piece, and arming a timer costs more than all else here.
     """
+    message = await _next(receive)
+    first: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        return first if len(first) <= MAX_BODY else None
     async with asyncio.timeout(seconds):
-        message = await _next(receive)
-        first = bytes(message.get("body", b""))
-        if not message.get("more_body", False):
-            return first if len(first) <= MAX_BODY else None
         return await _rest(receive, bytearray(first))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import ssl
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,10 +15,13 @@ from trimtab.runtime import environment
 from trimtab.runtime.drain import drain_on_term
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.log import Forward, Logger, forward
-from trimtab.runtime.settings import Settings
+from trimtab.runtime.settings import Address, Settings
 
 WORKER_TIMEOUT = 30
 """Seconds without a sign of life after which a worker is replaced; also how long a body may stay silent."""
+
+BACKLOG = 2048
+"""Connections the kernel holds for us while a burst of new ones shakes hands."""
 
 
 def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
@@ -29,19 +33,37 @@ def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContex
     `CannotServe` when the address cannot be had.
     """
     os.environ.update(environment.write(settings))
-    try:
-        _Gunicorn(application, settings, log, tls).serve()
-    except OSError as e:
-        raise CannotServe(f"cannot listen on {settings.listen}: {e.strerror or e}") from e
+    # Detached: gunicorn takes the descriptor over and closes it when it stops.
+    _Gunicorn(application, settings, log, tls, listening(settings.listen).detach()).run()
     raise SystemExit(0)
+
+
+def listening(address: Address) -> socket.socket:
+    """A listening socket, before anything else is begun. Raises `CannotServe` with the reason.
+
+    gunicorn would try for five seconds and leave the process with the reason in several log lines.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
+    except OSError as e:
+        why = os.strerror(e.errno) if e.errno and e.errno > 0 else str(e)
+        raise CannotServe(f"cannot listen on {address}: {why}") from e
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn without its command line, its config file and its environment variables."""
 
-    def __init__(self, application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None, listener: int
+    ) -> None:
         self._application = application
-        self._options = {**_options(settings), **_tls(settings, tls), **_logging(forward(log))}
+        self._options = {
+            "bind": f"fd://{listener}",
+            **_options(settings),
+            **_tls(settings, tls),
+            **_logging(forward(log)),
+        }
         self._options["post_worker_init"] = _when_loaded(settings, log, tls is not None)
         super().__init__()
 
@@ -52,13 +74,9 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
     def load(self) -> Any:
         return util.import_app(self._application)
 
-    def serve(self) -> None:
-        self.run()
-
 
 def _options(settings: Settings) -> dict[str, Any]:
     return {
-        "bind": str(settings.listen),
         # One worker: it holds the watches and the metrics. More load is more replicas.
         "workers": 1,
         "worker_class": "asgi",

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,22 +48,34 @@ def read(path: Path) -> Folder:
 
 
 def write(path: Path, folder: Folder) -> None:
-    """Put the files in place, each by temporary file, fsync and rename; keys readable by us alone.
+    """Put the files in place: each complete and synced under another name first, then all renamed.
 
     The order is the promise: the bundle first, so that a new authority is known before anything
-    signed by it is served; then the key, then its certificate. A reader in between sees a pair that
-    does not match, which `Loader` refuses and `due` names. Raises `Unwritable`.
+    signed by it is served; then the key, then its certificate. A reader between those two renames
+    sees a pair that does not match, which `Loader` refuses and `due` names. Keys are readable by
+    us alone. Raises `Unwritable`.
     """
+    waiting: dict[Path, Path] = {}
     try:
         path.mkdir(parents=True, exist_ok=True)
-        _put(path / CA, folder.bundle, 0o644)
-        if folder.authority_key is not None:
-            _put(path / CA_KEY, folder.authority_key, 0o600)
-        _put(path / KEY, folder.pair.key, 0o600)
-        _put(path / CERTIFICATE, folder.pair.certificate, 0o644)
+        for name, content, mode in _files(folder):
+            waiting[path / name] = _prepared(path / name, content, mode)
+        for file, temporary in waiting.items():
+            temporary.replace(file)
         _sync(path)
     except OSError as e:
         raise Unwritable(Problem("unwritable", f"{path} cannot be written: {e.strerror}")) from e
+    finally:
+        for temporary in waiting.values():
+            temporary.unlink(missing_ok=True)
+
+
+def _files(folder: Folder) -> Iterator[tuple[str, bytes, int]]:
+    yield CA, folder.bundle, 0o644
+    if folder.authority_key is not None:
+        yield CA_KEY, folder.authority_key, 0o600
+    yield KEY, folder.pair.key, 0o600
+    yield CERTIFICATE, folder.pair.certificate, 0o644
 
 
 def _bytes(file: Path) -> bytes:
@@ -75,7 +87,7 @@ def _bytes(file: Path) -> bytes:
         raise Unusable(Problem("unreadable", f"{file} cannot be read: {e.strerror}")) from e
 
 
-def _put(file: Path, content: bytes, mode: int) -> None:
+def _prepared(file: Path, content: bytes, mode: int) -> Path:
     # mkstemp makes the file 0600 from its first byte on; it is opened up only when complete.
     descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
@@ -84,11 +96,10 @@ def _put(file: Path, content: bytes, mode: int) -> None:
             out.flush()
             os.fchmod(out.fileno(), mode)
             os.fsync(out.fileno())
-        Path(temporary).replace(file)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
         raise
+    return Path(temporary)
 
 
 def _sync(path: Path) -> None:

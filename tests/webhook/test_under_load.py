@@ -42,7 +42,7 @@ def test_two_rotations_under_a_thousand_new_connections_lose_no_review(tmp_path:
         clients = [threading.Thread(target=lambda: fresh(server, trust, tally, 125)) for _ in range(8)]
         together([rotations, *clients])
         assert (tally.lost, tally.answered) == ([], 1000)
-        assert [line["event"] for line in server.log].count("certificate reloaded") == 2
+        assert [line["event"] for line in server.log].count("certificate reloaded") >= 2
 
 
 def rotate(server: Server, folder: certs.Folder) -> None:

@@ -15,6 +15,8 @@ def create_app(service: Service) -> Flask:
     """The whole service on WSGI. Every reply is JSON but the metrics; no traceback ever leaves it."""
     app = Flask("webhook", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    # A path is ours or it is not; a redirect would be one more answer that a caller must understand.
+    app.url_map.merge_slashes = False
     _reviews(app, service)
     _states(app, service)
     _refusals(app, service)

@@ -25,11 +25,11 @@ except RuntimeFault as e:
 """
 
 
-def launched(application: str, listen: str) -> "subprocess.CompletedProcess[str]":
+def launched(application: str, listen: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, *WARNINGS, "-c", START, application],
         cwd=ROOT,
-        env={**os.environ, "TRIMTAB_LISTEN": listen},
+        env={**os.environ, "TRIMTAB_LISTEN": listen, **environ},
         capture_output=True,
         text=True,
         timeout=30,
@@ -55,6 +55,12 @@ def test_a_host_that_does_not_exist_is_said_in_one_sentence() -> None:
     assert found.returncode != 0
     assert "cannot listen on 192.0.2.1:8443" in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_a_ready_file_of_a_process_before_does_not_outlive_it(tmp_path: Path) -> None:
+    (tmp_path / "ready.json").write_text('{"port": 1}')
+    launched("tests.webhook.nowhere:x", "192.0.2.1:1", TRIMTAB_READY_FILE=str(tmp_path / "ready.json"))
+    assert not (tmp_path / "ready.json").exists()
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """An application for tests that start the real server: everything is admitted, nothing is decided."""
 
+import sys
 import time
 
 from tests.webhook.worlds import admitted, service
@@ -13,4 +14,9 @@ def slowly(body: bytes) -> Reply:
     return admitted(body)
 
 
-application = Entry(service(validate=slowly))
+def closed() -> None:
+    """Leave a line in the log, so that a test sees that the end was an orderly one."""
+    print('{"event": "closed", "level": "info"}', file=sys.stderr, flush=True)
+
+
+application = Entry(service(validate=slowly, close=closed))

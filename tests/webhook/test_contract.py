@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.webhook.asgi_client import ask
 from tests.webhook.worlds import review, service
@@ -20,6 +22,8 @@ class Case(NamedTuple):
     body: bytes = b""
     content_type: str | None = "application/json"
 
+
+FLASK, ENTRY = create_app(service()).test_client(), Entry(service())
 
 CASES = {
     "a review": Case(200, body=review()),
@@ -88,3 +92,23 @@ def test_a_refused_method_names_the_allowed_ones() -> None:
     heard = ask(Entry(service()), "GET", "/mutate")
     assert heard is not None
     assert "POST" in heard.headers["allow"]
+
+
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT", "HEAD", "OPTIONS", "PATCH"]),
+    path=st.sampled_from(
+        ["/mutate", "/validate", "/healthz", "/readyz", "/metrics", "/", "//mutate", "/%00"]
+    ),
+    body=st.binary(max_size=60) | st.builds(review, st.text(max_size=9), name=st.just("explode")),
+    content_type=st.none()
+    | st.sampled_from(["application/json", "application/json;", "text/json", "", "\xe4"]),
+)
+@settings(deadline=None, max_examples=300)
+def test_whatever_comes_both_doors_answer_the_same(
+    method: str, path: str, body: bytes, content_type: str | None
+) -> None:
+    found = FLASK.open(path, method=method, data=body, content_type=content_type)
+    direct = ask(ENTRY, method, path, content_type=content_type, chunks=(body,))
+    assert direct is not None
+    assert (direct.status, direct.body) == (found.status_code, found.data)
+    assert direct.status < 500

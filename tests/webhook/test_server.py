@@ -168,6 +168,7 @@ def test_a_stop_answers_what_is_under_way_and_what_still_comes(tmp_path: Path) -
         slow.join(10)
         assert checked == [200]
         assert server.process.wait(15) == 0
+        assert server.log[-1]["event"] == "closed"
 
 
 def test_a_kept_connection_does_not_hold_the_process_for_ever(tmp_path: Path) -> None:
@@ -178,6 +179,7 @@ def test_a_kept_connection_does_not_hold_the_process_for_ever(tmp_path: Path) ->
         server.stop()
         assert server.process.wait(15) == 0
         assert time.monotonic() - began < 6
+        assert server.log[-1]["event"] == "closed"
         assert not [line for line in server.log if line["level"] == "error"]
 
 

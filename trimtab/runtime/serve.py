@@ -33,6 +33,9 @@ def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContex
     `CannotServe` when the address cannot be had.
     """
     os.environ.update(environment.write(settings))
+    if settings.ready_file:
+        # Whoever waits for it must not find the address of the process before us.
+        settings.ready_file.unlink(missing_ok=True)
     # Detached: gunicorn takes the descriptor over and closes it when it stops.
     _Gunicorn(application, settings, log, tls, listening(settings.listen).detach()).run()
     raise SystemExit(0)

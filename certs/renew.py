@@ -53,9 +53,7 @@ def renew(
     return replace(new, bundle=new.bundle + _overlap(folder, now), pair=_bridged(held, new, now))
 
 
-def renew_if_due(
-    folder: Folder, names: Sequence[str], *, now: datetime
-) -> tuple[Folder, tuple[Problem, ...]]:
+def renew_if_due(folder: Folder, names: Sequence[str], *, now: datetime) -> tuple[Folder, tuple[Problem, ...]]:
     """The folder that should stand there and why it differs; no reasons means nothing to do."""
     reasons = due_folder(folder, now, names=names)
     return (renew(folder, names, now=now), reasons) if reasons else (folder, ())

@@ -63,9 +63,7 @@ def _unchanged(body: bytes) -> Reply:
     try:
         uid = _UID.decode(body).request.uid
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return problem(
-            400, "the body is not a readable AdmissionReview", "an admission.k8s.io/v1 AdmissionReview"
-        )
+        return problem(400, "the body is not a readable AdmissionReview", "an admission.k8s.io/v1 AdmissionReview")
     response = {
         "uid": uid,
         "allowed": True,

@@ -39,9 +39,13 @@ class Meters:
         self._failures = Counter(
             "trimtab_failures", "Our own mistakes that a net caught, by kind.", ["kind"], registry=registry
         )
-        self._patch = Histogram(
-            "trimtab_patch_bytes", "Size of patches sent.", buckets=_BYTES, registry=registry
+        self._outcomes = Counter(
+            "trimtab_outcomes",
+            "What became of reviews of pods, by outcome, dry runs apart.",
+            ["outcome", "dry_run"],
+            registry=registry,
         )
+        self._patch = Histogram("trimtab_patch_bytes", "Size of patches sent.", buckets=_BYTES, registry=registry)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """For `Service.observe`."""
@@ -51,6 +55,10 @@ class Meters:
     def failed(self, kind: str) -> None:
         """Count a mistake of ours; `kind` is a word of ours, such as `edge` or `self-check`."""
         self._failures.labels(kind).inc()
+
+    def outcome(self, outcome: str, *, dry_run: bool) -> None:
+        """What became of one review; `outcome` is a word of `trimtab.admission.judge.Outcome`."""
+        self._outcomes.labels(outcome, str(dry_run).lower()).inc()
 
     def decided(self, policy: str, action: str, reason: str) -> None:
         """One action of one policy on one pod, with the code of its reason."""
@@ -62,9 +70,7 @@ class Meters:
 
     def certificate_expiry(self, read: Callable[[], float]) -> None:
         """Read at each scrape: the moment the certificate ends, in seconds since 1970."""
-        self._gauge(
-            "trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate ends.", read
-        )
+        self._gauge("trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate ends.", read)
 
     def facts_age(self, read: Callable[[], float]) -> None:
         """Read at each scrape: seconds since the facts were last known to be right."""

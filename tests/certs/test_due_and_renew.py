@@ -75,9 +75,7 @@ def test_an_authority_that_ended_leaves_the_bundle() -> None:
 
 
 @pytest.mark.parametrize("trusted", ["old", "new"])
-def test_a_client_with_either_bundle_accepts_the_first_pair_of_a_new_authority(
-    tmp_path, trusted: str
-) -> None:
+def test_a_client_with_either_bundle_accepts_the_first_pair_of_a_new_authority(tmp_path, trusted: str) -> None:
     now = datetime.now(UTC)
     old = certs.issue(["a"], now=now - timedelta(days=80), authority_life=timedelta(days=100))
     new = certs.renew(old, ["a"], now=now)

@@ -76,9 +76,7 @@ def serving(home: Path, **settings: str) -> Iterator[Server]:
     given = {"LISTEN": "127.0.0.1:0", "CERTS": str(home / "certs"), "READY_FILE": str(home / "ready.json")}
     environ = {**os.environ, **{f"TRIMTAB_{name}": value for name, value in {**given, **settings}.items()}}
     with (home / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, *WARNINGS, "-c", START], cwd=ROOT, env=environ, stderr=log
-        )
+        process = subprocess.Popen([sys.executable, *WARNINGS, "-c", START], cwd=ROOT, env=environ, stderr=log)
         try:
             running = Server(home, process)
             yield running

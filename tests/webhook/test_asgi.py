@@ -47,9 +47,7 @@ def test_a_client_that_left_is_no_error_and_no_review() -> None:
     asyncio.run(Entry(service())(scope, gone, send))
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/mutate"), ("POST", "/validate"), ("GET", "/healthz")]
-)
+@pytest.mark.parametrize(("method", "path"), [("POST", "/mutate"), ("POST", "/validate"), ("GET", "/healthz")])
 def test_a_draining_process_answers_and_ends_the_connection(method: str, path: str) -> None:
     entry = Entry(service())
     entry.drain()

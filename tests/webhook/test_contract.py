@@ -59,9 +59,7 @@ CASES = {
 def test_both_doors_answer_the_same(case: Case) -> None:
     flask = create_app(service()).test_client()
     slow = flask.open(case.path, method=case.method, data=case.body, content_type=case.content_type)
-    direct = ask(
-        Entry(service()), case.method, case.path, content_type=case.content_type, chunks=(case.body,)
-    )
+    direct = ask(Entry(service()), case.method, case.path, content_type=case.content_type, chunks=(case.body,))
     assert direct is not None
     assert (direct.status, direct.body) == (slow.status_code, slow.data)
     assert direct.headers["content-type"] == slow.headers["Content-Type"]
@@ -96,12 +94,9 @@ def test_a_refused_method_names_the_allowed_ones() -> None:
 
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "HEAD", "OPTIONS", "PATCH"]),
-    path=st.sampled_from(
-        ["/mutate", "/validate", "/healthz", "/readyz", "/metrics", "/", "/mutate//x", "/%00"]
-    ),
+    path=st.sampled_from(["/mutate", "/validate", "/healthz", "/readyz", "/metrics", "/", "/mutate//x", "/%00"]),
     body=st.binary(max_size=60) | st.builds(review, st.text(max_size=9), name=st.just("explode")),
-    content_type=st.none()
-    | st.sampled_from(["application/json", "application/json;", "text/json", "", "\xe4"]),
+    content_type=st.none() | st.sampled_from(["application/json", "application/json;", "text/json", "", "\xe4"]),
 )
 @settings(deadline=None, max_examples=300)
 def test_whatever_comes_both_doors_answer_the_same(

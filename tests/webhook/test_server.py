@@ -114,9 +114,7 @@ def test_slow_and_silent_clients_disturb_nobody(server: Server) -> None:
         half.connect()
         path = b"/mutate" if number % 2 else b"/validate"
         half.sock.sendall(
-            b"POST "
-            + path
-            + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"[: None if number % 3 else 20]
+            b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"[: None if number % 3 else 20]
         )
     began = time.monotonic()
     assert post(server.connect(), review())[0] == 200
@@ -153,9 +151,7 @@ def test_a_stop_answers_what_is_under_way_and_what_still_comes(tmp_path: Path) -
     with serving(tmp_path, DRAIN="1.5") as server:
         kept, checked = server.connect(), list[int]()
         assert post(kept, review())[0] == 200
-        slow = threading.Thread(
-            target=lambda: checked.append(post(server.connect(), review(), "/validate")[0])
-        )
+        slow = threading.Thread(target=lambda: checked.append(post(server.connect(), review(), "/validate")[0]))
         slow.start()
         time.sleep(0.2)
         server.stop()

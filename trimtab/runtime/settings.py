@@ -35,6 +35,9 @@ class Settings:
     overhead: Literal["server", "webhook"] = "server"
     """Who writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by default."""
 
+    namespace: str = "trimtab-system"
+    """Our own namespace: its pods are never changed."""
+
     paused: bool = False
     """True lets every pod through unchanged: the one switch for a bad day."""
 

@@ -1,0 +1,167 @@
+"""A Kubernetes control plane as five processes on loopback.
+
+    with ControlPlane.start(binaries) as plane:
+        Cluster(plane.kubeconfig) …
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from tests.controlplane import flags, kubeconfig, ports
+from tests.controlplane.api import Api, ApiError, Unreachable
+from tests.controlplane.binaries import Binaries
+from tests.controlplane.certificates import Authority, signing_key
+from tests.controlplane.flags import Layout
+from tests.controlplane.processes import Processes
+
+COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+CLIENTS = ("kube-controller-manager", "kube-scheduler")
+MASTERS = ("system:masters",)
+
+
+class ControlPlane:
+    """Everything one control plane has: folder, authority, processes. Make it with `start`."""
+
+    def __init__(self, binaries: Binaries, extra_flags: Mapping[str, Sequence[str]]) -> None:
+        self.binaries = binaries
+        self.extra_flags = extra_flags
+        self.folder = Path(tempfile.mkdtemp(prefix="trimtab-e2e-"))
+        self.authority = Authority(self.folder, "testbed-ca")
+        self.layout = self._layout()
+        self.kubeconfig = self.layout.kubeconfigs["admin"]
+        self.processes = Processes(self.folder, folders=[self.folder])
+        self.api = Api(self.kubeconfig)
+
+    @classmethod
+    def start(
+        cls,
+        binaries: Binaries,
+        *,
+        saved: Path | None = None,
+        extra_flags: Mapping[str, Sequence[str]] | None = None,
+    ) -> ControlPlane:
+        """Returns when every component is ready. `saved`: begin with the data that `save()` wrote there.
+
+        `extra_flags`: component → flags added to its command line.
+        """
+        plane = cls(binaries, extra_flags or {})
+        try:
+            if saved is not None:
+                shutil.copytree(saved, plane.layout.data)
+            plane.start_all(restored=saved is not None)
+        except BaseException:
+            plane.stop()
+            raise
+        return plane
+
+    def __enter__(self) -> ControlPlane:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start_all(self, restored: bool = False) -> None:
+        """In the order they lean on each other, each only when what it leans on is ready."""
+        self.start_component("etcd")
+        self.start_component("kube-apiserver")
+        if restored:
+            self._forget_leases()
+        for component in COMPONENTS[2:]:
+            self.start_component(component, wait=False)
+        for component in COMPONENTS[2:]:
+            self.wait_ready(component)
+
+    def start_component(self, component: str, wait: bool = True) -> int:
+        """Its pid."""
+        command = getattr(flags, component.replace("-", "_"))(self.layout)
+        argv = [self.binaries[component], *command, *self.extra_flags.get(component, ())]
+        pid = self.processes.start(component, argv)
+        if wait:
+            self.wait_ready(component)
+        return pid
+
+    def restart(self, component: str, number: int = signal.SIGTERM) -> None:
+        """Ends it by this signal, waits until it is gone, starts it on the same port, waits until it is ready."""
+        self.processes.stop(component, number)
+        self.start_component(component)
+
+    def freeze(self, component: str) -> None:
+        """It keeps its connections and answers nothing until `thaw`."""
+        self.processes.signal(component, signal.SIGSTOP)
+
+    def thaw(self, component: str) -> None:
+        self.processes.signal(component, signal.SIGCONT)
+
+    def wait_ready(self, component: str, within: float = 60.0) -> None:
+        deadline = time.monotonic() + within
+        while True:
+            self.processes.check()
+            try:
+                return self._ask_health(component)
+            except (ApiError, Unreachable) as error:
+                if time.monotonic() > deadline:
+                    tail = self.processes.log_tail(component)
+                    raise TimeoutError(f"{component} is not ready after {within:g} s: {error}\n{tail}") from error
+            time.sleep(0.05)
+
+    def save(self, path: Path) -> None:
+        """What etcd holds, as a folder that `start(saved=…)` takes. Everything is stopped meanwhile and started again."""
+        self._stop_components()
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.copytree(self.layout.data, unfinished)
+        shutil.rmtree(path, ignore_errors=True)
+        unfinished.rename(path)
+        self.start_all(restored=True)
+
+    def stop(self) -> None:
+        """In reverse order, waiting for each; then the folder is removed."""
+        with contextlib.suppress(AssertionError):
+            self._stop_components()
+        self.api.close()
+        self.processes.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kubeconfig_for(self, user: str, *groups: str) -> Path:
+        """Who logs in with it is `user` in `groups`, no more: what RBAC gives them is what they may do."""
+        name = "".join(letter if letter.isalnum() else "-" for letter in user)
+        client = self.authority.client(f"user-{name}", user, groups)
+        server = self.layout.url("kube-apiserver")
+        return kubeconfig.write(self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client)
+
+    def _stop_components(self) -> None:
+        for component in reversed(COMPONENTS):
+            self.processes.stop(component)
+
+    def _layout(self) -> Layout:
+        names = (*COMPONENTS, "etcd-peer")
+        layout = Layout(
+            folder=self.folder,
+            authority=self.authority.pair,
+            serving=self.authority.server("serving", ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]),
+            aggregator=self.authority.client("front-proxy", "front-proxy"),
+            service_accounts=signing_key(self.folder, "service-accounts"),
+            ports=dict(zip(names, ports.free(len(names)), strict=True)),
+            kubeconfigs={},
+        )
+        self.layout = layout
+        layout.kubeconfigs["admin"] = self.kubeconfig_for("admin", *MASTERS)
+        layout.kubeconfigs["kwok"] = self.kubeconfig_for("kwok", *MASTERS)
+        layout.kubeconfigs.update({name: self.kubeconfig_for(f"system:{name}") for name in CLIENTS})
+        return layout
+
+    def _ask_health(self, component: str) -> None:
+        path = {"etcd": "/health", "kube-apiserver": "/readyz"}.get(component, "/healthz")
+        self.api.request("GET", self.layout.url(component) + path, timeout=2.0)
+
+    def _forget_leases(self) -> None:
+        """The fake kubelets of before still hold the nodes' leases; new ones would wait 40 s for them to run out."""
+        self.api.request("DELETE", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")

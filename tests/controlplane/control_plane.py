@@ -95,10 +95,10 @@ class ControlPlane:
 
     def freeze(self, component: str) -> None:
         """It keeps its connections and answers nothing until `thaw`."""
-        self.processes.signal(component, signal.SIGSTOP)
+        self.processes.send(component, signal.SIGSTOP)
 
     def thaw(self, component: str) -> None:
-        self.processes.signal(component, signal.SIGCONT)
+        self.processes.send(component, signal.SIGCONT)
 
     def wait_ready(self, component: str, within: float = 60.0) -> None:
         deadline = time.monotonic() + within

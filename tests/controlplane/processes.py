@@ -49,17 +49,17 @@ class Processes:
         """Name → pid of what runs now."""
         return dict(self._ask(do="status")["running"])
 
-    def signal(self, name: str, number: int) -> bool:
+    def send(self, name: str, number: int) -> bool:
         """False where it had already ended."""
         return "gone" not in self._ask(do="signal", name=name, signal=int(number))
 
     def stop(self, name: str, number: int = signal.SIGTERM, grace: float = 10.0) -> None:
         """Signals, waits until the process is gone (also when it was dying already), kills after `grace` seconds."""
         self._meant_to_end.add(name)
-        if self.signal(name, number) and number != signal.SIGKILL:
-            self.signal(name, signal.SIGCONT)  # a frozen process sees no SIGTERM
+        if self.send(name, number) and number != signal.SIGKILL:
+            self.send(name, signal.SIGCONT)  # a frozen process sees no SIGTERM
         if not self._gone(name, within=grace):
-            self.signal(name, signal.SIGKILL)
+            self.send(name, signal.SIGKILL)
             self._gone(name, within=10)
 
     def check(self) -> None:

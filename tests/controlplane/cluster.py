@@ -21,6 +21,8 @@ from tests.controlplane.objects import Object
 from tests.controlplane.webhook_server import Serving
 
 T = TypeVar("T")
+Objects = list[Object]  # inside the class `list` is a verb
+Names = list[str]
 SMALL = "pause"  # never pulled: kwok plays the kubelet
 
 
@@ -40,7 +42,7 @@ class Cluster:
 
     # ── objects ──────────────────────────────────────────────────────────────────────────────────────
 
-    def apply(self, given: str | Object | Sequence[Object]) -> list[Object]:
+    def apply(self, given: str | Object | Sequence[Object]) -> Objects:
         """Server-side apply of YAML or dicts; what has a namespace and names none goes to ours. Returns them as stored."""
         return [self._send("PATCH", item) for item in objects.documents(given)]
 
@@ -52,7 +54,7 @@ class Cluster:
     def get(self, kind: str, name: str, namespace: str | None = None) -> Object:
         return self._ask("GET", kind, name, namespace)
 
-    def list(self, kind: str, namespace: str | None = None, *, selector: str | None = None, everywhere: bool = False) -> list[Object]:
+    def list(self, kind: str, namespace: str | None = None, *, selector: str | None = None, everywhere: bool = False) -> Objects:
         """Those of our namespace unless `namespace` or `everywhere` says otherwise. `selector` is a label selector."""
         found = self.api.kind(kind)
         inside = None if everywhere else namespace or self.namespace
@@ -85,7 +87,7 @@ class Cluster:
         label: str = "pool",
         labels: Mapping[str, str] | None = None,
         taints: Sequence[str | Object] = (),
-    ) -> list[str]:
+    ) -> Names:
         """Nodes `name-0`, `name-1`, … labelled `pool=name`, Ready on return. Taints as kubectl writes them."""
         self.needs_own("nodes made by the test (kwok)")
         names = [f"{name}-{number}" for number in range(nodes)]
@@ -95,6 +97,11 @@ class Cluster:
             self.create(objects.node(node, cpu=cpu, memory=memory, pods=pods, labels=given, taints=wanted))
         self.eventually(lambda: all(map(self.is_ready, names)), within=20, what=f"pool {name} Ready")
         return names
+
+    def some_nodes(self) -> None:
+        """For tests to which any node will do: two of ours, or what somebody's cluster has."""
+        if self._plane is not None:
+            self.pool(f"any-{self.namespace[-5:]}", nodes=2)
 
     def is_ready(self, node: str) -> bool:
         """Ready, and no longer tainted as new."""
@@ -129,7 +136,12 @@ class Cluster:
             whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
         return self.create(whole, dryRun="All" if dry_run else None)
 
-    def running(self, selector: str | None = None) -> list[Object]:
+    def evict(self, pod: str) -> None:
+        """By the eviction API: a budget that is spent answers 429."""
+        path = self.api.path(self.api.kind("Pod"), self.namespace, pod, "eviction")
+        self._object("POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
+
+    def running(self, selector: str | None = None) -> Objects:
         """Our pods that run and are Ready."""
         return [pod for pod in self.list("Pod", selector=selector) if _is_running(pod)]
 
@@ -158,7 +170,9 @@ class Cluster:
             failure_policy=failure_policy, reinvocation_policy=reinvocation_policy,
             timeout_seconds=timeout_seconds, rules=rules, more=more,
         )
-        return self.create(configuration)
+        stored = self.create(configuration)
+        self.eventually(lambda: self._is_refused(objects.probe(name)), what=f"webhook {name} in force", every=0.02)
+        return stored
 
     def eventually(self, fn: Callable[[], T], within: float = 15.0, what: str = "", every: float = 0.1) -> T:
         """Calls until the answer is true and returns it. Assertions, refusals and silence count as "not yet"."""
@@ -261,6 +275,13 @@ class Cluster:
     def _object(self, method: str, path: str, body: Any = None, **more: Any) -> Object:
         answer: Object = self.api.request(method, path, body, **more)
         return answer
+
+    def _is_refused(self, item: Object) -> bool:
+        try:
+            self.create(item, dryRun="All")
+        except ApiError as error:
+            return error.status == 500
+        return False
 
     def _client_config(self, name: str, serving: Serving, by: str, path: str) -> Object:
         if by == "url":

@@ -24,6 +24,8 @@ from tests.controlplane.processes import Processes
 
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 CLIENTS = ("kube-controller-manager", "kube-scheduler")
+# Its listener waits a minute for connections that watch for ever, and no longer answers meanwhile.
+GRACE = {"kube-apiserver": 2.0}
 MASTERS = ("system:masters",)
 
 
@@ -70,8 +72,8 @@ class ControlPlane:
 
     def start_all(self, restored: bool = False) -> None:
         """In the order they lean on each other, each only when what it leans on is ready."""
-        self.start_component("etcd")
-        self.start_component("kube-apiserver")
+        self.start_component("etcd", wait=False)
+        self.start_component("kube-apiserver")  # it waits for etcd by itself
         if restored:
             self._forget_leases()
         for component in COMPONENTS[2:]:
@@ -90,7 +92,7 @@ class ControlPlane:
 
     def restart(self, component: str, number: int = signal.SIGTERM) -> None:
         """Ends it by this signal, waits until it is gone, starts it on the same port, waits until it is ready."""
-        self.processes.stop(component, number)
+        self.processes.stop(component, number, grace=GRACE.get(component, 10.0))
         self.start_component(component)
 
     def freeze(self, component: str) -> None:
@@ -139,7 +141,7 @@ class ControlPlane:
 
     def _stop_components(self) -> None:
         for component in reversed(COMPONENTS):
-            self.processes.stop(component)
+            self.processes.stop(component, grace=GRACE.get(component, 10.0))
 
     def _layout(self) -> Layout:
         names = (*COMPONENTS, "etcd-peer")

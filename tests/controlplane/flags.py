@@ -45,6 +45,8 @@ def etcd(at: Layout) -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=testbed={peer}",
+        "--heartbeat-interval=10",
+        "--election-timeout=100",  # a member alone waits this long for its own vote: 1 s by default
         "--unsafe-no-fsync",  # the data lives as long as the test
         "--quota-backend-bytes=8589934592",
         "--log-level=warn",

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 Object = dict[str, Any]
+PROBE = "testbed.trimtab.dev/probe"
 
 
 def documents(given: str | Object | Sequence[Object]) -> list[Object]:
@@ -83,7 +84,11 @@ def mutating_webhook(
     rules: Sequence[Object] | None,
     more: Object,
 ) -> Object:
-    """One webhook for the pods of one namespace, so that tests side by side don't meet. `more` is laid over it."""
+    """One webhook for the pods of one namespace, so that tests side by side don't meet. `more` is laid over it.
+
+    Beside it stands a sentinel that nobody answers: it refuses the ConfigMaps that `probe()` makes, from the moment on
+    that the API server goes by this configuration.
+    """
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*"}
     webhook = {
         "name": f"{name}.testbed.trimtab.dev",
@@ -101,5 +106,24 @@ def mutating_webhook(
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": f"{namespace}-{name}"},
-        "webhooks": [webhook],
+        "webhooks": [webhook, _sentinel(name, namespace)],
+    }
+
+
+def probe(name: str) -> Object:
+    """Refused as soon as the webhook configuration of that name is in force."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "labels": {PROBE: name}}}
+
+
+def _sentinel(name: str, namespace: str) -> Object:
+    everything = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    return {
+        "name": f"sentinel.{name}.testbed.trimtab.dev",
+        "clientConfig": {"url": "https://127.0.0.1:1/nobody"},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "objectSelector": {"matchLabels": {PROBE: name}},
+        "rules": [everything],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
     }

@@ -32,7 +32,7 @@ class Write:
 
 
 class Auditor:
-    """Writes since it was made. Several auditors read side by side; none misses what came while the API server restarted."""
+    """Writes since it was made; none is missed while the API server restarts. Any number read side by side."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -52,7 +52,9 @@ class Auditor:
         self._seen.extend(self._new())
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "name": name}
         given = {key: value for key, value in wanted.items() if value is not None}
-        return [write for write in self._seen if all(getattr(write, key) == value for key, value in given.items())]
+        return [
+            write for write in self._seen if all(getattr(write, key) == value for key, value in given.items())
+        ]
 
     def _new(self) -> Iterator[Write]:
         if not self._log.exists():

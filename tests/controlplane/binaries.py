@@ -86,7 +86,7 @@ def built(module: Module, tell: Tell) -> dict[str, Path]:
 
 @contextlib.contextmanager
 def one_build_at_a_time(folder: Path, tell: Tell) -> Iterator[None]:
-    """A lock that the kernel lets go when its holder dies. Two builds at once would only share the same cores."""
+    """A lock that the kernel lets go when its holder dies. Two builds would only share the same cores."""
     with open(folder / ".lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,9 @@ def one_build_at_a_time(folder: Path, tell: Tell) -> Iterator[None]:
 def build(module: Module, place: Path, tell: Tell) -> None:
     """Into a folder beside `place`, renamed at the end: a build that died leaves nothing that looks whole."""
     if shutil.which("go") is None:
-        raise CannotBuild("no `go` on the PATH: install Go 1.26 or newer, or name ready binaries with KUBEBUILDER_ASSETS")
+        raise CannotBuild(
+            "no `go` on the PATH: install Go 1.26 or newer, or name ready binaries with KUBEBUILDER_ASSETS"
+        )
     tell(f"building {module.key} (once; about {module.minutes:g} min on two cores)")
     for left in place.parent.glob(".building-*"):  # by a build that was killed; ours is the only one now
         shutil.rmtree(left)
@@ -113,7 +115,19 @@ def build(module: Module, place: Path, tell: Tell) -> None:
 
 def go_build(module: Module, package: str, out: Path, tell: Tell) -> None:
     """One binary. Pure Go: a C compiler is not asked for."""
-    argv = ["go", "build", "-v", "-buildvcs=false", "-p", str(jobs()), "-ldflags", module.ldflags, "-o", str(out), package]
+    argv = [
+        "go",
+        "build",
+        "-v",
+        "-buildvcs=false",
+        "-p",
+        str(jobs()),
+        "-ldflags",
+        module.ldflags,
+        "-o",
+        str(out),
+        package,
+    ]
     env = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
     begun = told = time.monotonic()
     lines: list[str] = []
@@ -133,12 +147,14 @@ def go_build(module: Module, package: str, out: Path, tell: Tell) -> None:
                 told = time.monotonic()
                 tell(f"  {out.name}: {told - begun:.0f} s, {len(lines)} packages, at {line.strip()}")
     if go.returncode:
-        raise CannotBuild(f"{' '.join(argv)}\nin {module.folder} ended with {go.returncode}:\n{''.join(lines[-20:])}")
+        raise CannotBuild(
+            f"{' '.join(argv)}\nin {module.folder} ended with {go.returncode}:\n{''.join(lines[-20:])}"
+        )
     tell(f"  {out.name}: done in {time.monotonic() - begun:.0f} s")
 
 
 def jobs() -> int:
-    """A compiler process of the API server's packages may take more than a gigabyte: fewer than cores on a small machine."""
+    """As many as cores, fewer where memory is short: linking the API server takes more than a gigabyte."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(os.cpu_count() or 1, memory // (3 << 29)))
 

@@ -1,7 +1,7 @@
 """A Kubernetes control plane as five processes on loopback.
 
-    with ControlPlane.start(binaries) as plane:
-        Cluster(plane.kubeconfig) …
+with ControlPlane.start(binaries) as plane:
+    Cluster(plane.kubeconfig) …
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class ControlPlane:
     def __enter__(self) -> ControlPlane:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     def start_all(self, restored: bool = False) -> None:
@@ -91,7 +93,7 @@ class ControlPlane:
         return pid
 
     def restart(self, component: str, number: int = signal.SIGTERM) -> None:
-        """Ends it by this signal, waits until it is gone, starts it on the same port, waits until it is ready."""
+        """Ends it by this signal, waits until it is gone, starts it on the same port; ready on return."""
         self.processes.stop(component, number, grace=GRACE.get(component, 10.0))
         self.start_component(component)
 
@@ -111,11 +113,13 @@ class ControlPlane:
             except (ApiError, Unreachable) as error:
                 if time.monotonic() > deadline:
                     tail = self.processes.log_tail(component)
-                    raise TimeoutError(f"{component} is not ready after {within:g} s: {error}\n{tail}") from error
+                    raise TimeoutError(
+                        f"{component} is not ready after {within:g} s: {error}\n{tail}"
+                    ) from error
             time.sleep(0.05)
 
     def save(self, path: Path) -> None:
-        """What etcd holds, as a folder that `start(saved=…)` takes. Everything is stopped meanwhile and started again."""
+        """What etcd holds, as a folder for `start(saved=…)`. Everything is stopped meanwhile and started again."""
         self._stop_components()
         unfinished = path.with_name(f".{path.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -137,7 +141,9 @@ class ControlPlane:
         name = "".join(letter if letter.isalnum() else "-" for letter in user)
         client = self.authority.client(f"user-{name}", user, groups)
         server = self.layout.url("kube-apiserver")
-        return kubeconfig.write(self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client)
+        return kubeconfig.write(
+            self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client
+        )
 
     def _stop_components(self) -> None:
         for component in reversed(COMPONENTS):
@@ -148,7 +154,9 @@ class ControlPlane:
         layout = Layout(
             folder=self.folder,
             authority=self.authority.pair,
-            serving=self.authority.server("serving", ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]),
+            serving=self.authority.server(
+                "serving", ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+            ),
             aggregator=self.authority.client("front-proxy", "front-proxy"),
             service_accounts=signing_key(self.folder, "service-accounts"),
             ports=dict(zip(names, ports.free(len(names)), strict=True)),
@@ -165,5 +173,5 @@ class ControlPlane:
         self.api.request("GET", self.layout.url(component) + path, timeout=2.0)
 
     def _forget_leases(self) -> None:
-        """The fake kubelets of before still hold the nodes' leases; new ones would wait 40 s for them to run out."""
+        """Earlier fake kubelets still hold the nodes' leases; the new ones would wait 40 s for their end."""
         self.api.request("DELETE", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")

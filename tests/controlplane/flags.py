@@ -70,8 +70,9 @@ def kube_apiserver(at: Layout) -> list[str]:
         f"--service-account-issuer={at.url('kube-apiserver')}",
         f"--service-account-key-file={at.service_accounts.certificate}",
         f"--service-account-signing-key-file={at.service_accounts.key}",
-        # The aggregation layer. It refuses to start without the allowed names when its CA is the clients' CA, and
-        # without --enable-aggregator-routing a Service of type ExternalName `localhost` leads to this machine.
+        # The aggregation layer. It refuses to start without the allowed names when its CA is the clients' CA,
+        # and without --enable-aggregator-routing a Service of type ExternalName `localhost` leads to this
+        # machine.
         f"--requestheader-client-ca-file={ca}",
         "--requestheader-allowed-names=front-proxy",
         "--requestheader-username-headers=X-Remote-User",

@@ -44,13 +44,15 @@ class Access:
 
 
 def read(path: Path) -> Access:
-    """The current context. Client certificates and tokens; a login by another program is refused with a sentence."""
+    """The current context, by client certificate or token. A login by another program is refused."""
     document = yaml.safe_load(path.read_text())
     context = _named(document, "contexts", document["current-context"])["context"]
     cluster = _named(document, "clusters", context["cluster"])["cluster"]
     user = _named(document, "users", context["user"])["user"]
     if "exec" in user or "auth-provider" in user:
-        raise ValueError(f"{path}: user {context['user']} logs in by another program; give one with a certificate or token")
+        raise ValueError(
+            f"{path}: user {context['user']} logs in by another program; give one with a certificate or token"
+        )
     return Access(
         server=cluster["server"].rstrip("/"),
         authority=_content(path, cluster, "certificate-authority"),

@@ -20,7 +20,9 @@ def documents(given: str | Object | Sequence[Object]) -> list[Object]:
     return [item for part in parts for item in (part["items"] if part.get("kind") == "List" else [part])]
 
 
-def node(name: str, *, cpu: str, memory: str, pods: int, labels: Mapping[str, str], taints: Sequence[Object]) -> Object:
+def node(
+    name: str, *, cpu: str, memory: str, pods: int, labels: Mapping[str, str], taints: Sequence[Object]
+) -> Object:
     """Capacity and allocatable are equal, and stay as given: kwok plays the kubelet."""
     amounts = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "100Gi"}
     own = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
@@ -84,12 +86,18 @@ def mutating_webhook(
     rules: Sequence[Object] | None,
     more: Object,
 ) -> Object:
-    """One webhook for the pods of one namespace, so that tests side by side don't meet. `more` is laid over it.
+    """One webhook for the pods of one namespace, so that tests don't meet. `more` is laid over it.
 
-    Beside it stands a sentinel that nobody answers: it refuses the ConfigMaps that `probe()` makes, from the moment on
-    that the API server goes by this configuration.
+    Beside it stands a sentinel that nobody answers: it refuses the ConfigMaps that `probe()` makes, from the
+    moment on that the API server goes by this configuration.
     """
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*"}
+    pods = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+        "scope": "*",
+    }
     webhook = {
         "name": f"{name}.testbed.trimtab.dev",
         "clientConfig": client_config,
@@ -116,7 +124,12 @@ def probe(name: str) -> Object:
 
 
 def _sentinel(name: str, namespace: str) -> Object:
-    everything = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    everything = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["configmaps"],
+    }
     return {
         "name": f"sentinel.{name}.testbed.trimtab.dev",
         "clientConfig": {"url": "https://127.0.0.1:1/nobody"},

@@ -1,4 +1,4 @@
-"""Processes of one control plane: started, signalled and waited for by name, in a supervisor that outlives nobody."""
+"""Processes started, signalled and waited for by name, under a supervisor that outlives nobody."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProcessDied(AssertionError):
 
 
 class Processes:
-    """Named processes, each with its log in `logs`. `folders` are removed when this process dies before `close()`."""
+    """Each has its log in `logs`. `folders` are removed at `close()`, and when this process dies before."""
 
     def __init__(self, logs: Path, folders: Sequence[Path] = ()) -> None:
         self.logs = logs
@@ -54,7 +54,7 @@ class Processes:
         return "gone" not in self._ask(do="signal", name=name, signal=int(number))
 
     def stop(self, name: str, number: int = signal.SIGTERM, grace: float = 10.0) -> None:
-        """Signals, waits until the process is gone (also when it was dying already), kills after `grace` seconds."""
+        """Signals, waits until it is gone (also when it was dying already), kills after `grace` seconds."""
         self._meant_to_end.add(name)
         if self.send(name, number) and number != signal.SIGKILL:
             self.send(name, signal.SIGCONT)  # a frozen process sees no SIGTERM
@@ -70,7 +70,9 @@ class Processes:
 
     def log_tail(self, name: str, lines: int = 25) -> str:
         path = self.logs / f"{name}.log"
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else "(no log)"
+        return (
+            "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else "(no log)"
+        )
 
     def close(self) -> None:
         """Ends the supervisor; whatever still runs is killed and the folders are removed."""

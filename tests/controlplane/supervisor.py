@@ -1,10 +1,10 @@
 """Keeps processes for somebody, and never longer than that somebody lives.
 
-Run as a script, it is the parent of every process of a control plane. It takes one JSON request a line on stdin and
-answers each with one line on stdout. When stdin closes or its owner's process ends, by SIGKILL too, it kills
-what it started, newest first, removes the folders it was given, and goes. Should the supervisor itself be killed, the
-kernel kills its children (PR_SET_PDEATHSIG): it has one thread for that reason, since that signal comes when the *thread*
-that forked ends.
+Run as a script, it is the parent of every process of a control plane. It takes one JSON request a line on
+stdin and answers each with one line on stdout. When stdin closes or its owner's process ends, by SIGKILL too,
+it kills what it started, newest first, removes the folders it was given, and goes. Should the supervisor
+itself be killed, the kernel kills its children (PR_SET_PDEATHSIG): it has one thread for that reason, since
+that signal comes when the *thread* that forked ends.
 
 Requests: {"do": "start", "name", "argv", "env", "log"} → {"pid"}; {"do": "signal", "name", "signal"};
 {"do": "status"} → {"running": {name: pid}, "ended": {name: code}}.
@@ -47,7 +47,12 @@ class Supervisor:
         mine = os.getpid()
         with open(log, "ab") as out:
             self.processes[name] = subprocess.Popen(
-                argv, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=lambda: die_with_parent(mine)
+                argv,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                preexec_fn=lambda: die_with_parent(mine),
             )
         return {"pid": self.processes[name].pid}
 

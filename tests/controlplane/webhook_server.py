@@ -33,7 +33,8 @@ class Serving(Protocol):
 class WebhookServer:
     """Answers every review with the patch `decide` gives for the object, and remembers what it was asked.
 
-    `calls`: the requests of the reviews, in the order they came: `calls[0]["object"]` is what the first call saw.
+    `calls`: the requests of the reviews, in the order they came: `calls[0]["object"]` is what the first call
+    saw.
     """
 
     path = "/mutate"
@@ -50,7 +51,9 @@ class WebhookServer:
             self.ca_bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -61,7 +64,9 @@ class WebhookServer:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -1,7 +1,7 @@
 """One control plane for the whole run, a fresh namespace for every test.
 
-`KUBECONFIG_E2E` (what `make e2e KUBECONFIG=…` sets) leads the suite to somebody's cluster instead; what can't run there
-skips and says why.
+`KUBECONFIG_E2E` (what `make e2e KUBECONFIG=…` sets) leads the suite to somebody's cluster instead; what can't
+run there skips and says why.
 """
 
 from __future__ import annotations

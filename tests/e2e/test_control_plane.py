@@ -35,7 +35,12 @@ def test_a_pod_too_large_for_every_node_stays_pending(cluster: Cluster) -> None:
 def test_a_job_ends(cluster: Cluster) -> None:
     cluster.pool("jobs")
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": cluster.image}]}}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}, "spec": {"template": template}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "once"},
+        "spec": {"template": template},
+    }
     cluster.apply(job)
     assert cluster.eventually(lambda: cluster.get("Job", "once")["status"].get("succeeded") == 1)
 
@@ -52,7 +57,9 @@ def test_an_evicted_pod_comes_back_and_a_spent_budget_answers_429(cluster: Clust
     cluster.some_nodes()
     cluster.deployment("web", replicas=2, annotations={"testbed.trimtab.dev/ready-after": "2s"})
     cluster.apply(BUDGET)
-    cluster.eventually(lambda: cluster.get("PodDisruptionBudget", "web")["status"].get("disruptionsAllowed") == 1)
+    cluster.eventually(
+        lambda: cluster.get("PodDisruptionBudget", "web")["status"].get("disruptionsAllowed") == 1
+    )
     first, second = (pod["metadata"]["name"] for pod in cluster.running())
     cluster.evict(first)
     with pytest.raises(ApiError, match="429 TooManyRequests"):

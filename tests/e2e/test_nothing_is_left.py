@@ -22,8 +22,9 @@ import json, sys, time
 from tests.controlplane import binaries
 from tests.controlplane.control_plane import ControlPlane
 plane = ControlPlane.start(binaries.find())
-pids = [*plane.processes.running().values(), plane.processes.supervisor_pid]
-print(json.dumps({"pids": pids, "supervisor": plane.processes.supervisor_pid, "folder": str(plane.folder)}), flush=True)
+supervisor = plane.processes.supervisor_pid
+pids = [*plane.processes.running().values(), supervisor]
+print(json.dumps({"pids": pids, "supervisor": supervisor, "folder": str(plane.folder)}), flush=True)
 time.sleep(600)
 """
 

@@ -91,7 +91,7 @@ class Api:
         return json.loads(answer.data) if is_json else answer.data.decode()
 
     def kind(self, name: str, group_version: str = "") -> Kind:
-        """By kind ("Pod"), plural ("pods") or short name ("po"); in any group unless `group_version` is given.
+        """By kind ("Pod"), plural ("pods") or short name ("po"), in any group unless `group_version` says.
 
         Asked from the server once, and again when it is unknown: a CustomResourceDefinition may have come.
         """

@@ -32,7 +32,7 @@ class Write:
 
 
 class Auditor:
-    """Writes since it was made; none is missed while the API server restarts. Any number read side by side."""
+    """Writes since it was made; none is missed while the API server restarts."""
 
     def __init__(self, log: Path) -> None:
         self._log = log

@@ -50,18 +50,19 @@ class Authority:
         """For a server on 127.0.0.1 that is also called by `names`."""
         hosts: list[x509.GeneralName] = [x509.DNSName(name) for name in ["localhost", *names]]
         hosts.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
-        return self._issue(file, [x509.NameAttribute(NameOID.COMMON_NAME, "localhost")], hosts)
+        return self._issue(file, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), hosts)
 
     def client(self, file: str, user: str, groups: tuple[str, ...] = ()) -> Pair:
         """What the API server takes for `user` in `groups`."""
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-        return self._issue(file, [*subject, x509.NameAttribute(NameOID.COMMON_NAME, user)], [])
+        subject.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
+        return self._issue(file, x509.Name(subject), [])
 
-    def _issue(self, file: str, subject: list[x509.NameAttribute], hosts: list[x509.GeneralName]) -> Pair:
+    def _issue(self, file: str, subject: x509.Name, hosts: list[x509.GeneralName]) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (
-            _builder(x509.Name(subject), self._name, key.public_key())
+            _builder(subject, self._name, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)

@@ -49,7 +49,7 @@ class Cluster(Verbs):
         labels: Mapping[str, str] | None = None,
         taints: Sequence[str | Object] = (),
     ) -> Names:
-        """Nodes `name-0`, `name-1`, … labelled `pool=name`, Ready on return. Taints as kubectl writes them."""
+        """Nodes `name-0`, `name-1`, … labelled `pool=name`, Ready on return. Taints as in kubectl."""
         self.needs_own("nodes made by the test (kwok)")
         names = [f"{name}-{number}" for number in range(nodes)]
         given = {"pool": name, **(labels or {})}
@@ -221,7 +221,7 @@ class Cluster(Verbs):
         return inside
 
     def clean_up(self) -> None:
-        """Takes away what we made outside of the namespace, newest first, and the namespace; waits for none."""
+        """Takes away what we made outside of the namespace, newest first, then the namespace. Does not wait."""
         nodes = [made for made in self._outside if made[0] == "Node"]
         others = [made for made in reversed(self._outside) if made[0] != "Node"]
         for kind, name in [*others, *nodes]:  # a pod leaves its node before the node goes

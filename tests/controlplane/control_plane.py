@@ -78,10 +78,7 @@ class ControlPlane:
         self.start_component("kube-apiserver")  # it waits for etcd by itself
         if restored:
             self._forget_leases()
-        for component in COMPONENTS[2:]:
-            self.start_component(component, wait=False)
-        for component in COMPONENTS[2:]:
-            self.wait_ready(component)
+        self._start_clients()
 
     def start_component(self, component: str, wait: bool = True) -> int:
         """Its pid."""
@@ -93,9 +90,17 @@ class ControlPlane:
         return pid
 
     def restart(self, component: str, number: int = signal.SIGTERM) -> None:
-        """Ends it by this signal, waits until it is gone, starts it on the same port; ready on return."""
+        """Ends it by this signal, waits until it is gone, starts it on the same port; ready on return.
+
+        With the API server its clients here start anew: after a second restart they would wait out a back-off of
+        up to 30 s, which is their business and no test's.
+        """
         self.processes.stop(component, number, grace=GRACE.get(component, 10.0))
         self.start_component(component)
+        if component == "kube-apiserver":
+            for client in COMPONENTS[2:]:
+                self.processes.stop(client)
+            self._start_clients()
 
     def freeze(self, component: str) -> None:
         """It keeps its connections and answers nothing until `thaw`."""
@@ -119,8 +124,10 @@ class ControlPlane:
             time.sleep(0.05)
 
     def save(self, path: Path) -> None:
-        """What etcd holds, as a folder for `start(saved=…)`. Everything is stopped meanwhile and started again."""
-        self._stop_components()
+        """What etcd holds, as a folder for `start(saved=…)`. Everything is stopped meanwhile."""
+        for component in reversed(COMPONENTS):
+            last = component == "etcd"  # what the others have to say is in etcd already
+            self.processes.stop(component, signal.SIGTERM if last else signal.SIGKILL)
         unfinished = path.with_name(f".{path.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(self.layout.data, unfinished)
@@ -129,9 +136,10 @@ class ControlPlane:
         self.start_all(restored=True)
 
     def stop(self) -> None:
-        """In reverse order, waiting for each; then the folder is removed."""
+        """In reverse order, waiting for each, without grace: nothing of it is kept. Then the folder is removed."""
         with contextlib.suppress(AssertionError):
-            self._stop_components()
+            for component in reversed(COMPONENTS):
+                self.processes.stop(component, signal.SIGKILL)
         self.api.close()
         self.processes.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -145,9 +153,11 @@ class ControlPlane:
             self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client
         )
 
-    def _stop_components(self) -> None:
-        for component in reversed(COMPONENTS):
-            self.processes.stop(component, grace=GRACE.get(component, 10.0))
+    def _start_clients(self) -> None:
+        for component in COMPONENTS[2:]:
+            self.start_component(component, wait=False)
+        for component in COMPONENTS[2:]:
+            self.wait_ready(component)
 
     def _layout(self) -> Layout:
         names = (*COMPONENTS, "etcd-peer")

@@ -73,7 +73,7 @@ class Verbs:
         self._object("POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
 
     def eventually(self, fn: Callable[[], T], within: float = 15.0, what: str = "", every: float = 0.1) -> T:
-        """Calls until the answer is true, and returns it. Errors of the server and assertions are "not yet"."""
+        """Calls until the answer is true, and returns it. Errors and assertions are "not yet"."""
         deadline = time.monotonic() + within
         while True:
             last: object

@@ -221,7 +221,7 @@ class Cluster(Verbs):
         return inside
 
     def clean_up(self) -> None:
-        """Takes away what we made outside of the namespace, newest first, then the namespace. Does not wait."""
+        """Takes away what we made outside of the namespace, newest first, and it; does not wait."""
         nodes = [made for made in self._outside if made[0] == "Node"]
         others = [made for made in reversed(self._outside) if made[0] != "Node"]
         for kind, name in [*others, *nodes]:  # a pod leaves its node before the node goes

@@ -92,8 +92,8 @@ class ControlPlane:
     def restart(self, component: str, number: int = signal.SIGTERM) -> None:
         """Ends it by this signal, waits until it is gone, starts it on the same port; ready on return.
 
-        With the API server its clients here start anew: after a second restart they would wait out a back-off of
-        up to 30 s, which is their business and no test's.
+        With the API server its clients here start anew: after a second restart they would wait out a back-off
+        of up to 30 s, which is their business and no test's.
         """
         self.processes.stop(component, number, grace=GRACE.get(component, 10.0))
         self.start_component(component)
@@ -136,7 +136,7 @@ class ControlPlane:
         self.start_all(restored=True)
 
     def stop(self) -> None:
-        """In reverse order, waiting for each, without grace: nothing of it is kept. Then the folder is removed."""
+        """In reverse order, waiting for each, but without grace: nothing is kept. Removes the folder."""
         with contextlib.suppress(AssertionError):
             for component in reversed(COMPONENTS):
                 self.processes.stop(component, signal.SIGKILL)

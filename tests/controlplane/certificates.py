@@ -47,9 +47,8 @@ class Authority:
         return self.pair.certificate
 
     def server(self, file: str, names: list[str]) -> Pair:
-        """For a server on 127.0.0.1 that is also called by `names`."""
-        hosts: list[x509.GeneralName] = [x509.DNSName(name) for name in ["localhost", *names]]
-        hosts.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+        """For a server on 127.0.0.1 that is also called by `names` (or addresses)."""
+        hosts = [_general_name(name) for name in dict.fromkeys(["localhost", "127.0.0.1", *names])]
         return self._issue(file, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), hosts)
 
     def client(self, file: str, user: str, groups: tuple[str, ...] = ()) -> Pair:
@@ -86,6 +85,13 @@ def signing_key(folder: Path, file: str) -> Pair:
     )
     private.write_bytes(_pem(key))
     return Pair(certificate=public, key=private)
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 def _builder(

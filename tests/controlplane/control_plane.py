@@ -36,10 +36,10 @@ class ControlPlane:
         self.binaries = binaries
         self.extra_flags = extra_flags
         self.folder = Path(tempfile.mkdtemp(prefix="trimtab-e2e-"))
+        self.processes = Processes(self.folder, folders=[self.folder])
         self.authority = Authority(self.folder, "testbed-ca")
         self.layout = self._layout()
         self.kubeconfig = self.layout.kubeconfigs["admin"]
-        self.processes = Processes(self.folder, folders=[self.folder])
         self.api = Api(self.kubeconfig)
 
     @classmethod
@@ -54,15 +54,18 @@ class ControlPlane:
 
         `extra_flags`: component → flags added to its command line.
         """
-        plane = cls(binaries, extra_flags or {})
-        try:
-            if saved is not None:
-                shutil.copytree(saved, plane.layout.data)
-            plane.start_all(restored=saved is not None)
-        except BaseException:
-            plane.stop()
-            raise
-        return plane
+        for last in (False, False, True):
+            plane = cls(binaries, extra_flags or {})
+            try:
+                if saved is not None:
+                    shutil.copytree(saved, plane.layout.data)
+                plane.start_all(restored=saved is not None)
+                return plane
+            except BaseException as error:
+                plane.stop()
+                if last or "address already in use" not in str(error):  # else somebody took a port meanwhile
+                    raise
+        raise AssertionError("unreachable")
 
     def __enter__(self) -> ControlPlane:
         return self

@@ -1,9 +1,13 @@
-"""An admission webhook on loopback whose answers the test gives."""
+"""An admission webhook on loopback whose answers the test gives.
+
+`E2E_WEBHOOK_HOST` has it listen where somebody's cluster can reach it, such as the address of a bridge.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import ssl
 import tempfile
 import threading
@@ -22,6 +26,8 @@ Decide = Callable[[dict[str, Any]], Patch]
 class Serving(Protocol):
     """What a webhook configuration has to know of a server."""
 
+    @property
+    def host(self) -> str: ...
     @property
     def port(self) -> int: ...
     @property
@@ -43,13 +49,14 @@ class WebhookServer:
         """`names`: other names than localhost it is called by, such as NAME.NAMESPACE.svc."""
         self.decide: Decide = decide if callable(decide) else lambda _: decide
         self.calls: list[dict[str, Any]] = []
+        self.host = os.environ.get("E2E_WEBHOOK_HOST") or "127.0.0.1"
         with tempfile.TemporaryDirectory() as folder:
             authority = Authority(Path(folder), "webhook-ca")
-            pair = authority.server("webhook", list(names))
+            pair = authority.server("webhook", [self.host, *names])
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(pair.certificate, pair.key)
             self.ca_bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer((self.host, 0), self._handler())
         self._server.daemon_threads = True
         self._server.socket = context.wrap_socket(
             self._server.socket, server_side=True, do_handshake_on_connect=False

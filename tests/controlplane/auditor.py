@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,12 +50,22 @@ class Auditor:
         name: str | None = None,
     ) -> list[Write]:
         """In the order they were answered; only those that agree with everything given."""
-        self._seen.extend(self._new())
+        self._read_until_quiet()
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "name": name}
         given = {key: value for key, value in wanted.items() if value is not None}
         return [
             write for write in self._seen if all(getattr(write, key) == value for key, value in given.items())
         ]
+
+    def _read_until_quiet(self) -> None:
+        """A write may be answered some milliseconds before its line is whole; a busy log is read for a second."""
+        deadline = time.monotonic() + 1.0
+        while True:
+            found = list(self._new())
+            self._seen.extend(found)
+            time.sleep(0.02)
+            if (not found and self._offset == self._log.stat().st_size) or time.monotonic() > deadline:
+                return
 
     def _new(self) -> Iterator[Write]:
         if not self._log.exists():

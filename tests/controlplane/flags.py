@@ -82,7 +82,8 @@ def kube_apiserver(at: Layout) -> list[str]:
         f"--proxy-client-key-file={at.aggregator.key}",
         f"--audit-policy-file={CONFIG / 'audit-policy.yaml'}",
         f"--audit-log-path={at.audit_log}",
-        "--audit-log-mode=blocking-strict",  # what was answered is in the log
+        "--audit-log-mode=blocking-strict",  # in the log as it is answered, not some time later
+        "--audit-log-maxsize=1000000",  # megabytes: never rotated, the auditor reads one file
         "--event-ttl=1h",
         "--profiling=false",
     ]

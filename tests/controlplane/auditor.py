@@ -58,13 +58,14 @@ class Auditor:
         ]
 
     def _read_until_quiet(self) -> None:
-        """A write may be answered some milliseconds before its line is whole; a busy log is read for a second."""
+        """A write may be answered milliseconds before its line is whole. A busy log is read for a second."""
         deadline = time.monotonic() + 1.0
         while True:
             found = list(self._new())
             self._seen.extend(found)
             time.sleep(0.02)
-            if (not found and self._offset == self._log.stat().st_size) or time.monotonic() > deadline:
+            quiet = not found and self._offset == self._log.stat().st_size
+            if quiet or time.monotonic() > deadline:
                 return
 
     def _new(self) -> Iterator[Write]:

@@ -191,6 +191,12 @@ class Cluster(Verbs):
     def restart(self, component: str, signal: int = 15) -> None:
         self.plane.restart(component, signal)
 
+    def take_down(self, component: str, signal: int = 15) -> None:
+        self.plane.take_down(component, signal)
+
+    def bring_back(self, component: str) -> None:
+        self.plane.bring_back(component)
+
     def freeze(self, component: str) -> None:
         self.plane.freeze(component)
 

@@ -92,18 +92,25 @@ class ControlPlane:
             self.wait_ready(component)
         return pid
 
-    def restart(self, component: str, number: int = signal.SIGTERM) -> None:
-        """Ends it by this signal, waits until it is gone, starts it on the same port; ready on return.
+    def take_down(self, component: str, number: int = signal.SIGTERM) -> None:
+        """Ends it by this signal and waits until it is gone. Whatever leans on it is left to cope."""
+        self.processes.stop(component, number, grace=GRACE.get(component, 10.0))
 
-        With the API server its clients here start anew: after a second restart they would wait out a back-off
+    def bring_back(self, component: str) -> None:
+        """On the same port, with the same certificate; ready on return.
+
+        With the API server its clients here start anew: after a second outage they would wait out a back-off
         of up to 30 s, which is their business and no test's.
         """
-        self.processes.stop(component, number, grace=GRACE.get(component, 10.0))
         self.start_component(component)
         if component == "kube-apiserver":
             for client in COMPONENTS[2:]:
                 self.processes.stop(client)
             self._start_clients()
+
+    def restart(self, component: str, number: int = signal.SIGTERM) -> None:
+        self.take_down(component, number)
+        self.bring_back(component)
 
     def freeze(self, component: str) -> None:
         """It keeps its connections and answers nothing until `thaw`."""

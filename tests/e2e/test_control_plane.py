@@ -93,6 +93,16 @@ def test_the_api_server_comes_back_with_everything(cluster: Cluster, number: int
     assert cluster.eventually(lambda: len(cluster.running("app=web")) == 2, within=30)
 
 
+def test_an_outage_is_refused_connections_and_then_over(cluster: Cluster) -> None:
+    cluster.take_down("kube-apiserver", signal.SIGKILL)
+    try:
+        with pytest.raises(Unreachable, match="refused"):
+            cluster.list("Pod")
+    finally:
+        cluster.bring_back("kube-apiserver")
+    assert cluster.list("Pod") == []
+
+
 def test_a_frozen_api_server_is_silent_until_it_thaws(cluster: Cluster) -> None:
     cluster.freeze("kube-apiserver")
     try:

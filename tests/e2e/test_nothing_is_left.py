@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,8 @@ def another(built: Binaries) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
         assert all(map(is_alive, told["pids"]))
         yield process, told
         process.kill()
+        process.wait()
+    shutil.rmtree(told["folder"], ignore_errors=True)  # left where the supervisor itself was killed
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -2,8 +2,8 @@
 
 The order is the server's own (pkg/kubeapiserver/options/plugins.go, 1.36), not that of any flag. Both passes run the
 whole in-tree chain; our webhook is called a second time only if its policy is IfNeeded and the in-tree plugins changed
-what it had left; there is no third pass (apiserver pkg/admission/reinvocation.go, plugin/webhook/mutating/dispatcher.go).
-Validation comes afterwards, the API's own first.
+what it had left; there is no third pass (apiserver pkg/admission: reinvocation.go, plugin/webhook/mutating/
+dispatcher.go). Validation comes afterwards, the API's own first.
 """
 
 from collections.abc import Callable

@@ -111,9 +111,9 @@ def _called(at: Stored, number: int, webhook: Webhook, world: World) -> Stored |
 
 
 def _noted(at: Stored, number: int, name: str, pod: Pod) -> Stored:
-    changed = () if pod is at.pod else wire.changes(at.pod, pod)
-    steps = (*at.steps, Step(number, name, "; ".join(changed))) if changed else at.steps
-    return replace(at, pod=pod, steps=steps)
+    if pod is at.pod or pod == at.pod:
+        return at
+    return replace(at, pod=pod, steps=(*at.steps, Step(number, name, at.pod, pod)))
 
 
 def _validated(at: Stored | Refused, world: World) -> Stored | Refused:

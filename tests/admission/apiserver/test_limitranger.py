@@ -60,6 +60,10 @@ def test_a_maximum_alone_is_the_default_limit_and_request():
     assert found.spec.containers[0].resources == resources({"cpu": "2", "memory": "16Mi"}, {"cpu": "2"})
 
 
+def test_a_default_finer_than_a_thousandth_is_kept_rounded_up():
+    assert admit(pod(), limit_range(default={"cpu": "250u"})).spec.containers[0].resources.limits == {"cpu": "1m"}
+
+
 def test_of_two_items_the_later_default_counts_and_of_two_ranges_the_first():
     later = limit_range(item(default={"cpu": "1"}), item(default={"cpu": "2"}), name="a")
     found = admit(pod(), later, limit_range(default={"cpu": "3"}, name="b"))

@@ -4,7 +4,7 @@ from tests.admission.apiserver.worlds import pods
 from tests.build import container, pod, toleration
 from trimtab.admission.apiserver import wire
 from trimtab.cluster.api.meta import UNSET
-from trimtab.cluster.api.pod import Affinity
+from trimtab.cluster.api.pod import Affinity, ContainerPort
 
 
 def test_empty_maps_and_lists_do_not_survive_and_empty_objects_do():
@@ -32,6 +32,13 @@ def test_changes_are_told_by_field_and_container():
         'spec.tolerations[{"key":"a","operator":"Exists"}] added',
         "spec.containers[app].resources.limits.cpu removed, was 1",
     )
+
+
+def test_a_default_written_out_is_no_change():
+    # Two readings of the same JSON hold equal text, not the same text.
+    protocol = "".join(["T", "CP"])
+    before, after = (pod(container(ports=(ContainerPort(container_port=80, protocol=p),))) for p in ("TCP", protocol))
+    assert wire.changes(before, after) == ()
 
 
 @given(pods())

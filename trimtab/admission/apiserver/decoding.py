@@ -44,6 +44,13 @@ def _lists(spec: PodSpec) -> Iterator[ResourceList]:
     yield get(spec.overhead, {})
 
 
+def stored(written: ResourceList) -> ResourceList:
+    """Quantities as the API server keeps them in any object, LimitRanges, quotas and runtime classes too."""
+    if all(map(_storable, written.values())):
+        return written
+    return {name: value if _storable(value) else f"{quantity.milli(value)}m" for name, value in written.items()}
+
+
 def _storable(value: Written) -> bool:
     return quantity.parse(value) % _MICRO == 0
 
@@ -69,6 +76,4 @@ def _resources(resources: Resources | UnsetType) -> Resources | UnsetType:
 
 
 def _list(written: ResourceList | UnsetType) -> ResourceList | UnsetType:
-    if isinstance(written, UnsetType):
-        return written
-    return {name: value if _storable(value) else f"{quantity.milli(value)}m" for name, value in written.items()}
+    return written if isinstance(written, UnsetType) else stored(written)

@@ -56,6 +56,18 @@ class Server:
         self.process.send_signal(signum)
 
     @property
+    def worker(self) -> int:
+        """The process that answers."""
+        master = self.process.pid
+        return int(Path(f"/proc/{master}/task/{master}/children").read_text().split()[0])
+
+    @property
+    def memory(self) -> int:
+        """What the worker has resident, in bytes."""
+        pages = int(Path(f"/proc/{self.worker}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    @property
     def log(self) -> list[dict[str, object]]:
         """What it has written, line by line; every line must be JSON."""
         return [json.loads(line) for line in self._log.read_text().splitlines()]

@@ -76,6 +76,17 @@ def test_one_of_two_replicas_stops_under_load_and_no_review_is_lost(tmp_path: Pa
         assert one.process.wait(10) == 0
 
 
+def test_new_connections_leave_no_memory_behind(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        trust = ssl.create_default_context(cadata=certs.read(server.certs).bundle.decode())
+        tally = Tally()
+        fresh(server, trust, tally, 150)
+        before = server.memory
+        fresh(server, trust, tally, 400)
+        assert not tally.lost
+        assert server.memory - before < 15_000_000
+
+
 def keeping(servers: list[Server], tally: Tally, until: float) -> None:
     """Reviews over one kept connection; to the next replica when a server asks to close it."""
     waiting = list(servers)

@@ -11,7 +11,7 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger as GunicornLogger
 
-from trimtab.runtime import environment
+from trimtab.runtime import environment, memory
 from trimtab.runtime.drain import drain_on_term
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.log import Forward, Logger, forward
@@ -89,6 +89,8 @@ def _options(settings: Settings) -> dict[str, Any]:
         "keepalive": settings.keepalive,
         "timeout": WORKER_TIMEOUT,
         "graceful_timeout": int(settings.graceful_timeout),
+        # Nothing of ours goes on for a client that left; kept waiting, it would only hold its memory.
+        "asgi_disconnect_grace_period": 0,
         # Recycling a worker would make every API server open its connections again at once.
         "max_requests": 0,
         "control_socket_disable": True,
@@ -99,13 +101,14 @@ def _options(settings: Settings) -> dict[str, Any]:
 
 def _heartbeat_in_memory() -> dict[str, str]:
     # The worker's sign of life is a file's time; on a slow disk that alone could look like a hang.
-    memory = Path("/dev/shm")  # noqa: S108
-    return {"worker_tmp_dir": str(memory)} if os.access(memory, os.W_OK) else {}
+    shared = Path("/dev/shm")  # noqa: S108
+    return {"worker_tmp_dir": str(shared)} if os.access(shared, os.W_OK) else {}
 
 
 def _tls(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
     if context is None:
         return {}
+    memory.sweep(context)
     # gunicorn turns TLS on when a certificate file is named, then asks the hook for the context; the
     # hook hands out one that exists already, because a hook that fails would mean plain HTTP.
     return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
@@ -122,6 +125,7 @@ def _logging(handler: Forward) -> dict[str, Any]:
 
 def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
+        memory.settle()
         drain_on_term(worker, settings)
         host, port = worker.sockets[0].sock.getsockname()[:2]
         url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,0 +1,113 @@
+"""Bytes of the API server → shapes of `trimtab.cluster.api`.
+
+An item is decoded by itself, so that a page of 500 is never held as objects; what cannot be decoded is named, never
+left out in silence: a pod nobody sees is a node that looks empty.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from trimtab.cluster.api.meta import Metadata, Shape
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.snapshot import KINDS, without_nulls
+from trimtab.kube.errors import Garbled, Status
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace is empty for what has none."""
+
+
+class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a list; `items` are views into the answer's bytes, to be decoded before it is let go."""
+
+    metadata: ListMetadata = ListMetadata()
+    items: list[Raw] | None = None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of a watch; `object` is a view too."""
+
+    type: str
+    object: Raw = Raw()
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+
+
+class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+
+
+_page = msgspec.json.Decoder(Page)
+_event = msgspec.json.Decoder(Event)
+_marked = msgspec.json.Decoder(_Marked)
+_status = msgspec.json.Decoder(Status)
+_by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An object that is there and makes no sense."""
+
+    metadata: Metadata
+    why: Unreadable
+
+
+def page(body: bytes, doing: str) -> Page:
+    """Raises Garbled."""
+    try:
+        return _page.decode(body)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Garbled(f"{doing}: this is no list: {error}") from error
+
+
+def event(line: bytes, doing: str) -> Event:
+    """Raises Garbled: also for a line that was cut short."""
+    try:
+        return _event.decode(line)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Garbled(f"{doing}: this is no event: {error}") from error
+
+
+def status(raw: Raw) -> Status:
+    """The Status an ERROR event carries; an empty one where it is none."""
+    try:
+        return _status.decode(raw)
+    except (msgspec.DecodeError, UnicodeError):
+        return Status()
+
+
+def metadata(raw: Raw) -> Metadata:
+    """Of whatever this is: a bookmark, or an object that has just broken its decoder."""
+    try:
+        return _marked.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeError):
+        return Metadata()
+
+
+def item(kind: str, raw: Raw) -> Shape | Broken:
+    """One object of a kind that a Snapshot holds. Nulls are taken for absence, as the API server takes them."""
+    try:
+        return _by_kind[kind].decode(raw)
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        plain: Any = without_nulls(msgspec.json.decode(raw))
+        return msgspec.convert(plain, KINDS[kind])
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
+        found = metadata(raw)
+        where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"
+        return Broken(found, Unreadable(where, str(error)))
+
+
+def key(found: Metadata) -> Key:
+    return (found.namespace, found.name)

@@ -38,8 +38,16 @@ class Event(msgspec.Struct, frozen=True):
     object: Raw = Raw()
 
 
+class _Mark(msgspec.Struct, frozen=True, rename="camel"):
+    """So little that also an object with nonsense in it has it."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
 class _Marked(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
+    metadata: _Mark = _Mark()
 
 
 class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
@@ -87,9 +95,10 @@ def status(raw: Raw) -> Status:
 
 
 def metadata(raw: Raw) -> Metadata:
-    """Of whatever this is: a bookmark, or an object that has just broken its decoder."""
+    """Name, namespace and version of whatever this is: a bookmark, or an object that has just broken its decoder."""
     try:
-        return _marked.decode(raw).metadata
+        found = _marked.decode(raw).metadata
+        return Metadata(name=found.name, namespace=found.namespace, resource_version=found.resource_version)
     except (msgspec.DecodeError, UnicodeError):
         return Metadata()
 

@@ -151,21 +151,24 @@ class Stream:
         """
         rest = b""
         with _told(self._doing), contextlib.closing(self._answer):
-            while not self._is_closed():
-                try:
-                    found = self._answer.read1(1 << 16)
-                except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
-                    if self._is_closed():
-                        return  # the socket was taken from under the read, by us
-                    raise
-                if not found:
-                    return
+            for found in self._parts():
                 whole, newline, tail = found.rpartition(b"\n")
                 if newline:
-                    yield rest + whole
+                    yield rest + whole if rest else whole
                     rest = tail
                 else:
                     rest += tail
+
+    def _parts(self) -> Iterator[bytes]:
+        """What the server sent at one time, as it comes; ends quietly where we ended it ourselves."""
+        try:
+            if self._answer.chunked:
+                yield from self._answer.read_chunked(1 << 20)
+            else:
+                yield from iter(lambda: self._answer.read1(1 << 16), b"")
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
+            if not self._is_closed():
+                raise
 
     def _is_closed(self) -> bool:
         return self._closed

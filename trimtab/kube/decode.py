@@ -59,6 +59,10 @@ _page = msgspec.json.Decoder(Page)
 _event = msgspec.json.Decoder(Event)
 _marked = msgspec.json.Decoder(_Marked)
 _status = msgspec.json.Decoder(Status)
+_typed = {
+    kind: msgspec.json.Decoder(msgspec.defstruct(f"{kind}Event", [("type", str), ("object", shape)], frozen=True))
+    for kind, shape in KINDS.items()
+}
 _by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in KINDS.items()}
 
 
@@ -84,6 +88,21 @@ def event(line: bytes, doing: str) -> Event:
         return _event.decode(line)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise Garbled(f"{doing}: this is no event: {error}") from error
+
+
+def changed(kind: str, line: bytes) -> tuple[bool, Shape] | None:
+    """The quick way for what nearly every line is: an object that came, changed or (True) went.
+
+    None: look closer, with `event`.
+    """
+    try:
+        found: Any = _typed[kind].decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return (found.type == "DELETED", found.object) if found.type in _CHANGES else None
+
+
+_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 def status(raw: Raw) -> Status:

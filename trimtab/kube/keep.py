@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -59,23 +61,17 @@ class Keeper:
             node_name="",
             containers=tuple(map(_container, spec.containers)) if _COMMANDS else spec.containers,
             init_containers=tuple(map(_container, spec.init_containers)) if _COMMANDS else spec.init_containers,
-            volumes=tuple(_volume(v) for v in spec.volumes if _says_something(v)),
+            volumes=tuple([_volume(v) for v in spec.volumes if _says_something(v)]),
         )
         template = self._shared(bare)
         return changed(template, node_name=node) if node else template
 
     def _status(self, status: PodStatus) -> PodStatus:
-        conditions = tuple(_condition(c) for c in status.conditions if c.type in CONDITIONS)
-        containers = tuple(map(self._container_status, status.container_statuses))
+        conditions = tuple([_condition(c) for c in status.conditions if c.type in CONDITIONS])
+        containers = tuple(map(_container_status, status.container_statuses))
         return changed(
             status, phase=sys.intern(status.phase), conditions=conditions, container_statuses=self._shared(containers)
         )
-
-    def _container_status(self, status: ContainerStatus) -> ContainerStatus:
-        told = (status.state, status.last_state)
-        if all(isinstance(state, UnsetType) for state in told):
-            return status
-        return changed(status, state=_state(status.state), last_state=_state(status.last_state))
 
     def _metadata(self, meta: Metadata) -> Metadata:
         return changed(
@@ -106,10 +102,10 @@ _encode = msgspec.json.Encoder().encode
 def _annotations(found: Labels | UnsetType) -> Labels | UnsetType:
     if isinstance(found, UnsetType):
         return UNSET
-    kept = {name: text for name, text in found.items() if _read_here(name)}
-    return kept or UNSET
+    return {name: text for name, text in found.items() if _read_here(name)} or UNSET
 
 
+@lru_cache(4096)
 def _read_here(name: str) -> bool:
     domain = name.partition("/")[0]
     return not name.startswith(NEVER) and any(domain == d or domain.endswith(f".{d}") for d in DOMAINS)
@@ -123,22 +119,23 @@ def _container(container: Container) -> Container:
 
 def _says_something(volume: Volume) -> bool:
     """The token's volume, config and secrets say nothing to us, and their names are chance."""
-    return any(not isinstance(getattr(volume, name), UnsetType) for name in _SOURCES)
+    for source in _SOURCES:
+        if source(volume) is not UNSET:
+            return True
+    return False
 
 
-_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
+_SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name != "name")
 
 
 def _volume(volume: Volume) -> Volume:
     """That there is a host path or a driver counts; where it leads does not."""
-    bare: dict[str, Any] = {}
-    if get(volume.host_path, None):
-        bare["host_path"] = {}
+    if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
+        return volume
+    bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if get(getattr(volume, name), None)}
     if isinstance(get(volume.csi, None), dict):
         bare["csi"] = {"driver": volume.csi.get("driver", "")}
-    if get(volume.ephemeral, None):
-        bare["ephemeral"] = {}
-    return changed(volume, **bare) if bare else volume
+    return changed(volume, **bare)
 
 
 def _condition(condition: Condition) -> Condition:
@@ -150,6 +147,16 @@ def _condition(condition: Condition) -> Condition:
         reason=sys.intern(condition.reason),
         last_transition_time=since if since is None else sys.intern(since),
     )
+
+
+def _container_status(status: ContainerStatus) -> ContainerStatus:
+    state, last = status.state, status.last_state
+    if not last and isinstance(state, dict) and "running" in state:
+        return changed(status, state=_RUNNING, last_state=UNSET)  # nearly all of them
+    return changed(status, state=_state(state), last_state=_state(last))
+
+
+_RUNNING: dict[str, Any] = {"running": {}}
 
 
 def _state(state: Any) -> Any:

@@ -82,9 +82,8 @@ class Store(Generic[V]):
             if before.get(key) is not new:
                 self._tell(key, before.get(key), new)
 
-    def apply(self, raw: Raw, *, gone: bool) -> str:
+    def apply(self, item: Shape | decode.Broken, *, gone: bool) -> str:
         """One event; the version the list has now."""
-        item = decode.item(self.kind, raw)
         meta: Metadata = item.metadata  # type: ignore[union-attr]
         key, old = decode.key(meta), self._held.get(decode.key(meta))
         why = item.why if isinstance(item, decode.Broken) and not gone else None

@@ -1,6 +1,6 @@
 """What does it cost to know every pod, beside the official client's typed list?
 
-    make bench-watch        the first run makes a cluster of 20 000 pods (about a quarter of an hour), later ones start from it
+    make bench-watch        the first run makes a cluster of 20 000 pods (about 15 minutes), later ones start there
 
 The last line is `RESULT list_cpu_ratio=… rss_ratio=… event_cpu_us=… outage_cpu_s=…`; ratios are theirs to ours,
 per pod, each the best of its runs in fresh processes.

@@ -9,6 +9,7 @@ Nouns as values, in Kubernetes' own words. Nothing here acts, asks or waits:
     owner       who made this pod, and who made them
     limits      what a LimitRange demands, what a ResourceQuota counts
     snapshot    everything `kubectl get … -o yaml|json` printed, as one value
+    anonymous   the same cluster with nobody's names in it
     recommendation   what a container was seen to use, and how sure we are
     reason      a code, a sentence, a page: why something happened or did not
 """

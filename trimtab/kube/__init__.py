@@ -14,7 +14,7 @@ says what was being done to what.
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is
     backoff    how long until the next try
-    anonymous  names replaced so that plans stay the same
+    capture    a cluster as a file
     objects    one object: read, apply what we own, patch a node
     evict      an eviction and its named outcomes
     lease      one leader, and writes that are fenced

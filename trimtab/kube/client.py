@@ -191,10 +191,10 @@ def connect(kubeconfig: str | None = None, context: str | None = None, *, deadli
         if not named and _inside(found):
             return _client(found, deadlines)
         config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=found)
+        return _client(found, deadlines)
     except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
         asked = f"kubeconfig {kubeconfig}" if kubeconfig else "the current kubeconfig"
         raise NotConfigured(f"{asked}{f', context {context}' if context else ''}: {error}") from error
-    return _client(found, deadlines)
 
 
 def _inside(found: Configuration) -> bool:

@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from trimtab.cluster.api.meta import Metadata, Shape
+from trimtab.cluster.api.meta import Metadata, Shape, change
+from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import KINDS, without_nulls
 from trimtab.kube.errors import Garbled, Status
+from trimtab.kube.kinds import PLACES
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for what has none."""
@@ -99,7 +101,7 @@ def changed(kind: str, line: bytes) -> tuple[bool, Shape] | None:
         found: Any = _typed[kind].decode(line)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    return (found.type == "DELETED", found.object) if found.type in _CHANGES else None
+    return (found.type == "DELETED", _named(kind, found.object)) if found.type in _CHANGES else None
 
 
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
@@ -125,16 +127,21 @@ def metadata(raw: Raw) -> Metadata:
 def item(kind: str, raw: Raw) -> Shape | Broken:
     """One object of a kind that a Snapshot holds. Nulls are taken for absence, as the API server takes them."""
     try:
-        return _by_kind[kind].decode(raw)
+        return _named(kind, _by_kind[kind].decode(raw))
     except (msgspec.DecodeError, UnicodeError):
         pass
     try:
         plain: Any = without_nulls(msgspec.json.decode(raw))
-        return msgspec.convert(plain, KINDS[kind])
+        return _named(kind, msgspec.convert(plain, KINDS[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         found = metadata(raw)
         where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"
         return Broken(found, Unreadable(where, str(error)))
+
+
+def _named(kind: str, found: Shape) -> Shape:
+    """The items of a list carry no kind; workloads, which share a shape, are told apart by it."""
+    return change(found, kind=kind, api_version=PLACES[kind].group_version) if isinstance(found, Workload) else found
 
 
 def key(found: Metadata) -> Key:

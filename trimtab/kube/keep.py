@@ -119,10 +119,7 @@ def _container(container: Container) -> Container:
 
 def _says_something(volume: Volume) -> bool:
     """The token's volume, config and secrets say nothing to us, and their names are chance."""
-    for source in _SOURCES:
-        if source(volume) is not UNSET:
-            return True
-    return False
+    return any(source(volume) is not UNSET for source in _SOURCES)
 
 
 _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name != "name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec import Raw
@@ -54,13 +54,16 @@ class Observed:
     """Kinds this server does not serve: nothing of them can be there."""
 
 
-def observe(client: Client, wanted: Iterable[Source] | None = None) -> Observed:
-    """Every kind of a Snapshot, by reading lists. Objects are as `keep` leaves them."""
+def observe(
+    client: Client, wanted: Iterable[Source] | None = None, told: Callable[[str], None] = lambda list_: None
+) -> Observed:
+    """Every kind of a Snapshot, by reading lists. Objects are as `keep` leaves them; `told` hears each list's name."""
     keeper = Keeper()
     objects: dict[str, dict[decode.Key, Shape]] = {}
     broken: list[Unreadable] = []
     absent: list[str] = []
     for source in sources() if wanted is None else wanted:
+        told(str(source))
         try:
             found, wrong = _whole(client, source, keeper)
         except NotFound:

@@ -39,9 +39,7 @@ def pem(folder: Path, name: str, signer: tuple[Any, Any] | None) -> tuple[Any, A
     certificate = made.sign(signing, hashes.SHA256())
     (folder / f"{name}.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / f"{name}.key").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return certificate, key
 
@@ -94,7 +92,7 @@ def test_an_authority_without_key_usage_is_trusted(server: str, tmp_path: Path) 
 
 def test_another_authority_is_not(server: str, tmp_path: Path) -> None:
     client = connect(kubeconfig(tmp_path, server, "stranger"))
-    with pytest.raises(Unreachable, match="get the version: .*CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(Unreachable, match=r"get the version: .*CERTIFICATE_VERIFY_FAILED"):
         client.get("/version", doing="get the version")
     client.close()
 

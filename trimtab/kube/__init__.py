@@ -15,8 +15,10 @@ says what was being done to what.
     watch      many reflectors, read as one Snapshot; how old it is
     backoff    how long until the next try
     capture    a cluster as a file
-    objects    one object: read, apply what we own, patch a node
+    writer     every write: fenced, rehearsed on request, under our name
+    objects    one object: read, applied where we own it, taken away
+    nodes      a cordon and what it takes to undo it, in one patch
     evict      an eviction and its named outcomes
-    lease      one leader, and writes that are fenced
+    lease      one leader, whose writes end before another's begin
     events     one series per thing that happens again and again
 """

@@ -242,5 +242,5 @@ def _told(doing: str) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ApiException):
-        return str(error.reason)
+        return str(error.reason).replace("\n", ": ")
     return str(error) or type(error).__name__

@@ -60,7 +60,9 @@ def _of(shape: Shape | None, side: str, resource: str) -> str | None:
 
 
 def human(resource: str, written: str) -> str:
-    """Short enough for a table: memory in Ki, Mi, Gi with at most one place."""
+    """Short enough for a table: memory in Ki, Mi, Gi and many cores in cores, with at most one place."""
+    if resource == "cpu" and (millicores := quantity.milli(written)) >= 10_000:
+        return f"{millicores / 1000:.1f}".removesuffix(".0")
     if resource != "memory":
         return written
     number = float(quantity.whole(written))
@@ -127,6 +129,8 @@ def _refusal(pod: PodReport) -> list[Text]:
 def _changes(pod: PodReport) -> list[RenderableType]:
     """One line a change; changes that are alike for several containers share one."""
     table = Table.grid(padding=(0, 2))
+    for _ in range(4):
+        table.add_column(overflow="fold")
     for change in pod.changes:
         after = Text("removed" if change.after is None else str(change.after), style="green")
         before = Text("" if change.before is None else f"was {change.before}", style=_GREY)

@@ -93,6 +93,15 @@ def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> st
     return None
 
 
+def counts_by_qos(quotas: Iterable[ResourceQuota]) -> str | None:
+    """The name of a quota that tells BestEffort pods from others; None where no quota does."""
+    for quota in quotas:
+        scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
+        if scopes & {"BestEffort", "NotBestEffort"}:
+            return quota.metadata.name
+    return None
+
+
 def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:
     """Do all scopes of the quota match the pod? No scopes: every pod."""
     scopes = [ScopedRequirement(scope_name=name, operator="Exists") for name in quota.spec.scopes]

@@ -86,8 +86,8 @@ GUARANTEED_LEFT_ALONE = Code(
 )
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
-    "The change would have made the pod Guaranteed, which no policy asked for.",
-    "Remove the limit as well, or set one on purpose.",
+    "The change would have given the pod another class of service (Guaranteed, BestEffort), which no policy asked for.",
+    "Guaranteed: remove the limit as well, or set one on purpose. BestEffort: give the container a request above zero.",
 )
 POD_LEVEL_RESOURCES = Code(
     "pod-level-resources",
@@ -103,6 +103,11 @@ QUOTA_COUNTS_LIMIT = Code(
     "quota-counts-limit",
     "A ResourceQuota of the namespace counts limits of this resource: a pod without one would be refused.",
     "Let the quota count requests instead of limits.",
+)
+QUOTA_COUNTS_QOS = Code(
+    "quota-counts-qos",
+    "A ResourceQuota of the namespace counts pods by whether they are BestEffort; with requests, another quota holds.",
+    "Drop the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
 )
 FACTS_MISSING = Code(
     "facts-missing",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import UNSET, Shape, change
+from trimtab.cluster.api.meta import UNSET, Shape, UnsetType, change
 from trimtab.cluster.api.pod import Pod
 
 S = TypeVar("S", bound=Shape)
@@ -18,6 +18,10 @@ S = TypeVar("S", bound=Shape)
 _QUANTITIES = frozenset({"requests", "limits", "overhead"})
 _RAW = frozenset({"volumes", "status", "claims", "scheduling_gates", "resource_claims"})
 """Nothing here is changed by anybody, or it is not ours to read."""
+
+
+_PLAIN = (str, int, bool, type(None), UnsetType)
+"""Most fields: nothing to look into."""
 
 
 def sent(pod: S) -> S:
@@ -39,7 +43,9 @@ def _rebuilt(shape: S, *, canonical: bool) -> S:
     found = {}
     for name in shape.__struct_fields__:
         old = getattr(shape, name)
-        new = old if name in _RAW else _value(name, old, canonical=canonical)
+        if type(old) in _PLAIN or name in _RAW:
+            continue
+        new = _value(name, old, canonical=canonical)
         if new is not old:
             found[name] = new
     return change(shape, **found) if found else shape

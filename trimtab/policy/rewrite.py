@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
+from trimtab.cluster.limits import breaks_pod_bounds
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.resources import QoS, limits_of, qos, requests_of
+from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos, requests_of
 from trimtab.policy import reasons
 from trimtab.policy.draft import Change, Draft, Want
 from trimtab.policy.subject import Place
@@ -27,7 +28,7 @@ class Settled:
 
 def rewrite(draft: Draft, settled: list[Settled]) -> None:
     """Write what differs into the draft; take requests back where they alone would make the pod Guaranteed."""
-    changes = _changes(draft, settled)
+    changes = _within_pod_bounds(draft, settled, _changes(draft, settled))
     if not changes:
         return
     spec = _written(draft.spec, settled, changes)
@@ -39,6 +40,20 @@ def rewrite(draft: Draft, settled: list[Settled]) -> None:
         return
     draft.spec = spec
     draft.changes += changes
+
+
+def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Change]) -> list[Change]:
+    """The changes but those of a resource whose sum over all containers a LimitRange for pods would refuse now."""
+    ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
+    for resource in POD_LEVEL if changes else ():
+        by = breaks_pod_bounds(ranges, _written(draft.spec, settled, changes), resource)
+        if by is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
+            continue
+        reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {by} bounds the {resource} of the whole pod")
+        for found in (c for c in changes if c.field.endswith(f".{resource}")):
+            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        changes = [c for c in changes if not c.field.endswith(f".{resource}")]
+    return changes
 
 
 def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:

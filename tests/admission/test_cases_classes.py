@@ -63,7 +63,7 @@ def test_a3_overhead_that_contradicts_the_class_is_refused_before_we_are_asked()
     assert (found.code, found.message.rpartition(" ")[0][:40]) == (403, "pod rejected: Pod's Overhead doesn't mat")
 
 
-def test_a5_overhead_is_stripped_where_no_class_was_named_and_not_where_the_class_has_none():
+def test_a5_overhead_that_no_class_stands_for_is_stripped():
     world = facts(runtime_class("plain"))
     found = [stored(pod(overhead=SMALL, **named), STRIP, world) for named in ({}, {"runtime_class_name": "plain"})]
     assert [isinstance(each, Refused) for each in found] == [False, False]

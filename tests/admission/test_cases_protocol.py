@@ -7,12 +7,10 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.build import codes, container, decided, facts, pod, policies, policy, review
+from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
 from trimtab.admission.answer import Outcome, answer
 from trimtab.admission.check import problem
 from trimtab.admission.patch import diff, plain
-from trimtab.cluster.api.meta import change
-from trimtab.cluster.api.pod import Pod
 from trimtab.policy.schema import json_schema
 from trimtab.policy.subject import Terms
 
@@ -115,8 +113,6 @@ def test_h12_a_policy_that_is_off_changes_nothing():
 
 
 def test_h12_a_namespace_that_opted_out_is_untouched():
-    from tests.build import namespace
-
     world = facts(namespace(**{"trimtab.dev/opt-out": "true"}))
     assert answer(review(MANIFEST), NO_CPU_LIMIT, world).record.outcome is Outcome.SKIPPED
 
@@ -136,8 +132,6 @@ def test_i9_a_policy_that_only_watches_says_what_it_would_do(mode, warnings):
 
 
 def test_a_denied_pod_hears_both_values():
-    from tests.build import runtime_class
-
     rule = policies(policy("{overhead: {contradicting: deny}}"))
     came = plain(pod(runtime_class_name="kata", overhead={"cpu": "1m"}))
     found = response(answer(review(came), rule, facts(runtime_class("kata", overhead={"cpu": "250m"}))))
@@ -157,4 +151,4 @@ def test_nulls_are_absent_as_they_are_to_the_server():
         facts(),
     )
     assert found.record.outcome is Outcome.CHANGED
-    assert change(Pod(), spec=found.record.decision.pod.spec).spec.tolerations[0].key == "a"
+    assert found.record.decision.pod.spec.tolerations[0].key == "a"

@@ -33,6 +33,15 @@ class Sizing:
     ceiling: int | None
 
 
+BOOST = "vpaCpuStartupBoost/"
+"""Annotation, the container's name behind it: the VPA gave the container more cpu for its start."""
+
+
+def boosts(subject: Subject, place: Place, resource: str) -> bool:
+    """Is the VPA boosting this container's cpu? What it wrote down to go back to must stay true."""
+    return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
+
+
 def of(subject: Subject) -> VerticalPodAutoscaler | None:
     """The VPA that manages this pod; None where none does or its webhook cannot act."""
     if not subject.facts.vpas or not subject.facts.vpa_acts:

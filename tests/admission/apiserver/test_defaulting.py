@@ -66,6 +66,12 @@ def test_pod_level_limits_bring_requests_from_the_containers_or_the_limit():
     assert found.spec.resources.requests == {"cpu": "400m", "memory": "1Gi"}
 
 
+def test_a_pods_request_is_the_unrounded_sum_rounded_up():
+    asking = [container(name, requests={"cpu": "250u"}) for name in ("a", "b")]
+    found = default(pod(*asking, resources=resources(limits={"cpu": "1"})))
+    assert found.spec.resources.requests == {"cpu": "1m"}
+
+
 def test_pod_level_requests_alone_bring_nothing():
     own = resources(requests={"cpu": "1"})
     assert default(pod(container(requests={"memory": "1Gi"}), resources=own)).spec.resources == own

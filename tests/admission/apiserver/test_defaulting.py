@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import pods
 from tests.build import NAMESPACE, container, facts, pod, resources
@@ -83,6 +83,7 @@ def test_huge_pages_of_containers_become_the_pods_limit_and_request():
     assert found == resources({"hugepages-2Mi": "4Mi", "cpu": "1"}, {"cpu": "2", "hugepages-2Mi": "4Mi"})
 
 
+@settings(deadline=None)
 @given(pods())
 def test_defaulting_twice_is_defaulting_once(given_pod):
     once = default(given_pod)

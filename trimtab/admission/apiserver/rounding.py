@@ -1,8 +1,8 @@
 """Which quantity does the API server keep?
 
 Nothing finer than a thousandth: `SetDefaults_ResourceList` (pkg/apis/core/v1/defaults.go, 1.36) rounds up, in pods as
-in LimitRanges, quotas and runtime classes. "250u" of cpu is stored as 1m. It is the last of the defaults: what is made of
-other fields (a pod-level request of the containers') is made of them unrounded.
+in LimitRanges, quotas and runtime classes. "250u" of cpu is stored as 1m. It is the last of the defaults: what is made
+of other fields (a pod-level request of the containers') is made of them unrounded.
 """
 
 from trimtab.cluster import quantity

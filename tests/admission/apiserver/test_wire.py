@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import pods
 from tests.build import container, pod, toleration
@@ -41,6 +41,7 @@ def test_a_default_written_out_is_no_change():
     assert wire.changes(before, after) == ()
 
 
+@settings(deadline=None)
 @given(pods())
 def test_what_was_sent_is_the_same_and_sent_again_unchanged(given_pod):
     once = wire.sent(given_pod)

@@ -55,23 +55,38 @@ def container_bounds(ranges: Iterable[LimitRange]) -> dict[str, Bounds]:
     """Resource → bounds for containers; a resource nobody speaks of is not in it."""
     found: dict[str, Bounds] = {}
     for limit_range in ranges:
-        for item in map(defaulted, limit_range.spec.limits):
+        own: dict[str, Bounds] = {}
+        # Within one LimitRange the last item's default counts, among several the first LimitRange's (measured).
+        for item in reversed([defaulted(item) for item in limit_range.spec.limits]):
             if item.type == "Container":
-                _add(found, item, limit_range.metadata.name)
+                _add(own, item, limit_range.metadata.name)
+        for resource, bounds in own.items():
+            found[resource] = _merged(found.get(resource, Bounds()), bounds)
     return found
 
 
 def _add(found: dict[str, Bounds], item: LimitRangeItem, by: str) -> None:
     named = item.default, item.default_request, item.min, item.max, item.max_limit_request_ratio
     for resource in {name for part in named for name in part}:
-        old = found.get(resource, Bounds())
-        found[resource] = Bounds(
-            default=old.default or _said(item.default, resource, by),
-            default_request=old.default_request or _said(item.default_request, resource, by),
-            min=_tighter(old.min, _said(item.min, resource, by), most=True),
-            max=_tighter(old.max, _said(item.max, resource, by), most=False),
-            ratio=_tighter(old.ratio, _said(item.max_limit_request_ratio, resource, by), most=False),
+        bounds = Bounds(
+            default=_said(item.default, resource, by),
+            default_request=_said(item.default_request, resource, by),
+            min=_said(item.min, resource, by),
+            max=_said(item.max, resource, by),
+            ratio=_said(item.max_limit_request_ratio, resource, by),
         )
+        found[resource] = _merged(found.get(resource, Bounds()), bounds)
+
+
+def _merged(a: Bounds, b: Bounds) -> Bounds:
+    """Both together; where only one can count (a default), `a`."""
+    return Bounds(
+        default=a.default or b.default,
+        default_request=a.default_request or b.default_request,
+        min=_tighter(a.min, b.min, most=True),
+        max=_tighter(a.max, b.max, most=False),
+        ratio=_tighter(a.ratio, b.ratio, most=False),
+    )
 
 
 def _said(written: ResourceList, resource: str, by: str) -> Said | None:

@@ -81,10 +81,10 @@ def requests_without_overhead(spec: PodSpec) -> Amounts:
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
-    """What the pod may use at the most, where every container says so; overhead is added to what is there."""
+    """What the pod may use at the most, where every container says so; overhead is added to what is not zero."""
     found = limits_without_overhead(spec)
     overhead = amounts(get(spec.overhead, {}))
-    return {name: number + overhead.get(name, 0) for name, number in found.items()}
+    return {name: number + overhead.get(name, 0) if number else 0 for name, number in found.items()}
 
 
 def limits_without_overhead(spec: PodSpec) -> Amounts:

@@ -80,9 +80,7 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         headers = {**self._headers, "Accept": "application/json", "Content-Type": content_type}
         try:
-            answer = self._pool.request(
-                method, url, body=data, headers=headers, timeout=timeout or self._timeout
-            )
+            answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout or self._timeout)
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(f"{method} {path}: {error}") from error
         if answer.status >= 400:
@@ -110,9 +108,7 @@ class Api:
         """A whole list, page by page. Items carry no kind of their own, as the server sends them."""
         token: str | None = None
         while True:
-            page = self.request(
-                "GET", self.path(kind, namespace), **{"limit": 500, "continue": token, **query}
-            )
+            page = self.request("GET", self.path(kind, namespace), **{"limit": 500, "continue": token, **query})
             yield from page["items"]
             token = page["metadata"].get("continue")
             if not token:
@@ -122,9 +118,7 @@ class Api:
         self._pool.clear()
 
     def _group_versions(self) -> list[str]:
-        preferred = [
-            group["preferredVersion"]["groupVersion"] for group in self.request("GET", "/apis")["groups"]
-        ]
+        preferred = [group["preferredVersion"]["groupVersion"] for group in self.request("GET", "/apis")["groups"]]
         return ["v1", *preferred]
 
     def _discovered(self, group_versions: list[str]) -> dict[tuple[str, str], Kind]:
@@ -144,13 +138,9 @@ class Api:
 
 def _context(access: kubeconfig.Access) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=access.authority.decode() if access.authority else None)
-    context.verify_flags &= (
-        ~ssl.VERIFY_X509_STRICT
-    )  # clusters older than this rule of Python 3.13 are tested too
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # clusters older than this rule of Python 3.13 are tested too
     if access.certificate and access.key:
-        with (
-            tempfile.NamedTemporaryFile() as both
-        ):  # the ssl module reads client certificates from files alone
+        with tempfile.NamedTemporaryFile() as both:  # the ssl module reads client certificates from files alone
             both.write(access.certificate + b"\n" + access.key)
             both.flush()
             context.load_cert_chain(both.name)

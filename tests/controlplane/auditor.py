@@ -53,9 +53,7 @@ class Auditor:
         self._read_until_quiet()
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "name": name}
         given = {key: value for key, value in wanted.items() if value is not None}
-        return [
-            write for write in self._seen if all(getattr(write, key) == value for key, value in given.items())
-        ]
+        return [write for write in self._seen if all(getattr(write, key) == value for key, value in given.items())]
 
     def _read_until_quiet(self) -> None:
         """A write may be answered milliseconds before its line is whole. A busy log is read for a second."""

@@ -147,9 +147,7 @@ def go_build(module: Module, package: str, out: Path, tell: Tell) -> None:
                 told = time.monotonic()
                 tell(f"  {out.name}: {told - begun:.0f} s, {len(lines)} packages, at {line.strip()}")
     if go.returncode:
-        raise CannotBuild(
-            f"{' '.join(argv)}\nin {module.folder} ended with {go.returncode}:\n{''.join(lines[-20:])}"
-        )
+        raise CannotBuild(f"{' '.join(argv)}\nin {module.folder} ended with {go.returncode}:\n{''.join(lines[-20:])}")
     tell(f"  {out.name}: done in {time.monotonic() - begun:.0f} s")
 
 

@@ -30,9 +30,7 @@ class NotHere(Exception):
 class Cluster(Verbs):
     """`plane` is None for somebody's cluster, and for other users' logins at ours."""
 
-    def __init__(
-        self, kubeconfig: Path, namespace: str = "default", plane: ControlPlane | None = None
-    ) -> None:
+    def __init__(self, kubeconfig: Path, namespace: str = "default", plane: ControlPlane | None = None) -> None:
         super().__init__(kubeconfig, namespace)
         self._plane = plane
 
@@ -109,9 +107,7 @@ class Cluster(Verbs):
         return [
             pod
             for pod in self.list("Pod", selector=selector)
-            if _has_ready(pod)
-            and pod["status"]["phase"] == "Running"
-            and "deletionTimestamp" not in pod["metadata"]
+            if _has_ready(pod) and pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
         ]
 
     @property
@@ -208,9 +204,7 @@ class Cluster(Verbs):
         program = str(kubectl()) if self._plane is None else self._plane.binaries["kubectl"]
         env = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         argv = [program, "--namespace", self.namespace, *arguments]
-        done = subprocess.run(
-            argv, input=stdin, env=env, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 

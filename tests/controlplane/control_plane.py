@@ -128,9 +128,7 @@ class ControlPlane:
             except (ApiError, Unreachable) as error:
                 if time.monotonic() > deadline:
                     tail = self.processes.log_tail(component)
-                    raise TimeoutError(
-                        f"{component} is not ready after {within:g} s: {error}\n{tail}"
-                    ) from error
+                    raise TimeoutError(f"{component} is not ready after {within:g} s: {error}\n{tail}") from error
             time.sleep(0.05)
 
     def save(self, path: Path) -> None:
@@ -159,9 +157,7 @@ class ControlPlane:
         name = "".join(letter if letter.isalnum() else "-" for letter in user)
         client = self.authority.client(f"user-{name}", user, groups)
         server = self.layout.url("kube-apiserver")
-        return kubeconfig.write(
-            self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client
-        )
+        return kubeconfig.write(self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client)
 
     def _start_clients(self) -> None:
         for component in COMPONENTS[2:]:
@@ -174,9 +170,7 @@ class ControlPlane:
         layout = Layout(
             folder=self.folder,
             authority=self.authority.pair,
-            serving=self.authority.server(
-                "serving", ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-            ),
+            serving=self.authority.server("serving", ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]),
             aggregator=self.authority.client("front-proxy", "front-proxy"),
             service_accounts=signing_key(self.folder, "service-accounts"),
             ports=dict(zip(names, ports.free(len(names)), strict=True)),

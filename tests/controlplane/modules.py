@@ -53,9 +53,7 @@ def kubernetes(minor: str | None = None) -> Module:
     folder = HERE / f"kubernetes-{minor}"
     if not folder.is_dir():
         known = sorted(path.name.removeprefix("kubernetes-") for path in HERE.glob("kubernetes-*"))
-        raise LookupError(
-            f"E2E_K8S={minor}: there is no {folder.name} in {HERE}; known are {', '.join(known)}"
-        )
+        raise LookupError(f"E2E_K8S={minor}: there is no {folder.name} in {HERE}; known are {', '.join(known)}")
     tools = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     packages = {tool: f"k8s.io/kubernetes/cmd/{tool}" for tool in tools}
     return Module(folder=folder, path="k8s.io/kubernetes", packages=packages, minutes=6)

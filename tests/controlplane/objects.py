@@ -20,9 +20,7 @@ def documents(given: str | Object | Sequence[Object]) -> list[Object]:
     return [item for part in parts for item in (part["items"] if part.get("kind") == "List" else [part])]
 
 
-def node(
-    name: str, *, cpu: str, memory: str, pods: int, labels: Mapping[str, str], taints: Sequence[Object]
-) -> Object:
+def node(name: str, *, cpu: str, memory: str, pods: int, labels: Mapping[str, str], taints: Sequence[Object]) -> Object:
     """Capacity and allocatable are equal, and stay as given: kwok plays the kubelet."""
     amounts = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "100Gi"}
     own = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}

@@ -70,9 +70,7 @@ class Processes:
 
     def log_tail(self, name: str, lines: int = 25) -> str:
         path = self.logs / f"{name}.log"
-        return (
-            "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else "(no log)"
-        )
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else "(no log)"
 
     def close(self) -> None:
         """Ends the supervisor; whatever still runs is killed and the folders are removed."""

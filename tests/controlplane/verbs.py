@@ -60,9 +60,7 @@ class Verbs:
             if error.status != 404:
                 raise
 
-    def patch(
-        self, kind: str, name: str, changes: Object, namespace: str | None = None, sub: str = ""
-    ) -> Object:
+    def patch(self, kind: str, name: str, changes: Object, namespace: str | None = None, sub: str = "") -> Object:
         """A merge patch, of a subresource such as `status` where `sub` names it."""
         path = self.api.path(self.api.kind(kind), namespace or self.namespace, name, sub)
         return self._object("PATCH", path, changes, content_type=MERGE)

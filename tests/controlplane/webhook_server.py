@@ -58,9 +58,7 @@ class WebhookServer:
             self.ca_bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
         self._server = ThreadingHTTPServer((self.host, 0), self._handler())
         self._server.daemon_threads = True
-        self._server.socket = context.wrap_socket(
-            self._server.socket, server_side=True, do_handshake_on_connect=False
-        )
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property

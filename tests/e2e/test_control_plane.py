@@ -57,9 +57,7 @@ def test_an_evicted_pod_comes_back_and_a_spent_budget_answers_429(cluster: Clust
     cluster.some_nodes()
     cluster.deployment("web", replicas=2, annotations={"testbed.trimtab.dev/ready-after": "2s"})
     cluster.apply(BUDGET)
-    cluster.eventually(
-        lambda: cluster.get("PodDisruptionBudget", "web")["status"].get("disruptionsAllowed") == 1
-    )
+    cluster.eventually(lambda: cluster.get("PodDisruptionBudget", "web")["status"].get("disruptionsAllowed") == 1)
     first, second = (pod["metadata"]["name"] for pod in cluster.running())
     cluster.evict(first)
     with pytest.raises(ApiError, match="429 TooManyRequests"):

@@ -37,18 +37,14 @@ def test_a_default_limit_comes_back_unless_the_webhook_is_called_again(
         cluster.webhook_configuration("limits", hook, reinvocation_policy=again)
         resources = first_container(cluster.pod())["resources"]
     assert resources == {"requests": DEFAULT_REQUEST, **({"limits": DEFAULT} if stays else {})}
-    assert [call["object"]["spec"]["containers"][0]["resources"]["limits"] for call in hook.calls] == [
-        DEFAULT
-    ] * calls
+    assert [call["object"]["spec"]["containers"][0]["resources"]["limits"] for call in hook.calls] == [DEFAULT] * calls
 
 
 def test_a_request_over_a_default_limit_blocks_the_pod_even_under_ignore(cluster: Cluster) -> None:
     limit_range(cluster, default=DEFAULT, defaultRequest=DEFAULT_REQUEST)
     more = add(REQUESTS, {"cpu": "2", "memory": "1Gi"})
     for name, patch in (("kept", [more]), ("removed", [more, remove(LIMITS)])):
-        refused(
-            cluster, patch, 422, "must be less than or equal to cpu limit of 500m", policy="Ignore", name=name
-        )
+        refused(cluster, patch, 422, "must be less than or equal to cpu limit of 500m", policy="Ignore", name=name)
 
 
 def test_where_there_is_a_maximum_a_removed_limit_is_refused_or_comes_back(cluster: Cluster) -> None:

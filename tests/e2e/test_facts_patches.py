@@ -67,9 +67,7 @@ def test_own_changes_alone_bring_no_second_call(cluster: Cluster) -> None:
 
 
 def test_a_webhook_is_reached_through_a_service(cluster: Cluster) -> None:
-    with WebhookServer(
-        [add("/metadata/labels", {"mark": "1"})], names=[f"hook.{cluster.namespace}.svc"]
-    ) as hook:
+    with WebhookServer([add("/metadata/labels", {"mark": "1"})], names=[f"hook.{cluster.namespace}.svc"]) as hook:
         cluster.webhook_configuration("hook", hook, by="service")
         assert cluster.pod()["metadata"]["labels"] == {"mark": "1"}
 

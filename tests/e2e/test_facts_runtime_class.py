@@ -40,9 +40,7 @@ def runtime_class(cluster: Cluster, handler: str, **more: Any) -> str:
 
 
 @BOTH
-def test_the_class_alone_brings_overhead_selector_and_tolerations(
-    cluster: Cluster, sandbox: str, again: str
-) -> None:
+def test_the_class_alone_brings_overhead_selector_and_tolerations(cluster: Cluster, sandbox: str, again: str) -> None:
     with WebhookServer(
         lambda pod: [] if pod["spec"].get("runtimeClassName") else [add("/spec/runtimeClassName", sandbox)]
     ) as hook:
@@ -81,9 +79,7 @@ def test_different_overhead_is_refused(cluster: Cluster, sandbox: str) -> None:
 
 
 def test_overhead_without_a_class_is_refused(cluster: Cluster) -> None:
-    refused(
-        cluster, [add("/spec/overhead", AMOUNTS)], 403, "without corresponding RuntimeClass defined Overhead"
-    )
+    refused(cluster, [add("/spec/overhead", AMOUNTS)], 403, "without corresponding RuntimeClass defined Overhead")
 
 
 def test_changing_the_class_takes_the_old_overhead_out_and_leaves_the_old_selector(
@@ -102,9 +98,7 @@ def test_changing_the_class_takes_the_old_overhead_out_and_leaves_the_old_select
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_a_class_that_does_not_exist_is_refused(cluster: Cluster, policy: str) -> None:
-    refused(
-        cluster, [add("/spec/runtimeClassName", "nope")], 403, 'RuntimeClass "nope" not found', policy=policy
-    )
+    refused(cluster, [add("/spec/runtimeClassName", "nope")], 403, 'RuntimeClass "nope" not found', policy=policy)
 
 
 def test_a_selector_against_the_classs_is_refused(cluster: Cluster, sandbox: str) -> None:

@@ -1,1 +1,14 @@
-"""What does a cluster look like? Nouns as values; nothing here acts."""
+"""What does a cluster look like?
+
+Nouns as values, in Kubernetes' own words. Nothing here acts, asks or waits:
+
+    quantity    "100m", "1.5Gi", "250u" → exact integers, and back
+    api         what the API server writes, as far as we read it (msgspec shapes)
+    resources   what a pod asks for, summed as the scheduler sums it; its QoS class
+    selectors   labels, node affinity, tolerations, name patterns
+    owner       who made this pod, and who made them
+    limits      what a LimitRange demands, what a ResourceQuota counts
+    snapshot    everything `kubectl get … -o yaml|json` printed, as one value
+    recommendation   what a container was seen to use, and how sure we are
+    reason      a code, a sentence, a page: why something happened or did not
+"""

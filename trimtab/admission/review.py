@@ -1,0 +1,94 @@
+"""What does the API server ask, and in what form is it answered? AdmissionReview v1, as far as we read and write it."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from trimtab.admission.patch import Operation
+from trimtab.cluster.api.meta import Shape
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+
+
+class GroupVersionResource(Shape, frozen=True, kw_only=True):
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class GroupVersionKind(Shape, frozen=True, kw_only=True):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class Request(Shape, frozen=True, kw_only=True):
+    """`object` stays undecoded until it is known what it is."""
+
+    uid: str
+    kind: GroupVersionKind = GroupVersionKind()
+    resource: GroupVersionResource = GroupVersionResource()
+    sub_resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    operation: str = ""
+    dry_run: bool = False
+    object: Raw = Raw()
+
+
+class Review(Shape, frozen=True, kw_only=True):
+    request: Request
+    api_version: str = ""
+    kind: str = ""
+
+
+_decoder = msgspec.json.Decoder(Review)
+_encoder = msgspec.json.Encoder()
+
+
+class NotAReview(ValueError):
+    """The body cannot be answered as a review: there is no uid to answer to. The text says what was expected."""
+
+
+def decode(body: bytes) -> Review:
+    """The review in these bytes. Raises NotAReview when it is no JSON, or has no request with a uid."""
+    try:
+        review = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise NotAReview(f"expected an {KIND} with a request that has a uid: {error}") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise NotAReview(f"expected JSON: {error}") from None
+    except RecursionError:
+        raise NotAReview("expected JSON that is not nested this deeply") from None
+    if not review.request.uid:
+        raise NotAReview(f"expected an {KIND} whose request has a uid, came an empty one")
+    return review
+
+
+def encode(
+    review: Review,
+    *,
+    allowed: bool = True,
+    operations: tuple[Operation, ...] = (),
+    warnings: tuple[str, ...] = (),
+    audit: Mapping[str, str] | None = None,
+    code: int = 403,
+    message: str = "",
+) -> bytes:
+    """The answer's bytes. `patchType` is there exactly where a patch is; `message` only where it is not allowed."""
+    response: dict[str, Any] = {"uid": review.request.uid, "allowed": allowed}
+    if not allowed:
+        response["status"] = {"code": code, "reason": "Forbidden", "message": message}
+    elif operations:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(_encoder.encode(operations)).decode()
+    if warnings:
+        response["warnings"] = warnings
+    if audit:
+        response["auditAnnotations"] = dict(audit)
+    version = review.api_version or API_VERSION
+    return _encoder.encode({"apiVersion": version, "kind": KIND, "response": response})

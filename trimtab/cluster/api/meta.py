@@ -1,0 +1,83 @@
+"""What do all API objects share?"""
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace as change
+
+from trimtab.cluster.quantity import Written
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+ResourceList = dict[str, Written]
+"""Resource name → quantity as written."""
+
+Labels = dict[str, str]
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """Part of an API object: immutable, camelCase in JSON, unknown fields dropped, absent ones UNSET."""
+
+
+def get(value: "T | UnsetType", default: D) -> "T | D":
+    """The value, or `default` where the field is absent."""
+    return default if isinstance(value, UnsetType) else value
+
+
+class OwnerReference(Shape, frozen=True, kw_only=True):
+    kind: str
+    name: str
+    api_version: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(Shape, frozen=True, kw_only=True):
+    """`labels` and `annotations` may be changed by us; so they may be UNSET."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: Labels | UnsetType = UNSET
+    annotations: Labels | UnsetType = UNSET
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object; None for a bare one."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Requirement(Shape, frozen=True, kw_only=True):
+    """One expression of a label selector or a node selector term."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Shape, frozen=True, kw_only=True):
+    match_labels: Labels = {}
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+__all__ = [
+    "UNSET",
+    "LabelSelector",
+    "Labels",
+    "Metadata",
+    "OwnerReference",
+    "Requirement",
+    "ResourceList",
+    "Shape",
+    "UnsetType",
+    "change",
+    "get",
+]

@@ -1,0 +1,343 @@
+"""What did this file say, and on which line?
+
+Bytes of YAML or JSON (one document, several, a List; gzip or not) → plain values that know their lines. YAML is
+read as Kubernetes reads it (1.1: yes/no are booleans; dates stay text), duplicate keys are mistakes, and an
+alias bomb is refused before it is ever expanded.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import msgspec
+import yaml
+
+from trimtab.cluster.mistake import Mistake
+
+Path = tuple[str | int, ...]
+
+MOST_BYTES = 2 << 30
+"""Nobody's snapshot is larger once unpacked; a gzip bomb is."""
+_MOST_DEPTH = 100
+_SPARE = 100_000
+"""Nodes an alias may add for free; beyond it, expansion may at most multiply a document by ten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One YAML or JSON document."""
+
+    file: str
+    index: int
+    """0-based within the file; the items of a List count as documents of their own."""
+    value: Any
+    """dicts, lists, str, int, float, bool, None; every mapping key is a str."""
+    node: Any = field(default=None, repr=False)
+
+    def mark(self, path: Path) -> tuple[int, int] | tuple[None, None]:
+        """1-based line and column of the value at `path`, or of its nearest parent that is there."""
+        return _mark(self.node, path) if self.node is not None else (None, None)
+
+    @property
+    def entry(self) -> str:
+        """ "Kind name", or "document N" where it has none."""
+        value = self.value if isinstance(self.value, dict) else {}
+        found = value.get("metadata")
+        metadata = found if isinstance(found, dict) else {}
+        name = metadata.get("name") or metadata.get("generateName")
+        return f"{value.get('kind')} {name}" if name and value.get("kind") else f"document {self.index + 1}"
+
+    def mistake(self, path: Path, expected: str, came: str = "", todo: str = "", *, at: Path | None = None) -> Mistake:
+        """A mistake at `path` of this document (its line taken from `at` where that is the better place)."""
+        line, column = self.mark(path if at is None else at)
+        return Mistake(
+            file=self.file, entry=self.entry, line=line, column=column, field=dotted(path),
+            expected=expected, came=came, todo=todo,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that could be read, and all that could not."""
+
+    documents: tuple[Document, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+
+
+def dotted(path: Path) -> str:
+    """("spec", "containers", 0, "name") → spec.containers[0].name; odd keys are quoted."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif "." in step or "/" in step:
+            text += f"[{step!r}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def read(file: str, content: bytes) -> Reading:
+    """Every document of one file. Empty documents are skipped; nothing is raised."""
+    try:
+        text = _unpacked(content).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
+        return _nothing(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
+    except UnicodeDecodeError as error:
+        return _nothing(
+            file,
+            "UTF-8 text",
+            f"byte {error.object[error.start]:#04x} at offset {error.start}",
+            "save it as UTF-8",
+        )
+    return _json(file, text) if text.lstrip()[:1] in ("{", "[") else _yaml(file, text)
+
+
+def _unpacked(content: bytes) -> bytes:
+    if content[:2] != b"\x1f\x8b":
+        return content
+    with gzip.GzipFile(fileobj=BytesIO(content)) as packed:
+        text = packed.read(MOST_BYTES)
+        if packed.read(1):
+            raise OSError(f"it unpacks to more than {MOST_BYTES >> 30} GiB")
+        return text
+
+
+def _nothing(
+    file: str, expected: str, came: str, todo: str = "", line: int | None = None, column: int | None = None
+) -> Reading:
+    return Reading((), (Mistake(file=file, line=line, column=column, expected=expected, came=came, todo=todo),))
+
+
+def _json(file: str, text: str) -> Reading:
+    """JSON the fast way; what is not JSON after all may still be YAML in flow style, and YAML has lines."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return _yaml(file, text)
+    return Reading(tuple(_items(file, value, None)), ())
+
+
+def _yaml(file: str, text: str) -> Reading:
+    try:
+        deep = _too_deep(text)
+        if deep is not None:
+            return _nothing(file, f"at most {_MOST_DEPTH} levels of nesting", "more", "flatten it", deep)
+        nodes = list(yaml.compose_all(text, Loader=_LOADER))
+    except yaml.MarkedYAMLError as error:
+        return _broken(file, text, error)
+    except yaml.YAMLError as error:
+        return _nothing(file, "YAML", str(error).splitlines()[0])
+    documents: list[Document] = []
+    mistakes: list[Mistake] = []
+    for node in (node for node in nodes if node is not None):
+        builder = _Builder(file)
+        value = builder.document(node)
+        mistakes += builder.mistakes
+        if not builder.mistakes and value is not None:
+            documents += _items(file, value, node, len(documents))
+    return Reading(tuple(documents), tuple(mistakes))
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INDENTATION = re.compile(r"^[ \-?]*", re.MULTILINE)
+
+
+def _too_deep(text: str) -> int | None:
+    """The line where nesting passes what we read; None where it never does.
+
+    libyaml composes recursively in C and would take the process down with it, so this is asked first. The event
+    stream is flat; it is only walked where brackets and indentation leave the question open.
+    """
+    indentation = max((len(found) for found in _INDENTATION.findall(text)), default=0)
+    if indentation + text.count("[") + text.count("{") < _MOST_DEPTH:
+        return None
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MOST_DEPTH:
+                mark: Any = event.start_mark
+                return int(mark.line) + 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
+
+
+def _broken(file: str, text: str, error: yaml.MarkedYAMLError) -> Reading:
+    mark: Any = error.problem_mark if error.problem_mark is not None else error.context_mark
+    line = mark.line + 1 if mark else None
+    rows = text.splitlines()
+    row = rows[line - 1] if line is not None and line <= len(rows) else ""
+    if row[: len(row) - len(row.lstrip())].count("\t"):
+        return _nothing(
+            file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line
+        )
+    todo = "the file seems cut short" if line is not None and line >= len(rows) and text[-1:] != "\n" else ""
+    problem = " ".join(part for part in (error.problem, error.context) if part)
+    return _nothing(file, "YAML", problem, todo, line, mark.column + 1 if mark else None)
+
+
+def _items(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Document]:
+    """The document itself, or what a List of it holds."""
+    items = value.get("items") if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") else None
+    if value in (None, {}, []):
+        return
+    if not isinstance(items, list):
+        found = value if isinstance(value, list) else [value]
+        nodes = node.value if isinstance(value, list) and node is not None else [node] * len(found)
+    else:
+        found, listed = items, _child(node, "items")
+        nodes = listed.value if listed is not None else [None] * len(found)
+    for index, (item, item_node) in enumerate(zip(found, nodes, strict=True)):
+        yield Document(file=file, index=start + index, value=item, node=item_node)
+
+
+class _Builder:
+    """One composed document → plain values, its mistakes beside it."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.mistakes: list[Mistake] = []
+
+    def document(self, node: yaml.Node) -> Any:
+        if _is_bomb(node):
+            self._add(
+                node,
+                "a document of its own size",
+                "aliases that expand to far more",
+                "write it out, or drop the aliases",
+            )
+            return None
+        return self._value(node)
+
+    def _value(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(child) for child in node.value]
+        try:
+            return _scalar(node)
+        except (ValueError, KeyError):
+            self._add(
+                node,
+                f"a value of its tag {node.tag.rpartition(':')[2]}",
+                repr(node.value),
+                "drop the tag or mend the value",
+            )
+            return None
+
+    def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                merged |= self._merge(value_node)
+                continue
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is None:
+                self._add(key_node, "a plain name as key", "a list or mapping", "quote it")
+                continue
+            if key in own:
+                self._add(key_node, f"the key {key!r} once", "it twice", "remove one of them")
+            own[key] = self._value(value_node)
+        return {**merged, **own}
+
+    def _merge(self, node: yaml.Node) -> dict[str, Any]:
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        values = [self._value(part) for part in parts]
+        return {key: value for part in reversed(values) if isinstance(part, dict) for key, value in part.items()}
+
+    def _add(self, node: yaml.Node, expected: str, came: str, todo: str) -> None:
+        mark = node.start_mark
+        self.mistakes.append(
+            Mistake(
+                file=self.file,
+                line=mark.line + 1,
+                column=mark.column + 1,
+                expected=expected,
+                came=came,
+                todo=todo,
+            )
+        )
+
+
+def _is_bomb(root: yaml.Node) -> bool:
+    """Would expanding the aliases multiply the document (or never end)?"""
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+
+    def size(node: yaml.Node) -> int:
+        known = sizes.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in open_nodes:
+            return 1 << 62
+        open_nodes.add(id(node))
+        children = _children(node)
+        total = 1 + sum(size(child) for child in children)
+        open_nodes.discard(id(node))
+        sizes[id(node)] = total
+        return total
+
+    try:
+        return size(root) > 10 * (len(sizes) + 1) + _SPARE
+    except RecursionError:
+        return True
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [child for pair in node.value for child in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+_BOOLEANS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+
+
+def _scalar(node: yaml.Node) -> Any:
+    """By YAML 1.1's tags, but what only YAML 1.1 thinks is a number (1:30, dates) stays text."""
+    kind = node.tag.rpartition(":")[2]
+    text: str = node.value
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return _BOOLEANS[text.lower()]
+    if kind in ("int", "float") and ":" not in text:
+        return _number(kind, text.replace("_", ""))
+    return text
+
+
+def _number(kind: str, text: str) -> Any:
+    if kind == "float":
+        return float({".inf": "inf", ".nan": "nan"}.get(text.lower().lstrip("+-"), text))
+    digits = text.lower().lstrip("+-")
+    sign = -1 if text.startswith("-") else 1
+    if digits.startswith(("0x", "0b")):
+        return sign * int(digits, 0)
+    if digits.startswith("0o") or (len(digits) > 1 and digits[0] == "0"):
+        return sign * int(digits.removeprefix("0o"), 8)
+    return sign * int(digits)
+
+
+def _child(node: Any, step: str | int) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return next((v for k, v in node.value if k.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step]
+    return None
+
+
+def _mark(node: Any, path: Path) -> tuple[int, int]:
+    mark = node.start_mark
+    for step in path:
+        key = next((k for k, _ in node.value if k.value == step), None) if isinstance(node, yaml.MappingNode) else None
+        node = _child(node, step)
+        if node is None:
+            break
+        mark = key.start_mark if key is not None else node.start_mark
+    return mark.line + 1, mark.column + 1

@@ -1,0 +1,147 @@
+"""What does a pod ask for, and which quality of service does it get?
+
+Sums as the scheduler makes them (k8s.io/component-helpers/resource `PodRequests`, 1.36): containers and sidecars
+together, each init container beside the sidecars started before it, the larger of the two, pod-level resources
+instead where given, overhead on top. Numbers are the scheduler's: millicores for cpu, whole units for the rest.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+
+from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import ResourceList, UnsetType, get
+from trimtab.cluster.api.pod import Container, PodSpec, Resources
+from trimtab.cluster.quantity import Written
+
+Amounts = dict[str, int]
+"""Resource name → the scheduler's number (`quantity.of`)."""
+
+POD_LEVEL = ("cpu", "memory")
+"""What `spec.resources` may name, hugepages-* aside (KEP-2837)."""
+
+
+class QoS(StrEnum):
+    """The quality of service class, by Kubernetes' own rule."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class Role(StrEnum):
+    """What a container is in its pod."""
+
+    MAIN = "main"
+    INIT = "init"
+    SIDECAR = "sidecar"
+    """An init container with restartPolicy Always: it runs as long as the pod does."""
+
+
+def role(container: Container, *, init: bool) -> Role:
+    if not init:
+        return Role.MAIN
+    return Role.SIDECAR if container.restart_policy == "Always" else Role.INIT
+
+
+def requests_of(resources: Resources | UnsetType) -> ResourceList:
+    """The requests written; empty where there are none."""
+    return {} if isinstance(resources, UnsetType) else get(resources.requests, {})
+
+
+def limits_of(resources: Resources | UnsetType) -> ResourceList:
+    """The limits written; empty where there are none."""
+    return {} if isinstance(resources, UnsetType) else get(resources.limits, {})
+
+
+def amounts(written: Mapping[str, Written]) -> Amounts:
+    return {name: quantity.of(name, value) for name, value in written.items()}
+
+
+def plus(*parts: Mapping[str, int]) -> Amounts:
+    total: Amounts = {}
+    for part in parts:
+        for name, number in part.items():
+            total[name] = total.get(name, 0) + number
+    return total
+
+
+def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
+    """The larger of each resource."""
+    return {name: max(a.get(name, 0), b.get(name, 0)) for name in a.keys() | b.keys()}
+
+
+def pod_requests(spec: PodSpec) -> Amounts:
+    """What the scheduler reserves for this pod, overhead included."""
+    return plus(requests_without_overhead(spec), amounts(get(spec.overhead, {})))
+
+
+def requests_without_overhead(spec: PodSpec) -> Amounts:
+    """What the pod's own containers ask for together: what a LimitRange of type Pod bounds."""
+    return _whole(spec, requests_of)
+
+
+def pod_limits(spec: PodSpec) -> Amounts:
+    """What the pod may use at the most, where every container says so; overhead is added to what is there."""
+    found = limits_without_overhead(spec)
+    overhead = amounts(get(spec.overhead, {}))
+    return {name: number + overhead.get(name, 0) for name, number in found.items()}
+
+
+def limits_without_overhead(spec: PodSpec) -> Amounts:
+    """The containers' limits together, of those that have one."""
+    return _whole(spec, limits_of)
+
+
+def _whole(spec: PodSpec, read: Callable[[Resources | UnsetType], ResourceList]) -> Amounts:
+    running = plus(*(amounts(read(container.resources)) for container in spec.containers))
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for container in spec.init_containers:
+        own = amounts(read(container.resources))
+        if container.restart_policy == "Always":
+            sidecars = plus(sidecars, own)
+            starting = larger(starting, sidecars)
+        else:
+            starting = larger(starting, plus(sidecars, own))
+    total = larger(plus(running, sidecars), starting)
+    return total | _pod_level(read(spec.resources))
+
+
+def _pod_level(written: ResourceList) -> Amounts:
+    return amounts({k: v for k, v in written.items() if k in POD_LEVEL or k.startswith("hugepages-")})
+
+
+def qos(spec: PodSpec) -> QoS:
+    """By `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and memory count, zeros count as absent."""
+    parts = (
+        [spec.resources] if not isinstance(spec.resources, UnsetType) else [c.resources for c in all_containers(spec)]
+    )
+    requests, limits, complete = _qos_sums(parts)
+    if not requests and not limits:
+        return QoS.BEST_EFFORT
+    if complete and requests == limits:
+        return QoS.GUARANTEED
+    return QoS.BURSTABLE
+
+
+def _qos_sums(parts: Iterable[Resources | UnsetType]) -> tuple[dict[str, int], dict[str, int], bool]:
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    complete = True
+    for part in parts:
+        limited = _positive(limits_of(part))
+        complete = complete and len(limited) == len(POD_LEVEL)
+        for total, own in ((requests, _positive(requests_of(part))), (limits, limited)):
+            for name, value in own.items():
+                total[name] = total.get(name, 0) + value
+    return requests, limits, complete
+
+
+def _positive(written: ResourceList) -> dict[str, int]:
+    nano = {name: quantity.parse(written[name]) for name in POD_LEVEL if name in written}
+    return {name: value for name, value in nano.items() if value > 0}
+
+
+def all_containers(spec: PodSpec) -> tuple[Container, ...]:
+    """Init containers first, as Kubernetes lists them when it visits all."""
+    return spec.init_containers + spec.containers

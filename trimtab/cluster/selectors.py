@@ -1,0 +1,74 @@
+"""Does this one match that one? Labels, name patterns, tolerations."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import translate
+from functools import lru_cache
+
+from trimtab.cluster.api.meta import LabelSelector, Requirement
+from trimtab.cluster.api.pod import Toleration
+
+
+def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """As Kubernetes matches a LabelSelector: all labels and all expressions; an empty selector matches all."""
+    return all(labels.get(k) == v for k, v in selector.match_labels.items()) and all(
+        requirement_matches(expression, labels) for expression in selector.match_expressions
+    )
+
+
+def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """One expression against labels: In, NotIn, Exists, DoesNotExist, Gt, Lt.
+
+    NotIn holds where the label is missing (labels.Requirement.Matches). An operator we do not know matches nothing.
+    """
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values if value is not None else False
+        case "NotIn":
+            return value not in requirement.values if value is not None else True
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+    return False
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    try:
+        have, want = int(value or ""), int(requirement.values[0])
+    except (ValueError, IndexError):
+        return False
+    return have > want if requirement.operator == "Gt" else have < want
+
+
+@lru_cache(maxsize=1024)
+def glob(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """A test for names: shell patterns (`team-*`, `web-?`), any of them; `*` crosses every character."""
+    expression = re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
+    return lambda name: expression.match(name) is not None
+
+
+def tolerates_at_least(a: Toleration, b: Toleration) -> bool:
+    """Does `a` tolerate everything that `b` does (pkg/util/tolerations `isSuperset`)?"""
+    if a == b:
+        return True
+    if not _lasts_as_long(a, b) or a.effect not in ("", b.effect):
+        return False
+    if a.operator == "Exists":
+        return a.key in ("", b.key)
+    return a.key == b.key and b.operator in ("", "Equal") and a.value == b.value
+
+
+def _lasts_as_long(a: Toleration, b: Toleration) -> bool:
+    """Seconds only mean something for NoExecute; none at all is for ever."""
+    if a.effect not in ("", "NoExecute") or not isinstance(a.toleration_seconds, int):
+        return True
+    return isinstance(b.toleration_seconds, int) and b.toleration_seconds <= a.toleration_seconds
+
+
+def covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
+    """Is the toleration wanted already contained in one that is there?"""
+    return any(tolerates_at_least(have, wanted) for have in present)

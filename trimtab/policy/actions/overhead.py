@@ -1,0 +1,139 @@
+"""What becomes of an overhead that no RuntimeClass stands for, and who writes the one that a class brings?"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.rules import RuntimeClass
+from trimtab.cluster.quantity import Written
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.selectors import covered
+from trimtab.policy import reasons
+from trimtab.policy.draft import Draft
+from trimtab.policy.subject import Place
+from trimtab.policy.vocabulary import words
+
+FIELD = "overhead"
+
+
+@words
+class Overhead:
+    """Overhead that the pod brings itself."""
+
+    stray: Literal["warn", "strip", "deny", "keep"] = "warn"
+    """Overhead without a class that defines it. The API server refuses such pods: `strip` saves them, `warn` only
+    tells, `deny` refuses with our words, `keep` says nothing."""
+    contradicting: Literal["deny", "strip", "warn"] = "deny"
+    """Overhead other than the class defines (only seen where the API server's RuntimeClass admission is off)."""
+
+
+def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None:
+    """Treat what the pod brings as the policy says."""
+    if draft.spec.overhead is UNSET or draft.subject.windows or "RuntimeClass" not in draft.subject.facts.known:
+        return
+    name = get(draft.spec.runtime_class_name, "")
+    found = draft.subject.facts.runtime_classes.get(name)
+    if found is None and name:
+        return
+    defined = found.overhead.pod_fixed if found else {}
+    if not defined:
+        _stray(settings, draft)
+    elif not equal(defined, get(draft.spec.overhead, {})):
+        _contradicting(settings, draft, name, defined)
+
+
+def _stray(settings: Overhead, draft: Draft) -> None:
+    own = shown(get(draft.spec.overhead, {}))
+    reason = reasons.OVERHEAD_STRAY(f"the pod brings overhead {own or '{}'} and no RuntimeClass that defines it")
+    if settings.stray == "strip":
+        _strip(draft, own)
+    elif settings.stray == "deny" and own and draft.decide_first(FIELD, "denied"):
+        draft.denied = reason
+    elif settings.stray == "warn" and own:
+        draft.leave(FIELD, reason, loud=True)
+
+
+def _contradicting(settings: Overhead, draft: Draft, name: str, defined: Mapping[str, Written]) -> None:
+    own = shown(get(draft.spec.overhead, {}))
+    if settings.contradicting == "strip":
+        _strip(draft, own)
+        return
+    reason = contradicts(name, own, shown(defined))
+    if settings.contradicting == "deny" and draft.decide_first(FIELD, "denied"):
+        draft.denied = reason
+    elif settings.contradicting == "warn":
+        draft.decide_first(FIELD, own)
+        draft.leave(FIELD, reason, loud=True)
+
+
+def _strip(draft: Draft, own: str) -> None:
+    if draft.claim(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it")):
+        draft.spec = change(draft.spec, overhead=UNSET)
+
+
+def contradicts(name: str, own: str, defined: str) -> Reason:
+    return reasons.OVERHEAD_CONTRADICTS(f"the pod brings overhead {own}, RuntimeClass {name} defines {defined}")
+
+
+def finish(draft: Draft) -> None:
+    """After all policies, for the class the pod will have.
+
+    Where the server's RuntimeClass admission is on, look whether it did its work; where it is off, do it: overhead
+    exactly `podFixed`, node selector and tolerations.
+    """
+    name = get(draft.spec.runtime_class_name, "")
+    found = draft.subject.facts.runtime_classes.get(name)
+    if found is None or draft.denied is not None:
+        return
+    draft.policy = ""
+    if draft.subject.terms.overhead == "server":
+        _verify(draft, found)
+    else:
+        _bring(draft, found)
+
+
+def _verify(draft: Draft, found: RuntimeClass) -> None:
+    """Only a class that the pod had before us can have been served already."""
+    had = get(draft.subject.pod.spec.runtime_class_name, "") == found.metadata.name
+    if had and found.overhead.pod_fixed and not get(draft.spec.overhead, {}):
+        name = found.metadata.name
+        reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead and the pod carries none")
+        draft.leave(FIELD, reason, loud=True)
+
+
+def _bring(draft: Draft, found: RuntimeClass) -> None:
+    own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
+    reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
+    if own and not equal(defined, own):
+        if not draft.decided(FIELD):
+            draft.denied = contradicts(found.metadata.name, shown(own), shown(defined) or "none")
+        return
+    if defined and not own:
+        draft.note(FIELD, None, shown(defined), reason)
+        draft.spec = change(draft.spec, overhead=dict(defined))
+    _bring_scheduling(draft, found, reason)
+
+
+def _bring_scheduling(draft: Draft, found: RuntimeClass, reason: Reason) -> None:
+    selector = get(draft.spec.node_selector, {})
+    missing = {k: v for k, v in found.scheduling.node_selector.items() if k not in selector}
+    for key, value in sorted(missing.items()):
+        draft.note(f"nodeSelector[{key}]", None, value, reason)
+    tolerations = get(draft.spec.tolerations, ())
+    lacking = tuple(t for t in found.scheduling.tolerations if not covered(t, tolerations))
+    for toleration in lacking:
+        draft.note(f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason)
+    if missing:
+        draft.spec = change(draft.spec, node_selector={**selector, **missing})
+    if lacking:
+        draft.spec = change(draft.spec, tolerations=tolerations + lacking)
+
+
+def equal(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
+    """Kubernetes' semantic equality: the same keys, quantities compared by value."""
+    return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
+
+
+def shown(amounts: Mapping[str, Written]) -> str:
+    return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts))

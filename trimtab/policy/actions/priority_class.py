@@ -1,0 +1,57 @@
+"""How important is this pod?
+
+`priorityClassName` never goes alone: the API server has filled `priority` and `preemptionPolicy` from the old class
+before we are called, and refuses a pod where they do not fit the new one. They are removed in the same patch, and the
+server fills them again.
+"""
+
+from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.policy import reasons
+from trimtab.policy.draft import Draft
+from trimtab.policy.subject import Place
+from trimtab.policy.vocabulary import Flag, ObjectName, words
+
+FIELD = "priorityClassName"
+BUILT_IN = ("system-cluster-critical", "system-node-critical")
+
+
+@words
+class PriorityClassChoice:
+    """The PriorityClass of pods."""
+
+    name: ObjectName
+    """A PriorityClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
+    override: Flag = False
+    """Replace another class that the pod names itself (the cluster's default class never counts as the pod's own)."""
+
+
+def propose(settings: PriorityClassChoice, draft: Draft, places: tuple[Place, ...]) -> None:
+    """Set the class and clear what hung on the old one, or say why not."""
+    classes = draft.subject.facts.priority_classes
+    before = get(draft.spec.priority_class_name, "")
+    if before == settings.name:
+        draft.decide_first(FIELD, settings.name)
+        return
+    own = before and not (before in classes and classes[before].global_default)
+    if own and not settings.override:
+        draft.leave(FIELD, reasons.ALREADY_SET(f"the pod names PriorityClass {before} itself"))
+        return
+    if "PriorityClass" not in draft.subject.facts.known:
+        draft.leave(FIELD, reasons.FACTS_MISSING("PriorityClasses are not listed yet"), loud=True)
+        return
+    if settings.name not in classes and settings.name not in BUILT_IN:
+        reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
+        draft.leave(FIELD, reason, loud=True)
+        return
+    _set(settings, draft, before or None)
+
+
+def _set(settings: PriorityClassChoice, draft: Draft, before: str | None) -> None:
+    if not draft.claim(FIELD, before, settings.name, reasons.POLICY_SAYS(f"the policy says {settings.name}")):
+        return
+    cleared = reasons.CLEANED_UP("it came from the old class")
+    if draft.spec.priority is not UNSET:
+        draft.note("priority", draft.spec.priority, None, cleared)
+    if draft.spec.preemption_policy is not UNSET:
+        draft.note("preemptionPolicy", draft.spec.preemption_policy, None, cleared)
+    draft.spec = change(draft.spec, priority_class_name=settings.name, priority=UNSET, preemption_policy=UNSET)

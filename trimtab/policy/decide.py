@@ -1,0 +1,163 @@
+"""What do these policies make of this pod?
+
+Pure: the same pod, policies, facts and terms give the same decision. Policies are asked in their order; the first to
+decide a field wins. A failing action costs its own policy's turn and is told; it never costs the pod.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.reason import Reason
+from trimtab.policy import marker, reasons
+from trimtab.policy.actions import (
+    labels,
+    limits,
+    overhead,
+    placement,
+    priority_class,
+    requests,
+    runtime_class,
+    safe_to_evict_volumes,
+    topology_spread,
+)
+from trimtab.policy.document import Actions, PodPolicy, Policies
+from trimtab.policy.draft import Change, Draft, Left
+from trimtab.policy.facts import Facts
+from trimtab.policy.match import always_left_alone, in_rollout, matches, meant, names_daemons
+from trimtab.policy.settle import settle
+from trimtab.policy.subject import DEFAULT_TERMS, Place, Subject, Terms
+
+Propose = Callable[[Any, Draft, tuple[Place, ...]], None]
+
+ACTIONS: tuple[tuple[str, Propose], ...] = (
+    ("runtime_class", runtime_class.propose),
+    ("overhead", overhead.propose),
+    ("priority_class", priority_class.propose),
+    ("requests", requests.propose),
+    ("limits", limits.propose),
+    ("placement", placement.propose),
+    ("topology_spread", topology_spread.propose),
+    ("safe_to_evict_volumes", safe_to_evict_volumes.propose),
+    ("labels", labels.propose),
+    ("annotations", labels.propose_annotations),
+)
+"""Field of `Actions` → what it would do. A class comes first: what it brings decides what placement contradicts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """A policy that meant the pod, and what it is allowed to do about it."""
+
+    policy: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was decided about one pod, with all reasons."""
+
+    pod: Pod
+    """As it will be; the very object that came in where nothing changes."""
+    changes: tuple[Change, ...] = ()
+    left: tuple[Left, ...] = ()
+    would: tuple[Change, ...] = ()
+    """What policies in mode `warn` and `audit` would have changed."""
+    matched: tuple[Matched, ...] = ()
+    skipped: Reason | None = None
+    """Why no policy was asked at all."""
+    denied: Reason | None = None
+    """Why the pod must not be created; nothing else counts then."""
+    failures: tuple[str, ...] = ()
+    """Our bugs: which action of which policy failed, and how."""
+
+    @property
+    def modes(self) -> dict[str, str]:
+        return {found.policy: found.mode for found in self.matched}
+
+
+def decide(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms = DEFAULT_TERMS) -> Decision:
+    """The decision on one pod. Never raises for what a pod or policy may hold."""
+    subject = Subject(pod=pod, namespace=namespace, facts=facts, terms=terms)
+    skipped = always_left_alone(subject)
+    if skipped is not None:
+        return Decision(pod=pod, skipped=skipped)
+    meaning = [policy for policy in policies.all if matches(policy, subject)]
+    ours = [policy for policy in meaning if in_rollout(policy, subject)]
+    applied = [policy for policy in ours if policy.spec.mode == "apply"]
+    draft, failures = _draft(subject, applied)
+    decision = _decision(draft, subject, failures)
+    left = (*decision.left, *_not_in_rollout(meaning, ours))
+    matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
+    return replace(decision, left=left, matched=matched, would=_would(subject, ours))
+
+
+def _decision(draft: Draft, subject: Subject, failures: list[str]) -> Decision:
+    if draft.denied is not None:
+        return Decision(pod=subject.pod, denied=draft.denied, left=tuple(draft.left), failures=tuple(failures))
+    before = marker.read(subject.pod, subject.namespace)
+    pod = draft.pod
+    if draft.changes:
+        pod = marker.write(pod, subject.namespace, before, draft.changes)
+    elif before is None and marker.ANNOTATION in subject.annotations:
+        pod = marker.without(pod)
+    return Decision(pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures))
+
+
+def _draft(subject: Subject, policies: list[PodPolicy]) -> tuple[Draft, list[str]]:
+    before = marker.read(subject.pod, subject.namespace)
+    draft = Draft(subject=subject, applied_before=before.values if before else {})
+    failures: list[str] = []
+    for policy in policies:
+        draft.policy = policy.name
+        draft.changes_guaranteed = policy.spec.guaranteed == "change"
+        draft.names_daemons = names_daemons(policy)
+        _ask(policy, draft, failures)
+    for name, finish in (("requests and limits", settle), ("overhead", overhead.finish)):
+        _safely(name, lambda finish=finish: finish(draft), draft, failures)  # type: ignore[misc]
+    return draft, failures
+
+
+def _ask(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
+    places = meant(policy, draft.subject)
+    actions: Actions = policy.spec.actions
+    for name, propose in ACTIONS:
+        settings = getattr(actions, name)
+        if settings is not None:
+            _safely(name, lambda p=propose, s=settings: p(s, draft, places), draft, failures)  # type: ignore[misc]
+
+
+def _safely(name: str, step: Callable[[], None], draft: Draft, failures: list[str]) -> None:
+    """One step; where it fails, the draft is as it was before it."""
+    metadata, spec = draft.metadata, draft.spec
+    sizes = len(draft.changes), len(draft.requests), len(draft.limits)
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
+        draft.metadata, draft.spec = metadata, spec
+        del draft.changes[sizes[0] :]
+        for wants, size in ((draft.requests, sizes[1]), (draft.limits, sizes[2])):
+            for key in list(wants)[size:]:
+                del wants[key]
+        failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
+        draft.leave(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
+
+
+def _not_in_rollout(meaning: list[PodPolicy], ours: list[PodPolicy]) -> list[Left]:
+    return [
+        Left(field="", policy=p.name, reason=reasons.NOT_IN_ROLLOUT(f"rolled out to {p.spec.rollout}% of owners"))
+        for p in meaning
+        if p not in ours
+    ]
+
+
+def _would(subject: Subject, policies: list[PodPolicy]) -> tuple[Change, ...]:
+    """What each policy that only watches would change beside all those that apply."""
+    found: list[Change] = []
+    for watching in policies:
+        if watching.spec.mode == "apply":
+            continue
+        draft, _ = _draft(subject, [p for p in policies if p.spec.mode == "apply" or p is watching])
+        found += [c for c in draft.changes if c.policy == watching.name]
+    return tuple(found)

@@ -1,0 +1,177 @@
+"""What is a PodPolicy?
+
+The types of the policy language: the JSON Schema and the CustomResourceDefinition are generated from them, and after
+the loader there is nothing else. Values are checked by `load`; a policy built in code is believed.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trimtab.cluster.api.meta import LabelSelector, Requirement
+from trimtab.policy.actions.labels import Annotations, Labels
+from trimtab.policy.actions.limits import Limits
+from trimtab.policy.actions.overhead import Overhead
+from trimtab.policy.actions.placement import Placement
+from trimtab.policy.actions.priority_class import PriorityClassChoice
+from trimtab.policy.actions.requests import Requests
+from trimtab.policy.actions.runtime_class import RuntimeClassChoice
+from trimtab.policy.actions.safe_to_evict_volumes import SafeToEvictVolumes
+from trimtab.policy.actions.topology_spread import TopologySpread
+from trimtab.policy.vocabulary import Flag, LabelKey, LabelValue, Mode, Pattern, Percent, Role, Whole, words
+
+API_VERSION = "trimtab.dev/v1alpha1"
+KIND = "PodPolicy"
+
+
+@words
+class Expression:
+    """One expression of a label selector, as everywhere in Kubernetes."""
+
+    key: LabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[LabelValue, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.operator in ("In", "NotIn")) != bool(self.values):
+            raise ValueError("values with In and NotIn, and only with them")
+
+
+@words
+class Selector:
+    """A label selector, as everywhere in Kubernetes."""
+
+    match_labels: dict[LabelKey, LabelValue] | None = None
+    match_expressions: tuple[Expression, ...] = ()
+
+    @property
+    def selector(self) -> LabelSelector:
+        expressions = (Requirement(key=e.key, operator=e.operator, values=e.values) for e in self.match_expressions)
+        return LabelSelector(match_labels=self.match_labels or {}, match_expressions=tuple(expressions))
+
+
+@words
+class Namespaces:
+    """Namespaces by name and by label."""
+
+    include: tuple[Pattern, ...] = ()
+    """Patterns; empty means every namespace."""
+    exclude: tuple[Pattern, ...] = ()
+    selector: Selector | None = None
+    """By the namespace's own labels."""
+
+
+@words
+class Containers:
+    """Some of a pod's containers."""
+
+    names: tuple[Pattern, ...] = ()
+    roles: tuple[Role, ...] = ()
+    """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
+    images: tuple[Pattern, ...] = ()
+    """As written or by full name: `docker.io/*` means `nginx:1.27`, too."""
+    not_images: tuple[Pattern, ...] = ()
+    """Images from anywhere but here, such as your own registry."""
+
+
+@words
+class Conditions:
+    """What a pod must be like; everything given must hold, everything absent is not asked."""
+
+    namespaces: Namespaces | None = None
+    pod_labels: dict[LabelKey, Pattern] | None = None
+    """Label → value or pattern; `*` means the label is there."""
+    pod_selector: Selector | None = None
+    """A full label selector, where equality is not enough."""
+    owners: tuple[Pattern, ...] = ()
+    """`Deployment`, or with a name pattern `StatefulSet/db-*`; any owner up the chain counts. `Pod` means a pod that
+    nothing owns."""
+    containers: Containers | None = None
+    """The pod has such a container. Under `match`, requests and limits then mean only these."""
+    runtime_classes: tuple[Pattern, ...] = ()
+    """The RuntimeClass the pod names itself; `none` where it names none."""
+    priority_classes: tuple[Pattern, ...] = ()
+    """The PriorityClass of the pod; `none` where it has none."""
+    vpa: Literal["managed", "unmanaged"] | None = None
+    """Does a VerticalPodAutoscaler manage the pod?"""
+    hpa: Literal["utilization", "unaffected"] | None = None
+    """`utilization`: a HorizontalPodAutoscaler counts replicas by use relative to requests, so that another request
+    means other replicas."""
+
+
+@words
+class Match(Conditions):
+    """Which pods a policy means. Empty: every pod that is not always left alone."""
+
+    exclude: tuple[Conditions, ...] = ()
+    """But not these: a pod that any of them means is left out."""
+
+
+@words
+class Actions:
+    """What a policy does. Each is optional; one at least is given."""
+
+    runtime_class: RuntimeClassChoice | None = None
+    overhead: Overhead | None = None
+    requests: Requests | None = None
+    limits: Limits | None = None
+    placement: Placement | None = None
+    safe_to_evict_volumes: SafeToEvictVolumes | None = None
+    priority_class: PriorityClassChoice | None = None
+    topology_spread: TopologySpread | None = None
+    labels: Labels | None = None
+    annotations: Annotations | None = None
+
+
+@words
+class Spec:
+    """One policy."""
+
+    description: str = ""
+    """A sentence for whoever wonders why their pod looks as it does."""
+    enabled: Flag = True
+    """`false` switches the policy off and keeps it on file."""
+    priority: Whole = 0
+    """Who decides a field first: the higher number, then the name in alphabetical order."""
+    mode: Mode = "apply"
+    """`apply`: change pods. `warn`: change nothing, say what would change. `audit`: count and log only."""
+    rollout: Percent = 100
+    """The share of owners it applies to, the same ones every time; more are added as it grows."""
+    guaranteed: Literal["leave", "change"] = "leave"
+    """Pods of class Guaranteed are left alone by requests and limits unless this says `change`."""
+    match: Match = Match()
+    actions: Actions
+
+
+@words
+class PolicyMetadata:
+    """Name, and whatever else an object's metadata holds (labels, annotations, managed fields)."""
+
+    name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPolicy:
+    """A policy with its name and where it was read."""
+
+    name: str
+    spec: Spec
+    file: str = ""
+    line: int | None = None
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The first to decide sorts first."""
+        return (-self.spec.priority, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """A checked set of policies in the order in which they decide."""
+
+    all: tuple[PodPolicy, ...] = ()
+
+    @classmethod
+    def of(cls, *policies: PodPolicy) -> "Policies":
+        return cls(tuple(sorted(policies, key=lambda p: p.order)))

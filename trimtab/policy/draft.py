@@ -1,0 +1,144 @@
+"""Who decided which field first, and what came of it?
+
+A draft is one pod while the policies are asked, highest priority first. The first policy that decides a field wins;
+a later one that wants something else is noted as overruled. Fields have readable names, such as
+`containers[app].requests.cpu`; the same names stand in explanations, metrics and the marker annotation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trimtab.cluster.api.meta import Metadata, change
+from trimtab.cluster.api.pod import Pod, PodSpec
+from trimtab.cluster.quantity import Written
+from trimtab.cluster.reason import Reason
+from trimtab.policy import reasons
+from trimtab.policy.subject import Place, Subject
+
+Value = str | int | None
+"""A field's value as people read it; None: absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One field that is other than it was."""
+
+    field: str
+    before: Value
+    after: Value
+    policy: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """Something a policy wanted, or would have, and why it did not happen."""
+
+    field: str
+    policy: str
+    reason: Reason
+    loud: bool = False
+    """Worth a warning to whoever created the pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """What a policy wants of one resource of one container, before bounds are looked at."""
+
+    place: Place
+    resource: str
+    value: Written | None
+    """The quantity; None removes (limits only)."""
+    policy: str
+    reason: Reason
+    factor: str | None = None
+    """A limit that follows the request: request × factor."""
+    changes_guaranteed: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """Mutable, and seen by nobody but one `decide`."""
+
+    subject: Subject
+    policy: str = ""
+    """Whose turn it is."""
+    changes_guaranteed: bool = False
+    """May the policy whose turn it is lower a Guaranteed pod's class of service?"""
+    names_daemons: bool = False
+    """Does the policy whose turn it is name DaemonSet as an owner?"""
+    metadata: Metadata = field(init=False)
+    spec: PodSpec = field(init=False)
+    requests: dict[tuple[Place, str], Want] = field(default_factory=dict)
+    limits: dict[tuple[Place, str], Want] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    denied: Reason | None = None
+    applied_before: Mapping[str, str] = field(default_factory=dict)
+    """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
+    _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.metadata = self.subject.pod.metadata
+        self.spec = self.subject.pod.spec
+
+    @property
+    def pod(self) -> Pod:
+        """The pod as decided so far; the very same object where nothing changed."""
+        before = self.subject.pod
+        if self.metadata is before.metadata and self.spec is before.spec:
+            return before
+        return change(before, metadata=self.metadata, spec=self.spec)
+
+    def claim(self, name: str, before: Value, after: Value, reason: Reason) -> bool:
+        """May the policy whose turn it is give the field this value? Notes the change, or why not."""
+        if not self.decide_first(name, after):
+            return False
+        if before == after:
+            return False
+        if self.is_foreign(name, before):
+            self.leave(
+                name, reasons.CHANGED_AFTER_US(f"{name} was {self.applied_before[name]}, is now {before}"), loud=True
+            )
+            return False
+        self.changes.append(Change(field=name, before=before, after=after, policy=self.policy, reason=reason))
+        return True
+
+    def decide_first(self, name: str, after: Value) -> bool:
+        """Is this policy the first to decide the field? A later one with another wish is noted as overruled."""
+        first = self._deciders.setdefault(name, (self.policy, after))
+        if first[0] == self.policy:
+            return True
+        if first[1] != after:
+            self.leave(name, reasons.OVERRULED(f"{first[0]} decided {name} ({_shown(first[1])}, not {_shown(after)})"))
+        return False
+
+    def is_overruled(self, name: str, after: Value) -> bool:
+        """Has another policy decided the field otherwise? Says so; decides nothing."""
+        first = self._deciders.get(name)
+        return (
+            first is not None and first[0] != self.policy and not self.decide_first(name, after) and first[1] != after
+        )
+
+    def decided(self, name: str) -> bool:
+        """Has any policy decided this field?"""
+        return name in self._deciders
+
+    def is_foreign(self, name: str, before: Value) -> bool:
+        """Did something else change the field after an earlier call of ours had set it?"""
+        ours = self.applied_before.get(name)
+        return ours is not None and before is not None and ours != str(before)
+
+    def note(self, name: str, before: Value, after: Value, reason: Reason, policy: str | None = None) -> None:
+        """A change that follows from another one."""
+        self.changes.append(Change(field=name, before=before, after=after, policy=policy or self.policy, reason=reason))
+
+    def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
+        """Say why something stays as it is; said once."""
+        left = Left(field=name, policy=policy or self.policy, reason=reason, loud=loud)
+        if left not in self.left:
+            self.left.append(left)
+
+
+def _shown(value: Value) -> str:
+    return "none" if value is None else str(value)

@@ -1,0 +1,144 @@
+"""What does a decision need to know of the cluster?
+
+One port, `Facts`, filled from a snapshot file now and from watches in a process. Absent is not empty: a kind that
+nobody has listed yet is not in `known`, and what depends on it is not decided.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.node import Node
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.rules import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
+from trimtab.cluster.api.scaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
+from trimtab.cluster.limits import Bounds, container_bounds
+from trimtab.cluster.owner import Owner, chain
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Recommendations, decode
+from trimtab.cluster.resources import amounts, larger
+from trimtab.cluster.snapshot import ConfigMap, Snapshot
+
+EVERYTHING = frozenset(
+    {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "Node"}
+    | {"VerticalPodAutoscaler", "HorizontalPodAutoscaler"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Indexed once, read many times. All mappings are by name, or by namespace where the object has one."""
+
+    known: frozenset[str] = EVERYTHING
+    """Kinds that have been listed at least once. A kind outside it is unknown, not empty."""
+    namespaces: Mapping[str, Labels] = field(default_factory=dict)
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    limit_ranges: Mapping[str, tuple[LimitRange, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
+    """Namespace → resource → what its LimitRanges say of containers; made of `limit_ranges`."""
+    quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
+    vpas: Mapping[tuple[str, str, str], tuple[VerticalPodAutoscaler, ...]] = field(default_factory=dict)
+    """(namespace, kind, name) of the target → its VPAs, oldest first."""
+    vpa_acts: bool = True
+    """Is the VPA's own webhook able to act? False: what a VPA manages is treated as static."""
+    hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
+    """(namespace, kind, name) of the target → its HPAs."""
+    owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
+    """(namespace, kind, name) → its controller; None where it is known to have none."""
+    recommendations: Recommendations = field(default_factory=Recommendations)
+    largest_node: Mapping[str, int] = field(default_factory=dict)
+    """Resource → the most that one node of the cluster can hold; empty where no node is known."""
+    problems: tuple[Unreadable, ...] = ()
+    """What was there and made no sense."""
+
+    def above(self, namespace: str, owner: Owner) -> Owner | None:
+        return self.owners.get((namespace, owner.kind, owner.name))
+
+    def chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
+        """The pod's controllers, nearest first."""
+        return chain(pod.metadata, namespace, self.above)
+
+
+def from_snapshot(snapshot: Snapshot, *, vpa_acts: bool = True) -> Facts:
+    """Everything a decision may ask, from one snapshot; what is not in it is taken not to exist."""
+    ranges = _by_namespace(snapshot.all(LimitRange))
+    recommendations, problems = _recommendations(snapshot.all(ConfigMap))
+    return Facts(
+        namespaces={n.metadata.name: get(n.metadata.labels, {}) for n in snapshot.all(Namespace)},
+        runtime_classes={c.metadata.name: c for c in snapshot.all(RuntimeClass)},
+        priority_classes={c.metadata.name: c for c in snapshot.all(PriorityClass)},
+        limit_ranges=ranges,
+        bounds={namespace: container_bounds(found) for namespace, found in ranges.items()},
+        quotas=_by_namespace(snapshot.all(ResourceQuota)),
+        vpas=_by_target(snapshot.all(VerticalPodAutoscaler)),
+        vpa_acts=vpa_acts,
+        hpas=_hpas(snapshot.all(HorizontalPodAutoscaler)),
+        owners=_owners(snapshot),
+        recommendations=recommendations,
+        largest_node=_largest(snapshot.all(Node)),
+        problems=problems,
+    )
+
+
+_Namespaced = TypeVar("_Namespaced", LimitRange, ResourceQuota)
+
+
+def _by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Namespaced, ...]]:
+    """Sorted by name within a namespace, so that equal facts give equal decisions."""
+    found: dict[str, list[_Namespaced]] = {}
+    for item in sorted(objects, key=lambda o: o.metadata.name):
+        found.setdefault(item.metadata.namespace or "default", []).append(item)
+    return {namespace: tuple(items) for namespace, items in found.items()}
+
+
+def _by_target(vpas: Iterable[VerticalPodAutoscaler]) -> dict[tuple[str, str, str], tuple[VerticalPodAutoscaler, ...]]:
+    """The VPA itself keys by namespace, kind and name (not the API group), and the oldest counts."""
+    found: dict[tuple[str, str, str], list[VerticalPodAutoscaler]] = {}
+    for vpa in sorted(vpas, key=lambda v: (v.metadata.creation_timestamp or "", v.metadata.name)):
+        target = vpa.spec.target_ref
+        found.setdefault((vpa.metadata.namespace or "default", target.kind, target.name), []).append(vpa)
+    return {target: tuple(same) for target, same in found.items()}
+
+
+def _hpas(
+    hpas: Iterable[HorizontalPodAutoscaler],
+) -> dict[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]]:
+    found: dict[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = {}
+    for hpa in hpas:
+        target = (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
+        found[target] = (*found.get(target, ()), hpa)
+    return found
+
+
+def _owners(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
+    found: dict[tuple[str, str, str], Owner | None] = {}
+    for kind, item in snapshot.workloads():
+        above = item.metadata.controller
+        key = (item.metadata.namespace or "default", kind, item.metadata.name)
+        found[key] = Owner(above.kind, above.name) if above else None
+    return found
+
+
+def _recommendations(maps: Iterable[ConfigMap]) -> tuple[Recommendations, tuple[Unreadable, ...]]:
+    workloads: dict[str, Mapping[str, ContainerUsage]] = {}
+    problems: list[Unreadable] = []
+    for shard in maps:
+        if get(shard.metadata.labels, {}).get(LABEL) != "v1":
+            continue
+        found = decode(f"ConfigMap {shard.metadata.namespace}/{shard.metadata.name}", shard.data.get(KEY, ""))
+        if isinstance(found, Unreadable):
+            problems.append(found)
+        else:
+            workloads |= found
+    return Recommendations(workloads), tuple(problems)
+
+
+def _largest(nodes: Iterable[Node]) -> dict[str, int]:
+    """Per resource, over nodes that take pods at all."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        if not node.spec.unschedulable:
+            found = larger(found, amounts(node.status.allocatable))
+    return found

@@ -1,0 +1,164 @@
+"""Are these files policies, and if not, what is wrong with them?
+
+Files → `Policies`, or every mistake of every file at once, each with file, document, line, field, what was expected,
+what came and what to do. After this there are no dicts from YAML.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from trimtab.cluster.documents import Document, Path, read
+from trimtab.cluster.mistake import Mistake, nearest, shown
+from trimtab.cluster.snapshot import without_nulls
+from trimtab.policy.document import API_VERSION, KIND, Actions, PodPolicy, Policies, PolicyMetadata, Spec
+from trimtab.policy.schema import fields_at
+
+_SPEC = TypeAdapter(Spec)
+_METADATA = TypeAdapter(PolicyMetadata)
+_TOP = ("apiVersion", "kind", "metadata", "spec", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The policies that are sound, and all that is wrong. Whoever starts with mistakes refuses to start."""
+
+    policies: Policies
+    mistakes: tuple[Mistake, ...] = ()
+
+
+def load_policies(files: Iterable[tuple[str, bytes]]) -> Loaded:
+    """Every PodPolicy of (name, content) pairs; documents of other kinds are mistakes here."""
+    documents: list[Document] = []
+    mistakes: list[Mistake] = []
+    for name, content in files:
+        reading = read(name, content)
+        documents += reading.documents
+        mistakes += reading.mistakes
+    return _merged(documents, mistakes)
+
+
+def _merged(documents: Sequence[Document], mistakes: list[Mistake]) -> Loaded:
+    policies: list[PodPolicy] = []
+    first: dict[str, Document] = {}
+    for document in documents:
+        policy, found = load_document(document)
+        mistakes += found
+        name = _name(document)
+        if name is None:
+            continue
+        twin = first.setdefault(name, document)
+        if twin is not document:
+            mistakes.append(_twice(document, twin, name))
+        elif policy is not None:
+            policies.append(policy)
+    return Loaded(Policies.of(*policies), tuple(sorted(mistakes, key=_by_place)))
+
+
+def _by_place(mistake: Mistake) -> tuple[str, int, int]:
+    return (mistake.file, mistake.line or 0, mistake.column or 0)
+
+
+def _name(document: Document) -> str | None:
+    metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _twice(document: Document, twin: Document, name: str) -> Mistake:
+    line, _ = twin.mark(("metadata", "name"))
+    place = f"{twin.file}:{line}" if line else twin.file
+    return document.mistake(("metadata", "name"), "a name of its own", repr(name), f"{place} has a policy of that name")
+
+
+def load_document(document: Document) -> tuple[PodPolicy | None, list[Mistake]]:
+    """One document: a policy, or what is wrong with it."""
+    if not isinstance(document.value, dict):
+        return None, [document.mistake((), f"a {KIND}", shown(document.value))]
+    wrong_kind = _wrong_kind(document)
+    if wrong_kind:
+        return None, wrong_kind
+    value = without_nulls(document.value)
+    mistakes = [_unknown(document, (key,), _TOP) for key in value if key not in _TOP]
+    metadata = value.get("metadata")
+    name = {"name": metadata["name"]} if isinstance(metadata, dict) and "name" in metadata else metadata or {}
+    mistakes += _check(document, _METADATA, ("metadata",), name)[1]
+    if "spec" not in value:
+        return None, [*mistakes, document.mistake(("spec",), "a spec with actions", "nothing")]
+    spec, found = _check(document, _SPEC, ("spec",), value["spec"])
+    mistakes += found
+    if spec is not None and spec.actions == Actions():
+        mistakes.append(document.mistake(("spec", "actions"), f"at least one of {_action_names()}", "none"))
+    if mistakes or spec is None:
+        return None, mistakes
+    line, _ = document.mark(("metadata", "name"))
+    return PodPolicy(name=value["metadata"]["name"], spec=spec, file=document.file, line=line), []
+
+
+def _wrong_kind(document: Document) -> list[Mistake]:
+    found = []
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        came = document.value.get(key)
+        if came != wanted:
+            todo = f"is this a {KIND}?" if key == "kind" and came is not None else ""
+            found.append(document.mistake((key,), repr(wanted), shown(came), todo))
+    return found
+
+
+def _unknown(document: Document, path: Path, known: Sequence[str]) -> Mistake:
+    name = str(path[-1])
+    todo = nearest(name, known) or "remove it"
+    return document.mistake(path, f"one of {', '.join(known)}", f"the unknown field {name!r}", todo)
+
+
+def _check(document: Document, adapter: TypeAdapter[Any], at: Path, value: Any) -> tuple[Any, list[Mistake]]:
+    try:
+        return adapter.validate_python(value), []
+    except ValidationError as error:
+        return None, [_mistake(document, at, found) for found in error.errors(include_url=False)]
+
+
+def _mistake(document: Document, at: Path, error: Any) -> Mistake:
+    path: Path = (*at, *(step for step in error["loc"] if step != "[key]"))
+    came = shown(error["input"])
+    match error["type"]:
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            return _unknown(document, path, fields_at(path))
+        case "missing" | "missing_keyword_only_argument":
+            return document.mistake(path, "a value", "nothing", "it has no default")
+        case "literal_error":
+            return _choice(document, path, error["ctx"]["expected"], error["input"])
+        case "value_error" | "assertion_error":
+            expected = str(error["ctx"]["error"])
+            return document.mistake(path, expected, came if not isinstance(error["input"], dict) else "")
+    return document.mistake(path, _EXPECTED.get(error["type"], _sentence(error["msg"])), came)
+
+
+_EXPECTED = {
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "string_type": "text (quote it)",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "too_short": "at least one entry",
+    "string_pattern_mismatch": "a name of lower case letters, digits, - and .",
+}
+
+
+def _choice(document: Document, path: Path, expected: str, came: object) -> Mistake:
+    known = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
+    return document.mistake(path, f"one of {', '.join(known)}", shown(came), nearest(str(came), known))
+
+
+def _sentence(message: str) -> str:
+    text = message.removeprefix("Input should be ")
+    return text[:1].lower() + text[1:]
+
+
+def _action_names() -> str:
+    return ", ".join(fields_at(("spec", "actions", "")))

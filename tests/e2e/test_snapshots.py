@@ -40,9 +40,7 @@ def test_a_prepared_cluster_is_made_once(built: Binaries, tmp_path: Path) -> Non
     assert len(made) == 1
 
 
-@pytest.mark.skipif(
-    not os.environ.get("E2E_LARGE"), reason="takes minutes the first time: set E2E_LARGE=1 to run it"
-)
+@pytest.mark.skipif(not os.environ.get("E2E_LARGE"), reason="takes minutes the first time: set E2E_LARGE=1 to run it")
 def test_the_openb_cluster_is_seconds_away(built: Binaries) -> None:
     with prepared.start(built, "openb", "1", workloads.openb) as plane:
         cluster = Cluster(plane.kubeconfig, plane=plane)

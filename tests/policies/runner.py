@@ -6,6 +6,7 @@ way. Pure but for reading the shipped files.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Run:
         return {change.field for d in self.decisions for change in d.would}
 
 
+@cache
 def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
     """The policies of one folder, or of all."""
     files = sorted(p for p in SHIPPED.glob(f"{folder}/*.yaml") if p.parent.name != "examples")
@@ -61,6 +63,7 @@ def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
     return loaded.policies.all
 
 
+@lru_cache(maxsize=256)
 def world(text: bytes = b"") -> Facts:
     """Facts of a few documents; no text: an empty cluster."""
     reading = build(documents(text)) if text.strip() else build(())

@@ -1,1 +1,30 @@
 """The serving certificate: issue, due, renew, watch a folder. A leaf: knows nothing of the rest."""
+
+from certs.due import due, due_folder
+from certs.errors import CertsError, Missing, Unusable, Unwritable
+from certs.folder import Folder, read, write
+from certs.loader import Loader
+from certs.pair import Pair
+from certs.problem import Problem
+from certs.renew import issue, renew, renew_if_due
+from certs.status import Status, status
+
+__all__ = [
+    "CertsError",
+    "Folder",
+    "Loader",
+    "Missing",
+    "Pair",
+    "Problem",
+    "Status",
+    "Unusable",
+    "Unwritable",
+    "due",
+    "due_folder",
+    "issue",
+    "read",
+    "renew",
+    "renew_if_due",
+    "status",
+    "write",
+]

@@ -6,40 +6,19 @@ unchanged", with a warning that says so, and the record carries what failed.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 import msgspec
 
 from trimtab.admission import review as wire
-from trimtab.admission.check import problem
-from trimtab.admission.patch import Operation, diff
+from trimtab.admission.judge import Outcome, judge
+from trimtab.admission.patch import Operation
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import without_nulls
-from trimtab.policy.decide import Decision, decide
+from trimtab.policy.decide import Decision
 from trimtab.policy.document import Policies
 from trimtab.policy.draft import Change
 from trimtab.policy.facts import Facts
 from trimtab.policy.subject import DEFAULT_TERMS, Terms
-
-
-class Outcome(StrEnum):
-    """What became of a review. Bounded: metrics carry it."""
-
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
-    SKIPPED = "skipped"
-    """A pod no policy is asked about."""
-    DENIED = "denied"
-    NOT_OURS = "not-ours"
-    """Not the creation of a pod."""
-    UNREADABLE = "unreadable"
-    """The object makes no sense as a pod."""
-    UNSAFE = "unsafe"
-    """The patch failed its check: our bug; the pod went through unchanged."""
-    FAILED = "failed"
-    """Something broke: our bug; the pod went through unchanged."""
-    MALFORMED = "malformed"
-    """No review at all: nothing to answer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,21 +106,12 @@ _pods = msgspec.json.Decoder(Pod)
 
 
 def _decided(review: wire.Review, pod: Pod, policies: Policies, facts: Facts, terms: Terms) -> Record:
-    namespace = review.request.namespace
-    decision = decide(pod, policies, facts, namespace, terms)
-    if decision.denied is not None:
-        return _of(review, Outcome.DENIED, decision=decision)
-    if decision.skipped is not None:
-        return _of(review, Outcome.SKIPPED, decision=decision)
-    operations = diff(pod, decision.pod)
-    if not operations:
-        return _of(review, Outcome.UNCHANGED, decision=decision, warnings=told(decision))
-    wrong = problem(
-        pod, decision.pod, operations, lambda p: decide(p, policies, facts, namespace, terms).pod, facts, namespace
-    )
-    if wrong is not None:
-        return _of(review, Outcome.UNSAFE, decision=decision, problem=wrong)
-    return _of(review, Outcome.CHANGED, decision=decision, operations=operations, warnings=told(decision))
+    found = judge(pod, policies, facts, review.request.namespace, terms)
+    warnings = told(found.decision) if found.outcome in (Outcome.CHANGED, Outcome.UNCHANGED) else ()
+    return _of(
+        review, found.outcome, decision=found.decision, operations=found.operations, problem=found.problem,
+        warnings=warnings,
+    )  # fmt: skip
 
 
 def _of(

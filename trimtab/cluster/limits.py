@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, change, get
-from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.api.rules import LimitRange, LimitRangeItem, ResourceQuota, ScopedRequirement
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import QoS, limits_without_overhead, qos, requests_without_overhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,34 @@ def _tighter(a: Said | None, b: Said | None, *, most: bool) -> Said | None:
         return a or b
     later = quantity.compare(b.value, a.value)
     return b if (later > 0 if most else later < 0) else a
+
+
+def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
+    """The LimitRange whose Pod item these containers break together in one resource; None: none does.
+
+    (`minConstraint`, `maxConstraint`, `limitRequestRatioConstraint` of the LimitRanger plugin, on the sums.)
+    """
+    request = requests_without_overhead(spec).get(resource)
+    limit = limits_without_overhead(spec).get(resource)
+    for limit_range in ranges:
+        for item in limit_range.spec.limits:
+            if item.type == "Pod" and _broken(item, resource, request, limit):
+                return limit_range.metadata.name
+    return None
+
+
+def _broken(item: LimitRangeItem, resource: str, request: int | None, limit: int | None) -> bool:
+    low, high = item.min.get(resource), item.max.get(resource)
+    ratio = item.max_limit_request_ratio.get(resource)
+    if low is not None:
+        least = quantity.of(resource, low)
+        if request is None or request < least or (limit is not None and limit < least):
+            return True
+    if high is not None:
+        most = quantity.of(resource, high)
+        if limit is None or limit > most or (request is not None and request > most):
+            return True
+    return ratio is not None and (not request or not limit or limit * quantity.NANO > request * quantity.parse(ratio))
 
 
 def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:

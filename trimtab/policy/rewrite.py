@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
-from trimtab.cluster.limits import counts_by_qos
+from trimtab.cluster.limits import breaks_pod_bounds, counts_by_qos
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import QoS, limits_of, qos, requests_of
+from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos, requests_of
 from trimtab.policy import reasons
 from trimtab.policy.draft import Change, Draft, Want
 from trimtab.policy.subject import Place, Subject
@@ -29,7 +29,7 @@ class Settled:
 
 def rewrite(draft: Draft, settled: list[Settled]) -> None:
     """Write what differs into the draft; take it all back where the class of service would change unasked."""
-    changes = _changes(draft, settled)
+    changes = _within_pod_bounds(draft, settled, _changes(draft, settled))
     if not changes:
         return
     spec = _written(draft.spec, settled, changes)
@@ -59,6 +59,20 @@ def _unasked(subject: Subject, after: QoS, changes: list[Change]) -> Reason | No
     if subject.qos is QoS.BEST_EFFORT and quota is not None:
         return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts pods by whether they are BestEffort")
     return None
+
+
+def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Change]) -> list[Change]:
+    """The changes but those of a resource whose sum over all containers a LimitRange for pods would refuse now."""
+    ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
+    for resource in POD_LEVEL if changes else ():
+        by = breaks_pod_bounds(ranges, _written(draft.spec, settled, changes), resource)
+        if by is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
+            continue
+        reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {by} bounds the {resource} of the whole pod")
+        for found in (c for c in changes if c.field.endswith(f".{resource}")):
+            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        changes = [c for c in changes if not c.field.endswith(f".{resource}")]
+    return changes
 
 
 def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:

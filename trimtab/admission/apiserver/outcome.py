@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trimtab.admission.apiserver import wire
 from trimtab.cluster.api.pod import Pod
 
 
@@ -29,8 +30,13 @@ class Step:
     """The pass of the mutating chain: 1 or 2."""
     name: str
     """The plugin as Kubernetes calls it, "decoding", "defaulting" or "webhook"."""
-    changed: str
-    """In words: which field became what."""
+    before: Pod
+    after: Pod
+
+    @property
+    def changed(self) -> str:
+        """In words: which field became what. Made when asked for: most callers only want the pod."""
+        return "; ".join(wire.changes(self.before, self.after)) or "written in the server's notation"
 
     def __str__(self) -> str:
         return f"pass {self.number}, {self.name}: {self.changed}"

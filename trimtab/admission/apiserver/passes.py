@@ -2,8 +2,8 @@
 
 The order is the server's own (pkg/kubeapiserver/options/plugins.go, 1.36), not that of any flag. Both passes run the
 whole in-tree chain; our webhook is called a second time only if its policy is IfNeeded and the in-tree plugins changed
-what it had left; there is no third pass (apiserver pkg/admission/reinvocation.go, plugin/webhook/mutating/dispatcher.go).
-Validation comes afterwards, the API's own first.
+what it had left; there is no third pass (apiserver pkg/admission: reinvocation.go, plugin/webhook/mutating/
+dispatcher.go). Validation comes afterwards, the API's own first.
 """
 
 from collections.abc import Callable
@@ -111,9 +111,9 @@ def _called(at: Stored, number: int, webhook: Webhook, world: World) -> Stored |
 
 
 def _noted(at: Stored, number: int, name: str, pod: Pod) -> Stored:
-    changed = () if pod is at.pod else wire.changes(at.pod, pod)
-    steps = (*at.steps, Step(number, name, "; ".join(changed))) if changed else at.steps
-    return replace(at, pod=pod, steps=steps)
+    if pod is at.pod or pod == at.pod:
+        return at
+    return replace(at, pod=pod, steps=(*at.steps, Step(number, name, at.pod, pod)))
 
 
 def _validated(at: Stored | Refused, world: World) -> Stored | Refused:
@@ -123,4 +123,12 @@ def _validated(at: Stored | Refused, world: World) -> Stored | Refused:
         found = plugin(at.pod, world.facts, world.namespace)
         if isinstance(found, Refused):
             return found
-    return replace(at, pod=wire.sent(at.pod))
+    return _read_back(replace(at, pod=wire.sent(at.pod)), world)
+
+
+def _read_back(at: Stored, world: World) -> Stored | Refused:
+    """Whoever reads the pod from the store, the creator first, gets it defaulted once more.
+
+    So what LimitRanger gave the containers becomes a pod-level request that neither validation nor quota has seen.
+    """
+    return _through(at, max((step.number for step in at.steps), default=1), (defaulting.default,), world)

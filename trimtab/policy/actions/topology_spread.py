@@ -49,7 +49,7 @@ class TopologySpread:
 def propose(settings: TopologySpread, draft: Draft, places: tuple[Place, ...]) -> None:
     """Add what is missing, topology by topology."""
     key = next((label for label in settings.by if label in draft.subject.labels), None)
-    if draft.spec.node_name:
+    if draft.spec.node_name or any(owner.kind == "DaemonSet" for owner in draft.subject.owners):
         return
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")

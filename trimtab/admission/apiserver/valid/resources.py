@@ -116,8 +116,10 @@ def _standard(field: str, name: str) -> Iterator[str]:
 
 
 def _container_name(field: str, name: str) -> Iterator[str]:
+    if name in _STANDARD:
+        return
     yield from _standard(field, name)
-    if "/" not in name and not (name in _STANDARD or _huge(name)):
+    if "/" not in name and not _huge(name):
         yield invalid(field, name, "must be a standard resource for containers")
     elif not _native(name) and not _extended(name):
         yield invalid(field, name, "doesn't follow extended resource name standard")

@@ -1,0 +1,166 @@
+"""Where the binaries come from: what the user names, else a cache outside the tree, else `go build`.
+
+Run as a program (`make e2e-build`) it builds what is missing and prints where everything is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.controlplane import modules
+from tests.controlplane.modules import Module
+from tests.controlplane.supervisor import die_with_parent
+
+Tell = Callable[[str], None]
+
+
+class CannotBuild(RuntimeError):
+    """`go` is missing or failed. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binaries:
+    """A path per program, and the version the Kubernetes ones were asked for."""
+
+    paths: dict[str, Path]
+    kubernetes: str
+
+    def __getitem__(self, name: str) -> str:
+        return str(self.paths[name])
+
+
+def cache_folder() -> Path:
+    """Binaries and prepared clusters. May be removed at any time: it is filled again."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "trimtab-e2e"
+
+
+def told_on_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def find(kubernetes: str | None = None, tell: Tell = told_on_stderr) -> Binaries:
+    """Every binary, built if it has to be. `kubernetes` is a minor such as "1.34"."""
+    wanted = [modules.etcd(), modules.kubernetes(kubernetes), modules.kwok()]
+    paths: dict[str, Path] = {}
+    for module in wanted:
+        named = named_by_the_user(module)
+        missing = module.packages.keys() - named.keys()
+        paths |= (built(module, tell) if missing else {}) | named
+    return Binaries(paths=paths, kubernetes=wanted[1].version)
+
+
+def kubectl(tell: Tell = told_on_stderr) -> Path:
+    """For somebody's cluster: the kubectl on the PATH, else ours."""
+    there = shutil.which("kubectl")
+    return Path(there) if there else find(tell=tell).paths["kubectl"]
+
+
+def named_by_the_user(module: Module) -> dict[str, Path]:
+    """What KUBEBUILDER_ASSETS holds of this module; often only etcd, kube-apiserver and kubectl."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    there = {name: Path(assets) / name for name in module.packages} if assets else {}
+    return {name: path for name, path in there.items() if os.access(path, os.X_OK)}
+
+
+def built(module: Module, tell: Tell) -> dict[str, Path]:
+    """The module's binaries from the cache; whoever comes first builds them, others wait for that."""
+    place = cache_folder() / "bin" / module.key
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with one_build_at_a_time(place.parent, tell):
+            if not place.is_dir():
+                build(module, place, tell)
+    return {name: place / name for name in module.packages}
+
+
+@contextlib.contextmanager
+def one_build_at_a_time(folder: Path, tell: Tell) -> Iterator[None]:
+    """A lock that the kernel lets go when its holder dies. Two builds would only share the same cores."""
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("another build is running: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def build(module: Module, place: Path, tell: Tell) -> None:
+    """Into a folder beside `place`, renamed at the end: a build that died leaves nothing that looks whole."""
+    if shutil.which("go") is None:
+        raise CannotBuild(
+            "no `go` on the PATH: install Go 1.26 or newer, or name ready binaries with KUBEBUILDER_ASSETS"
+        )
+    tell(f"building {module.key} (once; about {module.minutes:g} min on two cores)")
+    for left in place.parent.glob(".building-*"):  # by a build that was killed; ours is the only one now
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".building-") as unfinished:
+        out = Path(unfinished) / place.name
+        out.mkdir()
+        for name, package in module.packages.items():
+            go_build(module, package, out / name, tell)
+        out.rename(place)
+
+
+def go_build(module: Module, package: str, out: Path, tell: Tell) -> None:
+    """One binary. Pure Go: a C compiler is not asked for."""
+    argv = [
+        "go",
+        "build",
+        "-v",
+        "-buildvcs=false",
+        "-p",
+        str(jobs()),
+        "-ldflags",
+        module.ldflags,
+        "-o",
+        str(out),
+        package,
+    ]
+    env = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    begun = told = time.monotonic()
+    lines: list[str] = []
+    mine = os.getpid()
+
+    def politely() -> None:
+        os.nice(10)
+        die_with_parent(mine)
+
+    with subprocess.Popen(
+        argv, cwd=module.folder, env=env, text=True, stderr=subprocess.PIPE, preexec_fn=politely
+    ) as go:
+        assert go.stderr is not None
+        for line in go.stderr:  # -v prints a package a line, a mistake likewise
+            lines.append(line)
+            if time.monotonic() - told > 10:
+                told = time.monotonic()
+                tell(f"  {out.name}: {told - begun:.0f} s, {len(lines)} packages, at {line.strip()}")
+    if go.returncode:
+        raise CannotBuild(f"{' '.join(argv)}\nin {module.folder} ended with {go.returncode}:\n{''.join(lines[-20:])}")
+    tell(f"  {out.name}: done in {time.monotonic() - begun:.0f} s")
+
+
+def jobs() -> int:
+    """As many as cores, fewer where memory is short: linking the API server takes more than a gigabyte."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(os.cpu_count() or 1, memory // (3 << 29)))
+
+
+if __name__ == "__main__":
+    try:
+        found = find()
+    except (CannotBuild, LookupError) as error:
+        raise SystemExit(str(error)) from None
+    for program, where in sorted(found.paths.items()):
+        print(f"{program:26} {where}")

@@ -1,0 +1,69 @@
+"""The Go modules the binaries come from: one folder each, whose go.mod is the one place with versions."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent / "modules"
+DEFAULT_KUBERNETES = "1.36"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One go.mod folder and what is built from it: binary name → Go package."""
+
+    folder: Path
+    path: str
+    packages: dict[str, str]
+    minutes: float  # of a cold build on two cores, to tell whoever waits
+
+    @property
+    def version(self) -> str:
+        """As required in go.mod, without the v."""
+        found = re.search(rf"{re.escape(self.path)} v(\S+)", (self.folder / "go.mod").read_text())
+        assert found, f"{self.folder}/go.mod does not require {self.path}"
+        return found[1]
+
+    @property
+    def ldflags(self) -> str:
+        """A server built without these reports v0.0.0, and features that compare versions misbehave."""
+        if self.path != "k8s.io/kubernetes":
+            return "-s -w"
+        major, minor, _ = self.version.split(".", 2)
+        stamps = {"gitVersion": f"v{self.version}", "gitMajor": major, "gitMinor": minor}
+        return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{k}={v}" for k, v in stamps.items())])
+
+    @property
+    def key(self) -> str:
+        """Names a build: the same key, the same binaries."""
+        content = b"".join((self.folder / name).read_bytes() for name in ("go.mod", "go.sum"))
+        digest = hashlib.sha256(content + self.ldflags.encode()).hexdigest()[:8]
+        name = self.path.removesuffix("/v3").removesuffix("/server").rsplit("/", 1)[-1]
+        return f"{name}-{self.version}-{platform.system().lower()}-{platform.machine()}-{digest}"
+
+
+def kubernetes(minor: str | None = None) -> Module:
+    """The Kubernetes of `E2E_K8S` (a minor such as 1.34), 1.36 unless told."""
+    minor = minor or os.environ.get("E2E_K8S") or DEFAULT_KUBERNETES
+    folder = HERE / f"kubernetes-{minor}"
+    if not folder.is_dir():
+        known = sorted(path.name.removeprefix("kubernetes-") for path in HERE.glob("kubernetes-*"))
+        raise LookupError(f"E2E_K8S={minor}: there is no {folder.name} in {HERE}; known are {', '.join(known)}")
+    tools = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+    packages = {tool: f"k8s.io/kubernetes/cmd/{tool}" for tool in tools}
+    return Module(folder=folder, path="k8s.io/kubernetes", packages=packages, minutes=6)
+
+
+def etcd() -> Module:
+    path = "go.etcd.io/etcd/server/v3"
+    return Module(folder=HERE / "etcd", path=path, packages={"etcd": path}, minutes=1)
+
+
+def kwok() -> Module:
+    path = "sigs.k8s.io/kwok"
+    return Module(folder=HERE / "kwok", path=path, packages={"kwok": f"{path}/cmd/kwok"}, minutes=2)

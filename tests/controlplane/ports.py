@@ -1,0 +1,25 @@
+"""Free ports on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+
+# Below where the kernel takes ports for outgoing connections from (32768 on Linux): a port must still be free
+# for a server that comes back after a minute.
+RANGE = range(15000, 30000)
+
+
+def free(count: int) -> list[int]:
+    """`count` different ports nobody listens on now."""
+    with contextlib.ExitStack() as held:
+        found: list[int] = []
+        for port in random.SystemRandom().sample(RANGE, len(RANGE)):
+            if len(found) == count:
+                break
+            attempt = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                attempt.bind(("127.0.0.1", port))
+                found.append(port)
+        return found

@@ -1,0 +1,1 @@
+"""The product against a real control plane: `make e2e`."""

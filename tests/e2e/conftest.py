@@ -1,0 +1,82 @@
+"""One control plane for the whole run, a fresh namespace for every test.
+
+`KUBECONFIG_E2E` (what `make e2e KUBECONFIG=…` sets) leads the suite to somebody's cluster instead; what can't
+run there skips and says why.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import binaries
+from tests.controlplane.binaries import Binaries
+from tests.controlplane.cluster import Cluster, NotHere
+from tests.controlplane.control_plane import ControlPlane
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    yield from _not_here_skips()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    yield from _not_here_skips()
+
+
+def _not_here_skips() -> Iterator[None]:
+    try:
+        return (yield)
+    except NotHere as error:
+        pytest.skip(str(error))
+
+
+def somebodys_cluster() -> Path | None:
+    named = os.environ.get("KUBECONFIG_E2E")
+    return Path(named) if named else None
+
+
+@pytest.fixture(scope="session")
+def built(request: pytest.FixtureRequest) -> Binaries:
+    """The binaries; a first build tells its progress past pytest's capture."""
+    if somebodys_cluster():
+        raise NotHere("needs binaries of its own: runs without KUBECONFIG only")
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def tell(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            binaries.told_on_stderr(line)
+
+    return binaries.find(tell=tell)
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane | None]:
+    """Ours, up and ready; None when the suite runs against somebody's cluster."""
+    if somebodys_cluster():
+        yield None
+        return
+    with ControlPlane.start(request.getfixturevalue("built")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def whole_cluster(control_plane: ControlPlane | None) -> Cluster:
+    named = control_plane.kubeconfig if control_plane else somebodys_cluster()
+    assert named is not None
+    return Cluster(named, plane=control_plane)
+
+
+@pytest.fixture
+def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The cluster seen from a namespace of this test's own, taken away after it."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-")[:40].strip("-")
+    inside = whole_cluster.in_namespace(f"{name}-{uuid.uuid4().hex[:5]}")
+    yield inside
+    inside.clean_up()

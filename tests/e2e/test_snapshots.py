@@ -1,0 +1,47 @@
+"""Can a prepared cluster be put away and taken out again?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.controlplane import prepared
+from tests.controlplane.binaries import Binaries
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+
+
+def test_a_saved_cluster_lives_again(built: Binaries, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    with ControlPlane.start(built) as plane:
+        first = Cluster(plane.kubeconfig, plane=plane).in_namespace("before")
+        three_pods(first)
+        plane.save(saved)
+        assert three_run(first), "the cluster that was saved goes on"
+    with ControlPlane.start(built, saved=saved) as plane:
+        again = Cluster(plane.kubeconfig, "before", plane)
+        assert three_run(again)
+        again.delete("Pod", again.running()[0]["metadata"]["name"])
+        assert three_run(again), "its controllers, scheduler and fake kubelets work"
+
+
+def test_a_prepared_cluster_is_made_once(built: Binaries, tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def prepare(cluster: Cluster) -> None:
+        made.append(cluster.namespace)
+        three_pods(cluster.in_namespace("ready"))
+
+    for _ in range(2):
+        with prepared.start(built, "three-pods", "1", prepare, cache=tmp_path) as plane:
+            assert three_run(Cluster(plane.kubeconfig, "ready", plane))
+    assert len(made) == 1
+
+
+def three_pods(cluster: Cluster) -> None:
+    cluster.pool("kept", nodes=2)
+    cluster.deployment("web", replicas=3)
+    assert three_run(cluster)
+
+
+def three_run(cluster: Cluster) -> bool:
+    return cluster.eventually(lambda: len(cluster.running("app=web")) == 3, within=30)

@@ -1,0 +1,87 @@
+"""A line is JSON, complete, and holds no secret."""
+
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from trimtab.runtime import log
+
+
+def lines(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_an_event_is_one_json_line_with_level_and_time() -> None:
+    out = io.StringIO()
+    log.build(stream=out).info("changed", uid="u-1", policies=["a"])
+    (line,) = lines(out)
+    assert line["timestamp"].endswith("Z")
+    assert {**line, "timestamp": ""} == {
+        "event": "changed",
+        "uid": "u-1",
+        "policies": ["a"],
+        "level": "info",
+        "timestamp": "",
+    }
+
+
+def test_what_is_below_the_level_is_not_written() -> None:
+    out = io.StringIO()
+    log.build("warning", stream=out).info("chatter")
+    assert out.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"token": "abc"},
+        {"db_password": "abc"},
+        {"Authorization": "abc"},
+        {"file": "-----BEGIN EC PRIVATE KEY-----\nabc"},
+        {"header": "Bearer abc"},
+    ],
+)
+def test_secrets_are_replaced(event: dict[str, str]) -> None:
+    out = io.StringIO()
+    log.build(stream=out).info("seen", **event)
+    assert "abc" not in out.getvalue()
+    assert "***" in out.getvalue()
+
+
+def test_an_exception_is_part_of_its_line() -> None:
+    out = io.StringIO()
+    try:
+        raise ValueError("as asked")
+    except ValueError:
+        log.build(stream=out).exception("failed")
+    (line,) = lines(out)
+    assert "ValueError: as asked" in line["exception"]
+
+
+def test_a_terminal_gets_people_s_lines() -> None:
+    out = io.StringIO()
+    log.build(style="console", stream=out).info("ready", url="https://x")
+    assert "ready" in out.getvalue()
+    assert not out.getvalue().startswith("{")
+
+
+@pytest.fixture
+def library() -> Any:
+    """A library's logger, and the root as it was before."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield logging.getLogger("some.library")
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+def test_what_a_library_warns_about_is_a_line_of_ours(library: logging.Logger) -> None:
+    out = io.StringIO()
+    log.forward(log.build(stream=out))
+    library.warning("pool of %d is full", 10)
+    library.info("chatter")
+    (line,) = lines(out)
+    assert (line["event"], line["source"], line["level"]) == ("pool of 10 is full", "some.library", "warning")

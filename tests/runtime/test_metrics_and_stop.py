@@ -1,0 +1,49 @@
+"""Labels that cannot grow, gauges that cannot break a scrape, and a stop that is heard."""
+
+import math
+import threading
+import time
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from trimtab.runtime import clock
+from trimtab.runtime.metrics import Bounded, render, safe
+from trimtab.runtime.stop import Stop
+
+
+def test_a_label_keeps_its_first_values_and_calls_the_rest_other() -> None:
+    label = Bounded(2)
+    assert [label(value) for value in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
+
+
+def test_a_gauge_that_fails_is_unknown_and_the_others_are_there() -> None:
+    registry = CollectorRegistry()
+    Gauge("trimtab_one", "x", registry=registry).set_function(safe(lambda: 1 / 0))
+    Gauge("trimtab_two", "x", registry=registry).set(2)
+    text = render(registry).decode()
+    assert "trimtab_one NaN" in text
+    assert "trimtab_two 2.0" in text
+
+
+def test_unknown_is_not_zero() -> None:
+    assert math.isnan(safe({}.popitem)())
+
+
+def test_a_stop_wakes_who_waits_for_it() -> None:
+    stop, heard = Stop(), list[bool]()
+    waiting = threading.Thread(target=lambda: heard.append(stop.wait(30)))
+    waiting.start()
+    began = time.monotonic()
+    stop.begin()
+    waiting.join()
+    assert heard == [True]
+    assert time.monotonic() - began < 5
+
+
+def test_a_wait_without_a_stop_just_passes() -> None:
+    assert Stop().wait(0.001) is False
+
+
+def test_the_clock_is_aware() -> None:
+    assert clock.utc().utcoffset() is not None
+    assert clock.elapsed() <= clock.elapsed()

@@ -1,0 +1,49 @@
+"""What a scrape tells."""
+
+from prometheus_client import CollectorRegistry
+
+from tests.webhook.worlds import review, service
+from webhook.edge import answer
+from webhook.metrics import Meters
+
+
+def test_reviews_are_counted_by_path_and_status() -> None:
+    meters = Meters(CollectorRegistry())
+    watched = service(observe=meters.answered)
+    answer(watched, "/mutate", "application/json", review())
+    answer(watched, "/mutate", "text/plain", review())
+    text = meters.render().decode()
+    assert 'trimtab_reviews_total{code="200",path="/mutate"} 1.0' in text
+    assert 'trimtab_reviews_total{code="415",path="/mutate"} 1.0' in text
+    assert 'trimtab_review_seconds_count{path="/mutate"} 2.0' in text
+
+
+def test_a_thousand_policies_do_not_make_a_thousand_series() -> None:
+    meters = Meters(CollectorRegistry())
+    for number in range(1000):
+        meters.decided(f"policy-{number}", "limits", "removed")
+    assert meters.render().decode().count("trimtab_decisions_total{") == 201
+
+
+def test_decisions_failures_patches_and_ages_are_told() -> None:
+    meters = Meters(CollectorRegistry())
+    meters.decided("burstable", "limits", "removed")
+    meters.failed("self-check")
+    meters.patched(300)
+    meters.certificate_expiry(lambda: 1.9e9)
+    meters.facts_age(lambda: 3.0)
+    text = meters.render().decode()
+    for expected in (
+        'trimtab_decisions_total{action="limits",policy="burstable",reason="removed"} 1.0',
+        'trimtab_failures_total{kind="self-check"} 1.0',
+        "trimtab_patch_bytes_sum 300.0",
+        "trimtab_certificate_expiry_timestamp_seconds 1.9e+09",
+        "trimtab_facts_age_seconds 3.0",
+    ):
+        assert expected in text
+
+
+def test_two_services_in_one_process_do_not_share_a_counter() -> None:
+    one, two = Meters(CollectorRegistry()), Meters(CollectorRegistry())
+    one.failed("edge")
+    assert 'kind="edge"' not in two.render().decode()

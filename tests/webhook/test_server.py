@@ -1,0 +1,196 @@
+"""The real server over TLS: pairs swapped on disk, rude clients, and a stop that loses nothing."""
+
+import json
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+import certs
+from tests.webhook.server import Server, post, serving
+from tests.webhook.worlds import review
+
+
+@pytest.fixture(scope="module")
+def one_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def server(one_server: Server) -> Iterator[Server]:
+    yield one_server
+    one_server.hang_up()
+
+
+def served(server: Server, host: str = "localhost") -> x509.Certificate:
+    connection = server.connect(host)
+    connection.connect()
+    der = connection.sock.getpeercert(binary_form=True)
+    connection.close()
+    return x509.load_der_x509_certificate(der)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_review_is_answered_by_name_and_by_address(server: Server, host: str) -> None:
+    status, body = post(server.connect(host), review("u-9"))
+    assert (status, json.loads(body)["response"]["uid"]) == (200, "u-9")
+
+
+def test_many_reviews_share_one_connection(server: Server) -> None:
+    connection = server.connect()
+    connection.connect()
+    before = connection.sock.getsockname()
+    assert {post(connection, review(f"u-{i}"))[0] for i in range(200)} == {200}
+    assert connection.sock.getsockname() == before
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_the_other_routes_are_there(server: Server, path: str) -> None:
+    connection = server.connect()
+    connection.request("GET", path)
+    assert connection.getresponse().status == 200
+
+
+def test_a_body_of_10_mb_is_refused_in_words(server: Server) -> None:
+    status, body = post(server.connect(), b" " * 10_000_000)
+    assert (status, json.loads(body)["error"]) == (413, "the body is too large")
+
+
+def test_http_1_1_is_spoken_and_nothing_below_tls_1_2(server: Server) -> None:
+    trust = ssl.create_default_context(cadata=(server.certs / "ca.crt").read_text())
+    trust.set_alpn_protocols(["h2", "http/1.1"])
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
+        wrapped = trust.wrap_socket(raw, server_hostname="localhost")
+        assert (wrapped.selected_alpn_protocol(), wrapped.version()) == ("http/1.1", "TLSv1.3")
+        wrapped.close()
+    trust.maximum_version = ssl.TLSVersion.TLSv1_2
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
+        wrapped = trust.wrap_socket(raw, server_hostname="localhost")
+        assert wrapped.version() == "TLSv1.2"
+        wrapped.close()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_pair_swapped_on_disk_is_served_to_new_connections(server: Server, host: str) -> None:
+    kept = server.connect(host)
+    assert post(kept, review())[0] == 200
+    second = server.issue()
+    certs.write(server.certs, second)
+    assert served(server, host) == second.pair.leaf()
+    assert post(kept, review())[0] == 200
+
+
+def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
+    before, second = certs.read(server.certs), server.issue()
+    (server.certs / "tls.key").write_bytes(second.pair.key)
+    assert served(server) == before.pair.leaf()
+    certs.write(server.certs, second)
+    assert served(server) == second.pair.leaf()
+    codes = [line.get("code") for line in server.log if line["level"] == "warning"]
+    assert codes == ["unusable-pair"]
+
+
+def test_plain_http_on_the_tls_port_disturbs_nobody(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 10) as plain:
+        plain.sendall(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        assert b"200" not in plain.recv(1000)
+    assert post(server.connect(), review())[0] == 200
+
+
+def test_slow_and_silent_clients_disturb_nobody(server: Server) -> None:
+    silent = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(16)]
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+    for client in silent[:8]:
+        client.sendall(hello)
+    halves = [server.connect() for _ in range(16)]
+    for number, half in enumerate(halves):
+        half.connect()
+        path = b"/mutate" if number % 2 else b"/validate"
+        half.sock.sendall(
+            b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"[: None if number % 3 else 20]
+        )
+    began = time.monotonic()
+    assert post(server.connect(), review())[0] == 200
+    probe = server.connect()
+    probe.request("GET", "/healthz")
+    assert probe.getresponse().status == 200
+    assert time.monotonic() - began < 5
+    for client in (*silent, *halves):
+        client.close()
+
+
+def test_a_body_that_stops_half_way_is_refused_when_its_caller_has_given_up(server: Server) -> None:
+    connection = server.connect()
+    connection.putrequest("POST", "/mutate?timeout=300ms")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", "99")
+    connection.endheaders(b"{")
+    assert connection.getresponse().status == 408
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_a_client_that_leaves_without_its_answer_disturbs_nobody(server: Server, path: str) -> None:
+    for _ in range(3):
+        leaving = server.connect()
+        leaving.request("POST", path, review(), {"Content-Type": "application/json"})
+        leaving.close()
+    assert post(server.connect(), review(), path)[0] == 200
+
+
+def test_malformed_http_gets_a_4xx_and_the_next_client_an_answer(server: Server) -> None:
+    connection = server.connect()
+    connection.connect()
+    connection.sock.sendall(b"\x00\x01\x02 nonsense\r\n\r\n")
+    assert connection.sock.recv(1000).startswith(b"HTTP/1.1 400")
+    assert post(server.connect(), review())[0] == 200
+
+
+def test_no_line_of_the_log_is_a_traceback(server: Server) -> None:
+    assert not [line for line in server.log if "exception" in line or line["level"] == "error"]
+
+
+def test_a_stop_answers_what_is_under_way_and_what_still_comes(tmp_path: Path) -> None:
+    with serving(tmp_path, DRAIN="1.5") as server:
+        kept, checked = server.connect(), list[int]()
+        assert post(kept, review())[0] == 200
+        slow = threading.Thread(target=lambda: checked.append(post(server.connect(), review(), "/validate")[0]))
+        slow.start()
+        time.sleep(0.2)
+        server.stop()
+        time.sleep(0.5)
+        assert post(kept, review())[0] == 200
+        probe = server.connect()
+        probe.request("GET", "/readyz")
+        assert probe.getresponse().status == 503
+        assert post(server.connect(), review())[0] == 200
+        slow.join(10)
+        assert checked == [200]
+        assert server.process.wait(15) == 0
+        assert server.log[-1]["event"] == "closed"
+
+
+def test_a_kept_connection_does_not_hold_the_process_for_ever(tmp_path: Path) -> None:
+    with serving(tmp_path, DRAIN="0", GRACEFUL_TIMEOUT="8") as server:
+        idle = server.connect()
+        assert post(idle, review())[0] == 200
+        began = time.monotonic()
+        server.stop()
+        assert server.process.wait(15) == 0
+        assert time.monotonic() - began < 10
+        assert server.log[-1]["event"] == "closed"
+        assert not [line for line in server.log if line["level"] == "error"]
+
+
+def test_an_interrupt_stops_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        began = time.monotonic()
+        server.stop(signal.SIGINT)
+        server.process.wait(10)
+        assert time.monotonic() - began < 10

@@ -1,0 +1,1 @@
+"""What would become of these pods, and why?"""

@@ -1,0 +1,183 @@
+"""The report of `trimtab admit` on a terminal."""
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cluster import quantity
+from trimtab.command.admit.report import AdmitReport, ChangeReport, PodReport, Shape
+
+_GREY = "bright_black"
+
+
+def draw(console: Console, report: AdmitReport, *, explain: bool) -> None:
+    """A row per pod; below it what was changed and why; then totals."""
+    console.print(_overview(report))
+    for pod in report.pods:
+        details = _details(pod, explain=explain)
+        if details is not None:
+            console.print(details)
+    _totals(console, report)
+
+
+def _overview(report: AdmitReport) -> Table:
+    table = Table(title="What becomes of these pods", title_justify="left", header_style="bold", expand=False)
+    for name in ("Pods of", "×", "CPU asked", "Memory asked", "Limits", "QoS", "Class, overhead", "Placement"):
+        table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
+    for pod in report.pods:
+        table.add_row(*_row(pod))
+    return table
+
+
+def _row(pod: PodReport) -> list[RenderableType]:
+    name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\n{pod.namespace}", _GREY))
+    if pod.refused is not None:
+        return [name, str(pod.replicas), Text(f"refused by {pod.refused.by}", style="red"), "", "", "", "", ""]
+    return [
+        name,
+        str(pod.replicas),
+        _amount(pod, "requests", "cpu"),
+        _amount(pod, "requests", "memory"),
+        Group(_amount(pod, "limits", "cpu", "cpu "), _amount(pod, "limits", "memory", "mem ")),
+        _moved(pod.before.qos if pod.before else None, pod.after.qos if pod.after else None),
+        _class(pod),
+        _placement(pod),
+    ]
+
+
+def _amount(pod: PodReport, side: str, resource: str, label: str = "") -> Text:
+    before, after = (_of(shape, side, resource) for shape in (pod.before, pod.after))
+    return Text(label, style=_GREY) + _moved(before, after)
+
+
+def _of(shape: Shape | None, side: str, resource: str) -> str | None:
+    if shape is None:
+        return None
+    written = getattr(shape, side).get(resource)
+    return None if written is None else human(resource, written)
+
+
+def human(resource: str, written: str) -> str:
+    """Short enough for a table: memory in Ki, Mi, Gi and many cores in cores, with at most one place."""
+    if resource == "cpu" and (millicores := quantity.milli(written)) >= 10_000:
+        return f"{millicores / 1000:.1f}".removesuffix(".0")
+    if resource != "memory":
+        return written
+    number = float(quantity.whole(written))
+    for unit in ("", "Ki", "Mi", "Gi"):
+        if number < 1024 or unit == "Gi":
+            break
+        number /= 1024
+    return f"{number:.1f}".removesuffix(".0") + unit
+
+
+def _moved(before: str | None, after: str | None) -> Text:
+    if before == after:
+        return Text(after or "–", style=_GREY if after is None else "")
+    return Text.assemble((before or "–", _GREY), (" → ", _GREY), (after or "none", "bold green"))
+
+
+def _class(pod: PodReport) -> Text:
+    after = pod.after
+    if after is None or after.runtime_class is None:
+        return Text("–", style=_GREY)
+    changed = pod.before is None or pod.before.runtime_class != after.runtime_class
+    overhead = ", ".join(f"{value} {name}" for name, value in sorted(after.overhead.items()))
+    text = Text(after.runtime_class, style="bold green" if changed else "")
+    return text.append(f"\n+ {overhead}", style=_GREY) if overhead else text
+
+
+_PLACING = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints")
+
+
+def _placement(pod: PodReport) -> Text:
+    lines = [_placed(change) for change in pod.changes if change.field.startswith(_PLACING)]
+    return Text("\n".join(lines), style="green") if lines else Text("–", style=_GREY)
+
+
+def _placed(change: ChangeReport) -> str:
+    kind, _, rest = change.field.partition("[")
+    key = rest.rstrip("]")
+    words = {
+        "nodeAffinity.required": f"needs {key}",
+        "nodeAffinity.preferred": f"likes {key}",
+        "nodeSelector": f"selects {key}",
+        "tolerations": f"tolerates {key}",
+        "topologySpreadConstraints": f"spread over {key.rpartition('/')[2]}",
+    }
+    return words.get(kind, kind) + (f" {change.after}" if kind.startswith("nodeAffinity") else "")
+
+
+def _details(pod: PodReport, *, explain: bool) -> RenderableType | None:
+    lines = [*_refusal(pod), *_changes(pod), *_warnings(pod)]
+    if explain:
+        lines += [*_left(pod), *_steps(pod)]
+    if not lines:
+        return None
+    title = f"[bold]{escape(pod.kind)} {escape(pod.namespace)}/{escape(pod.name)}[/]"
+    return Panel(Group(*lines), title=title, title_align="left", border_style=_GREY)
+
+
+def _refusal(pod: PodReport) -> list[Text]:
+    if pod.refused is None:
+        return []
+    return [Text(f"refused ({pod.refused.code}, {pod.refused.by}): {pod.refused.message}", style="red")]
+
+
+def _changes(pod: PodReport) -> list[RenderableType]:
+    """One line a change; changes that are alike for several containers share one."""
+    table = Table.grid(padding=(0, 2))
+    for _ in range(4):
+        table.add_column(overflow="fold")
+    for change in pod.changes:
+        after = Text("removed" if change.after is None else str(change.after), style="green")
+        before = Text("" if change.before is None else f"was {change.before}", style=_GREY)
+        table.add_row(_field(change), after, before, Text(f"{change.policy}: {change.reason.text}", style=_GREY))
+    for change in pod.would:
+        after = Text(f"would be {change.after or 'removed'}", style="yellow")
+        before = Text(f"is {change.before or 'absent'}", style=_GREY)
+        table.add_row(_field(change), after, before, Text(f"{change.policy} only watches", style=_GREY))
+    return [table] if table.row_count else []
+
+
+def _field(change: ChangeReport) -> Text:
+    """`containers[app].limits.cpu` reads better as `app limits.cpu`."""
+    part, _, rest = change.field.partition("[")
+    name, _, inner = rest.partition("].")
+    return Text.assemble((name, "bold"), " ", inner) if part.endswith("ontainers") else Text(change.field)
+
+
+def _warnings(pod: PodReport) -> list[Text]:
+    found = [Text(f"! {warning.removeprefix('trimtab: ')}", style="yellow") for warning in pod.warnings]
+    if pod.problem:
+        found.append(Text(f"! unchanged, and that is our bug: {pod.problem}", style="red"))
+    return found
+
+
+def _left(pod: PodReport) -> list[Text]:
+    return [
+        Text(f"· {left.field or 'policy'}: {left.reason.text} ({left.policy}, {left.reason.code})", style=_GREY)
+        for left in pod.left
+        if not left.warning
+    ]
+
+
+def _steps(pod: PodReport) -> list[Text]:
+    return [Text(f"  {step}", style=_GREY) for step in pod.steps]
+
+
+def _totals(console: Console, report: AdmitReport) -> None:
+    totals = report.totals
+    text = Text.assemble(
+        (f"{totals.changed} of {totals.pods}", "bold"), " changed",
+        (f", {totals.refused} refused", "red" if totals.refused else _GREY), ".  Requests of all replicas: ",
+    )  # fmt: skip
+    for resource in ("cpu", "memory"):
+        before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))
+        text.append(f"{resource} ", style=_GREY).append(_moved(human(resource, before), human(resource, after)))
+        text.append("  ")
+    console.print(text)
+    for note in report.notes:
+        console.print(Text(note, style=_GREY))

@@ -1,0 +1,101 @@
+"""`trimtab certs`: issue the webhook's certificates, and look at them."""
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+import certs
+from trimtab.command import output
+from trimtab.command.main import ASKED_WRONGLY, FOUND
+from trimtab.runtime import clock
+from trimtab.runtime.settings import Settings
+
+DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs)
+
+
+class ProblemReport(msgspec.Struct, frozen=True):
+    code: str
+    text: str
+
+
+class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Published as deploy/schemas/certs-report.schema.json."""
+
+    api_version: str = output.API_VERSION
+    kind: str = "CertsReport"
+    folder: str
+    names: list[str]
+    not_before: str | None
+    not_after: str | None
+    days_left: float
+    usable: bool
+    """A client that trusts ca.crt would talk to a server with this pair now."""
+    problems: list[ProblemReport]
+
+
+@click.group("certs")
+def verb() -> None:
+    """Issue the webhook's certificates, and look at them."""
+
+
+@verb.command("issue")
+@_FOLDER
+@click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
+@click.option("--force", is_flag=True, help="Issue anew although nothing is due.")
+def issue(folder: Path, names: tuple[str, ...], force: bool) -> None:
+    """Issue a CA and a serving pair into FOLDER; renew them where something is due."""
+    wanted, now = names or DEFAULT_NAMES, clock.utc()
+    try:
+        if force or not (folder / "tls.crt").exists():
+            certs.write(folder, certs.issue(wanted, now=now))
+            why = "issued"
+        else:
+            found, reasons = certs.renew_if_due(certs.read(folder), wanted, now=now)
+            if reasons:
+                certs.write(folder, found)
+            why = "; ".join(map(str, reasons)) or "nothing was due"
+    except (certs.CertsError, ValueError) as error:
+        click.echo(f"{folder}: {error}", err=True)
+        sys.exit(ASKED_WRONGLY)
+    click.echo(f"{folder}: {why}")
+
+
+@verb.command("status")
+@_FOLDER
+@output.options
+def status(folder: Path, output: str, output_file: str | None) -> None:
+    """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
+    found = certs.status(folder, clock.utc())
+    report = CertsReport(
+        folder=found.folder,
+        names=list(found.names),
+        not_before=found.not_before.isoformat() if found.not_before else None,
+        not_after=found.not_after.isoformat() if found.not_after else None,
+        days_left=round(found.days_left, 1),
+        usable=found.usable,
+        problems=[ProblemReport(problem.code, problem.says) for problem in found.problems],
+    )
+    _emit(output, output_file, report)
+    if found.problems:
+        sys.exit(FOUND)
+
+
+def _emit(form: str, output_file: str | None, report: CertsReport) -> None:
+    output.emit(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
+
+
+def _draw(console: Console, report: CertsReport) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_row("folder", report.folder)
+    table.add_row("names", ", ".join(report.names) or "–")
+    table.add_row("valid", f"{report.not_before} to {report.not_after}" if report.not_after else "–")
+    table.add_row("days left", f"{report.days_left:g}")
+    table.add_row("usable", "[green]yes[/]" if report.usable else "[red]no[/]")
+    for problem in report.problems:
+        table.add_row("[yellow]problem[/]", f"{problem.text} ({problem.code})")
+    console.print(table)

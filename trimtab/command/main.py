@@ -1,0 +1,77 @@
+"""The group of all verbs. A verb's module is only imported when the verb is asked for.
+
+Exit codes: 0 done (warnings included), 1 found something (with `--strict`), 2 asked wrongly (bad file, bad option:
+every mistake named, nothing done), 3 we or the cluster failed.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterable
+
+import click
+
+from trimtab.cluster.mistake import Mistake
+
+VERBS = {
+    "admit": ("trimtab.command.admit.verb", "What would become of these pods, and why."),
+    "policies": ("trimtab.command.policies.verb", "Check, list, explain policies; print their schema."),
+    "certs": ("trimtab.command.certs", "Issue the webhook's certificates and look at them."),
+    "webhook": ("trimtab.command.webhook", "Serve the admission webhook."),
+    "demo": ("trimtab.command.demo.verb", "The main job end to end on this machine, without a cluster."),
+}
+"""Verb → where it lives, and what it does in a line."""
+
+FOUND, ASKED_WRONGLY, FAILED = 1, 2, 3
+
+
+class Verbs(click.Group):
+    """Knows its verbs by name; imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _ = VERBS[cmd_name]
+        verb = importlib.import_module(module).verb
+        assert isinstance(verb, click.Command)
+        return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, does) for name, (_, does) in VERBS.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="trimtab", message="%(prog)s %(version)s")
+def cli() -> None:
+    """A Kubernetes admission webhook and node-pool compactor that says why.
+
+    Every verb reads files, or a cluster, and changes nothing unless it says so.
+    """
+
+
+class Wrong(click.ClickException):
+    """What was asked cannot be done as asked: every mistake is named, and nothing was done."""
+
+    exit_code = ASKED_WRONGLY
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(map(str, self.mistakes)))
+
+    def show(self, file: object = None) -> None:
+        for mistake in self.mistakes:
+            click.echo(str(mistake), err=True)
+        count = len(self.mistakes)
+        click.echo(f"{count} mistake{'s' if count > 1 else ''}; nothing was done.", err=True)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        cli(standalone_mode=True)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,128 @@
+"""The environment as settings, and settings as an environment; all mistakes at once."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+
+from trimtab.runtime.errors import Mistake, SettingsError
+from trimtab.runtime.settings import Address, Settings
+
+PREFIX = "TRIMTAB_"
+
+_SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$")
+"""What the kubelet puts into every pod for a Service called `trimtab-…`: no words of ours."""
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    """The settings an environment asks for; what it does not name has its default.
+
+    Raises `SettingsError` with every mistake: values that cannot be read, names that do not exist,
+    and a stop that would be cut short.
+    """
+    hints = get_type_hints(Settings)
+    names = {PREFIX + field.name.upper(): field.name for field in fields(Settings)}
+    values: dict[str, Any] = {}
+    mistakes = _unknown(environ, tuple(names))
+    for variable, name in names.items():
+        if (text := environ.get(variable)) is None:
+            continue
+        expected, parse = _reader(hints[name])
+        try:
+            values[name] = parse(text.strip())
+        except ValueError:
+            mistakes.append(Mistake(variable=variable, expected=expected, came=text))
+    if mistakes:
+        raise SettingsError(tuple(mistakes))
+    return _coherent(Settings(**values))
+
+
+def write(settings: Settings) -> dict[str, str]:
+    """The variables that `read` turns into exactly these settings; what is None is left out."""
+    held = ((field.name, getattr(settings, field.name)) for field in fields(Settings))
+    return {PREFIX + name.upper(): _text(value) for name, value in held if value is not None}
+
+
+def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[Mistake]:
+    ours = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in names)
+    return [
+        Mistake(
+            variable=name,
+            expected="a setting's name",
+            came=name,
+            nearest=next(iter(get_close_matches(name, names, n=1)), None),
+        )
+        for name in ours
+        if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
+    ]
+
+
+def _coherent(settings: Settings) -> Settings:
+    least = settings.drain + 5
+    if settings.graceful_timeout >= least:
+        return settings
+    came = f"{settings.graceful_timeout:g}"
+    expected = f"at least {least:g} seconds (TRIMTAB_DRAIN and five more), or the stop is cut short"
+    raise SettingsError((Mistake(variable=PREFIX + "GRACEFUL_TIMEOUT", expected=expected, came=came),))
+
+
+def _reader(hint: Any) -> tuple[str, Callable[[str], Any]]:
+    if get_origin(hint) is Literal:
+        words = get_args(hint)
+        return "one of " + ", ".join(words), lambda text: words[words.index(text)]
+    return _READERS[hint]
+
+
+def _address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    number = int(port)
+    if not host or not 0 <= number <= 65535:
+        raise ValueError(text)
+    return Address(host.strip("[]"), number)
+
+
+def _switch(text: str) -> bool:
+    words = {"true": True, "1": True, "false": False, "0": False}
+    return words[text.lower()] if text.lower() in words else _refuse(text)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _seconds(text: str) -> float:
+    found = float(text.removesuffix("s"))
+    return found if 0 <= found <= 86400 else _refuse(text)
+
+
+def _whole_seconds(text: str) -> int:
+    found = int(text.removesuffix("s"))
+    return found if 0 <= found <= 86400 else _refuse(text)
+
+
+def _path(text: str) -> Path:
+    return Path(text) if text else _refuse(text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return os.pathsep.join(str(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    Address: ("HOST:PORT, port 0 to 65535", _address),
+    bool: ("true or false", _switch),
+    float: ("seconds from 0 to 86400", _seconds),
+    int: ("whole seconds from 0 to 86400", _whole_seconds),
+    Path: ("a path", _path),
+    str: ("a name", lambda text: text or _refuse(text)),
+    Path | None: ("a path", _path),
+    tuple[Path, ...]: (
+        f"paths separated by {os.pathsep!r}",
+        lambda text: tuple(Path(part) for part in text.split(os.pathsep) if part),
+    ),
+}

@@ -1,0 +1,41 @@
+"""What a process of ours cannot start with, as one tree.
+
+RuntimeFault                 all of them; the text is for the person who starts the process
+├── SettingsError            the environment asks for something we don't understand; `mistakes` has all of it
+└── CannotServe              the server cannot be brought up as asked
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """One variable of the environment that cannot be used.
+
+    `came` is the value as it stands there; `nearest` is the valid name meant most likely, or None.
+    """
+
+    variable: str
+    expected: str
+    came: str
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.variable}: expected {self.expected}, came {self.came!r}{hint}"
+
+
+class RuntimeFault(Exception):
+    """A process cannot go on as it was asked to."""
+
+
+class SettingsError(RuntimeFault):
+    """All mistakes of one environment, together."""
+
+    def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
+        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        self.mistakes = mistakes
+
+
+class CannotServe(RuntimeFault):
+    """The server cannot be brought up as asked; the text says why."""

@@ -1,0 +1,70 @@
+"""What is in these paths? Files, folders, standard input and the policies we ship, as (name, bytes)."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from trimtab.cluster.mistake import Mistake
+from trimtab.runtime.errors import RuntimeFault
+
+Content = tuple[str, bytes]
+
+ENDINGS = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+
+
+class UnreadableFiles(RuntimeFault):
+    """Paths that cannot be read: all of them, together."""
+
+    def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
+        super().__init__("\n".join(map(str, mistakes)))
+        self.mistakes = mistakes
+
+
+def read(paths: Iterable[str | Path]) -> list[Content]:
+    """Every file of every path, folders in alphabetical order. Raises UnreadableFiles."""
+    found: list[Content] = []
+    mistakes: list[Mistake] = []
+    for path in map(str, paths):
+        try:
+            found += list(_read(path))
+        except OSError as error:
+            came = (error.strerror or type(error).__name__).lower()
+            mistakes.append(Mistake(file=path, expected="a file or folder that can be read", came=came))
+    if mistakes:
+        raise UnreadableFiles(tuple(mistakes))
+    return found
+
+
+def _read(path: str) -> Iterator[Content]:
+    if path == "-":
+        yield "-", sys.stdin.buffer.read()
+        return
+    place = Path(path)
+    if not place.is_dir():
+        yield path, place.read_bytes()
+        return
+    # A mounted ConfigMap holds its files twice: behind `..data` and as links to there.
+    names = sorted(file for file in place.rglob("*") if _counts(file.relative_to(place)) and file.is_file())
+    if not names:
+        raise FileNotFoundError(2, f"no {', '.join(ENDINGS[:3])} file in the folder")
+    for file in names:
+        yield str(file), file.read_bytes()
+
+
+def _counts(file: Path) -> bool:
+    return file.name.endswith(ENDINGS) and not any(part.startswith(".") for part in file.parts)
+
+
+def shipped(folder: str = "recommended") -> list[Content]:
+    """The policies we ship: `recommended`, or `library` for those to choose from."""
+    return sorted(_within(resources.files("policies") / folder, f"policies/{folder}"))
+
+
+def _within(place: Traversable, name: str) -> Iterator[Content]:
+    for entry in place.iterdir():
+        if entry.is_dir():
+            yield from _within(entry, f"{name}/{entry.name}")
+        elif entry.name.endswith(ENDINGS):
+            yield f"{name}/{entry.name}", entry.read_bytes()

@@ -1,0 +1,143 @@
+"""Bring up gunicorn for an application named by a string, and tell where it listens."""
+
+import json
+import os
+import socket
+import ssl
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gunicorn import util
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger as GunicornLogger
+
+from trimtab.runtime import environment, memory
+from trimtab.runtime.drain import drain_on_term
+from trimtab.runtime.errors import CannotServe
+from trimtab.runtime.log import Forward, Logger, forward
+from trimtab.runtime.settings import Address, Settings
+
+WORKER_TIMEOUT = 30
+"""Seconds without a sign of life after which a worker is replaced; also how long a body may stay silent."""
+
+BACKLOG = 2048
+"""Connections the kernel holds for us while a burst of new ones shakes hands."""
+
+
+def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
+    """Serve `application` (`module:name`, an ASGI callable) until a signal; then leave the process.
+
+    The settings are put into the environment first, so that the worker, which imports the
+    application after the fork, reads the very same. `tls` None means plain HTTP. Never returns: it
+    ends in `SystemExit`, in the worker too, so a caller must not clean up around it. Raises
+    `CannotServe` when the address cannot be had.
+    """
+    os.environ.update(environment.write(settings))
+    if settings.ready_file:
+        # Whoever waits for it must not find the address of the process before us.
+        settings.ready_file.unlink(missing_ok=True)
+    # Detached: gunicorn takes the descriptor over and closes it when it stops.
+    _Gunicorn(application, settings, log, tls, listening(settings.listen).detach()).run()
+    raise SystemExit(0)
+
+
+def listening(address: Address) -> socket.socket:
+    """A listening socket, before anything else is begun. Raises `CannotServe` with the reason.
+
+    gunicorn would try for five seconds and leave the process with the reason in several log lines.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
+    except OSError as e:
+        why = os.strerror(e.errno) if e.errno and e.errno > 0 else str(e)
+        raise CannotServe(f"cannot listen on {address}: {why}") from e
+
+
+class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    """gunicorn without its command line, its config file and its environment variables."""
+
+    def __init__(
+        self, application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None, listener: int
+    ) -> None:
+        self._application = application
+        self._options = {
+            "bind": f"fd://{listener}",
+            **_options(settings),
+            **_tls(settings, tls),
+            **_logging(forward(log)),
+        }
+        self._options["post_worker_init"] = _when_loaded(settings, log, tls is not None)
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self._options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        return util.import_app(self._application)
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    return {
+        # One worker: it holds the watches and the metrics. More load is more replicas.
+        "workers": 1,
+        "worker_class": "asgi",
+        # What was measured and tested is this loop, whatever else is installed beside us.
+        "asgi_loop": "asyncio",
+        "asgi_lifespan": "on",
+        "keepalive": settings.keepalive,
+        "timeout": WORKER_TIMEOUT,
+        "graceful_timeout": int(settings.graceful_timeout),
+        # Nothing of ours goes on for a client that left; kept waiting, it would only hold its memory.
+        "asgi_disconnect_grace_period": 0,
+        # Recycling a worker would make every API server open its connections again at once.
+        "max_requests": 0,
+        "control_socket_disable": True,
+        "proc_name": "trimtab",
+        **_heartbeat_in_memory(),
+    }
+
+
+def _heartbeat_in_memory() -> dict[str, str]:
+    # The worker's sign of life is a file's time; on a slow disk that alone could look like a hang.
+    shared = Path("/dev/shm")  # noqa: S108
+    return {"worker_tmp_dir": str(shared)} if os.access(shared, os.W_OK) else {}
+
+
+def _tls(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
+    if context is None:
+        return {}
+    memory.sweep(context)
+    # gunicorn turns TLS on when a certificate file is named, then asks the hook for the context; the
+    # hook hands out one that exists already, because a hook that fails would mean plain HTTP.
+    return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
+
+
+def _logging(handler: Forward) -> dict[str, Any]:
+    class Forwarding(GunicornLogger):  # type: ignore[misc]  # gunicorn has no types
+        def setup(self, cfg: Any) -> None:
+            super().setup(cfg)
+            self.error_log.handlers[:] = [handler]
+
+    return {"logger_class": Forwarding, "loglevel": "warning"}
+
+
+def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
+    def post_worker_init(worker: Any) -> None:
+        memory.settle()
+        drain_on_term(worker, settings)
+        host, port = worker.sockets[0].sock.getsockname()[:2]
+        url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        log.info("ready", url=url, pid=worker.ppid)
+        if settings.ready_file:
+            _tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
+
+    return post_worker_init
+
+
+def _tell(file: Path, facts: dict[str, Any]) -> None:
+    # Renamed into place: who waits for the file never reads half of it.
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(facts) + "\n")
+    temporary.replace(file)

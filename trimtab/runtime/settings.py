@@ -1,0 +1,60 @@
+"""What can be set, in which unit, and why the default is what it is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. Port 0 means: any free one, told in the ready line and the ready file."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+
+    listen: Address = Address("0.0.0.0", 8443)  # noqa: S104
+    """HOST:PORT. All interfaces, because the API server calls the pod's address; 8443 needs no privilege."""
+
+    certs: Path = Path(".trimtab/certs")
+    """Folder with `tls.crt` and `tls.key`. Relative, so that a first try needs no rights; a chart sets it."""
+
+    policies: tuple[Path, ...] = ()
+    """Files or folders of policies, separated by `:`. Empty means the recommended set we ship."""
+
+    cluster: Path | None = None
+    """A snapshot file the facts come from. None means no facts: what needs one is told as missing."""
+
+    overhead: Literal["server", "webhook"] = "server"
+    """Who writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by default."""
+
+    namespace: str = "trimtab-system"
+    """Our own namespace: its pods are never changed."""
+
+    paused: bool = False
+    """True lets every pod through unchanged: the one switch for a bad day."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is written. `info` has one line per changed pod."""
+
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """`auto`: colours on a terminal, JSON lines everywhere else."""
+
+    ready_file: Path | None = None
+    """Written when requests are served: JSON with `url`, `host`, `port`, `pid`. None: only the log line."""
+
+    drain: float = 5.0
+    """Seconds between the stop signal and the end of accepting: endpoints need a few to forget a pod."""
+
+    graceful_timeout: float = 30.0
+    """Seconds from the stop signal to the end at the latest; the pod's grace period must be longer."""
+
+    keepalive: int = 120
+    """Seconds an idle connection is kept. The API server keeps them 90: it must be the one that lets go."""

@@ -1,0 +1,26 @@
+"""Start the webhook: the pair first, then the server."""
+
+from typing import NoReturn
+
+import certs
+from trimtab.runtime.log import Logger
+from trimtab.runtime.serve import launch
+from trimtab.runtime.settings import Settings
+
+APPLICATION = "webhook.entry:application"
+
+
+def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoReturn:
+    """Serve over TLS from the settings' certificate folder until a signal; ends in `SystemExit`.
+
+    Raises `certs.CertsError` when the folder holds no whole pair and `CannotServe` when the address
+    cannot be had: both before anything listens.
+    """
+
+    def told(problem: certs.Problem | None) -> None:
+        if problem is None:
+            log.info("certificate reloaded", folder=str(settings.certs))
+        else:
+            log.warning("certificate refused, the old one is kept", code=problem.code, why=problem.says)
+
+    launch(application, settings, log, certs.Loader(settings.certs, told).front)

@@ -1,0 +1,84 @@
+"""What the webhook counts. Every label is a word of ours or bounded."""
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from trimtab.runtime.metrics import Bounded, render, safe
+
+_SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5)
+_BYTES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144)
+
+
+class Meters:
+    """The webhook's meters in a registry of one's own. Methods match what `Service` wants told."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._policy, self._reason = Bounded(), Bounded()
+        self._reviews = Counter(
+            "trimtab_reviews",
+            "Reviews answered, by path and HTTP status.",
+            ["path", "code"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "trimtab_review_seconds",
+            "From a whole body to the answer.",
+            ["path"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._decisions = Counter(
+            "trimtab_decisions",
+            "What policies did to pods, by policy, action and reason.",
+            ["policy", "action", "reason"],
+            registry=registry,
+        )
+        self._failures = Counter(
+            "trimtab_failures", "Our own mistakes that a net caught, by kind.", ["kind"], registry=registry
+        )
+        self._outcomes = Counter(
+            "trimtab_outcomes",
+            "What became of reviews of pods, by outcome, dry runs apart.",
+            ["outcome", "dry_run"],
+            registry=registry,
+        )
+        self._patch = Histogram("trimtab_patch_bytes", "Size of patches sent.", buckets=_BYTES, registry=registry)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """For `Service.observe`."""
+        self._reviews.labels(path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def failed(self, kind: str) -> None:
+        """Count a mistake of ours; `kind` is a word of ours, such as `edge` or `self-check`."""
+        self._failures.labels(kind).inc()
+
+    def outcome(self, outcome: str, *, dry_run: bool) -> None:
+        """What became of one review; `outcome` is a word of `trimtab.admission.judge.Outcome`."""
+        self._outcomes.labels(outcome, str(dry_run).lower()).inc()
+
+    def decided(self, policy: str, action: str, reason: str) -> None:
+        """One action of one policy on one pod, with the code of its reason."""
+        self._decisions.labels(self._policy(policy), action, self._reason(reason)).inc()
+
+    def patched(self, size: int) -> None:
+        """A patch of `size` bytes was sent."""
+        self._patch.observe(size)
+
+    def certificate_expiry(self, read: Callable[[], float]) -> None:
+        """Read at each scrape: the moment the certificate ends, in seconds since 1970."""
+        self._gauge("trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate ends.", read)
+
+    def facts_age(self, read: Callable[[], float]) -> None:
+        """Read at each scrape: seconds since the facts were last known to be right."""
+        self._gauge("trimtab_facts_age_seconds", "Age of the oldest facts decisions rest on.", read)
+
+    def render(self) -> bytes:
+        """For `Service.metrics`."""
+        return render(self._registry)
+
+    def _gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
+        Gauge(name, says, registry=self._registry).set_function(safe(read))

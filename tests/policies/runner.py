@@ -36,6 +36,8 @@ class Run:
     outcome: Stored | Refused
     decisions: tuple[Decision, ...]
     """One per call of the webhook; none where the server refused before it."""
+    seen: tuple[Pod, ...]
+    """The pod as each call was shown it."""
 
     @property
     def because(self) -> set[str]:
@@ -84,14 +86,16 @@ def run(
 ) -> Run:
     """The pod through both passes of the server."""
     decisions: list[Decision] = []
+    shown: list[Pod] = []
     checked = Policies.of(*policies)
 
     def webhook(seen: Pod) -> Pod:
+        shown.append(seen)
         decisions.append(decide(seen, checked, facts, namespace))
         return decisions[-1].pod
 
     outcome = admit(pod, facts, namespace, webhook, second_call_comes=second_call_comes)
-    return Run(made=pod, namespace=namespace, outcome=outcome, decisions=tuple(decisions))
+    return Run(made=pod, namespace=namespace, outcome=outcome, decisions=tuple(decisions), seen=tuple(shown))
 
 
 def pods(text: bytes) -> Iterator[tuple[Pod, str]]:

@@ -6,6 +6,7 @@ way. Pure but for reading the shipped files.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ class Run:
     outcome: Stored | Refused
     decisions: tuple[Decision, ...]
     """One per call of the webhook; none where the server refused before it."""
+    seen: tuple[Pod, ...]
+    """The pod as each call was shown it."""
 
     @property
     def because(self) -> set[str]:
@@ -53,6 +56,7 @@ class Run:
         return {change.field for d in self.decisions for change in d.would}
 
 
+@cache
 def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
     """The policies of one folder, or of all."""
     files = sorted(p for p in SHIPPED.glob(f"{folder}/*.yaml") if p.parent.name != "examples")
@@ -61,6 +65,7 @@ def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
     return loaded.policies.all
 
 
+@lru_cache(maxsize=256)
 def world(text: bytes = b"") -> Facts:
     """Facts of a few documents; no text: an empty cluster."""
     reading = build(documents(text)) if text.strip() else build(())
@@ -81,14 +86,16 @@ def run(
 ) -> Run:
     """The pod through both passes of the server."""
     decisions: list[Decision] = []
+    shown: list[Pod] = []
     checked = Policies.of(*policies)
 
     def webhook(seen: Pod) -> Pod:
+        shown.append(seen)
         decisions.append(decide(seen, checked, facts, namespace))
         return decisions[-1].pod
 
     outcome = admit(pod, facts, namespace, webhook, second_call_comes=second_call_comes)
-    return Run(made=pod, namespace=namespace, outcome=outcome, decisions=tuple(decisions))
+    return Run(made=pod, namespace=namespace, outcome=outcome, decisions=tuple(decisions), seen=tuple(shown))
 
 
 def pods(text: bytes) -> Iterator[tuple[Pod, str]]:

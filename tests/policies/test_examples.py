@@ -9,6 +9,11 @@ import pytest
 
 from tests.policies.examples import FOLDER, Example, examples, outcome
 from tests.policies.runner import run, shipped, world
+from trimtab.admission.check import problem
+from trimtab.admission.patch import diff
+from trimtab.cluster.api.pod import Pod
+from trimtab.policy.decide import decide
+from trimtab.policy.document import Policies
 
 ACCEPT = os.environ.get("TRIMTAB_ACCEPT") == "1"
 ALL = examples()
@@ -31,6 +36,21 @@ def test_the_reasons_are_those_the_example_gives(example: Example) -> None:
 @by_case
 def test_a_policy_that_claims_to_act_makes_a_difference_and_one_that_does_not_makes_none(example: Example) -> None:
     assert (outcome(example.run) != outcome(example.without)) is example.why.acts
+
+
+@by_case
+def test_every_patch_of_all_policies_together_is_safe_to_send(example: Example) -> None:
+    path = example.path("world")
+    facts = world(path.read_bytes() if path.exists() else b"")
+    namespace, policies = example.run.namespace, Policies.of(*shipped())
+    found = run(example.run.made, namespace, shipped(), facts)
+
+    def again(pod: Pod) -> Pod:
+        return decide(pod, policies, facts, namespace).pod
+
+    for seen, decision in zip(found.seen, found.decisions, strict=True):
+        after = decision.pod
+        assert problem(seen, after, diff(seen, after), again, facts, namespace) is None
 
 
 @by_case

@@ -77,8 +77,19 @@ class Decision:
         return {found.policy: found.mode for found in self.matched}
 
 
-def decide(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms = DEFAULT_TERMS) -> Decision:
-    """The decision on one pod. Never raises for what a pod or policy may hold."""
+def decide(
+    pod: Pod,
+    policies: Policies,
+    facts: Facts,
+    namespace: str,
+    terms: Terms = DEFAULT_TERMS,
+    *,
+    watching: bool = True,
+) -> Decision:
+    """The decision on one pod. Never raises for what a pod or policy may hold.
+
+    watching: also ask the policies in mode `warn` and `audit` what they would do; without them `would` is empty.
+    """
     subject = Subject(pod=pod, namespace=namespace, facts=facts, terms=terms)
     skipped = always_left_alone(subject)
     if skipped is not None:
@@ -90,7 +101,7 @@ def decide(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Te
     decision = _decision(draft, subject, failures)
     left = (*decision.left, *_not_in_rollout(meaning, ours))
     matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
-    return replace(decision, left=left, matched=matched, would=_would(subject, ours))
+    return replace(decision, left=left, matched=matched, would=_would(subject, ours) if watching else ())
 
 
 def _decision(draft: Draft, subject: Subject, failures: list[str]) -> Decision:

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import limit_ranges, pods
 from tests.build import NAMESPACE, container, facts, item, limit_range, pod, resources
@@ -58,6 +58,10 @@ def test_nothing_to_set_leaves_a_stale_annotation_alone():
 def test_a_maximum_alone_is_the_default_limit_and_request():
     found = admit(pod(), limit_range(max={"cpu": "2"}, min={"memory": "16Mi"}))
     assert found.spec.containers[0].resources == resources({"cpu": "2", "memory": "16Mi"}, {"cpu": "2"})
+
+
+def test_a_default_finer_than_a_thousandth_is_kept_rounded_up():
+    assert admit(pod(), limit_range(default={"cpu": "250u"})).spec.containers[0].resources.limits == {"cpu": "1m"}
 
 
 def test_of_two_items_the_later_default_counts_and_of_two_ranges_the_first():
@@ -169,6 +173,7 @@ def test_pod_level_resources_stand_in_for_the_sum():
     )
 
 
+@settings(deadline=None)
 @given(pods(), limit_ranges())
 def test_limitranger_twice_is_limitranger_once(given_pod, ranges):
     once = admit(given_pod, ranges)

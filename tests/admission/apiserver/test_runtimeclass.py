@@ -64,6 +64,10 @@ def test_equal_values_written_otherwise_are_equal():
     assert found == of_kata(overhead={"cpu": "100m", "memory": "64Mi"})
 
 
+def test_an_overhead_finer_than_a_thousandth_is_kept_rounded_up():
+    assert admit(of_kata(), runtime_class(overhead={"cpu": "250u"})) == of_kata(overhead={"cpu": "1m"})
+
+
 def test_part_of_the_overhead_is_a_mismatch():
     kata = runtime_class(overhead={"cpu": "100m", "memory": "64Mi"})
     assert admit(of_kata(overhead={"cpu": "100m"}), kata) == Refused(403, "RuntimeClass", MISMATCH)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from trimtab.admission.apiserver import bounds, sums
 from trimtab.admission.apiserver.outcome import Refused, forbidden
+from trimtab.admission.apiserver.rounding import stored
 from trimtab.cluster.api.meta import ResourceList, change, get
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
 from trimtab.cluster.api.rules import LimitRange, LimitRangeItem
@@ -36,11 +37,18 @@ def validate(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
     return pod
 
 
+def _items(limit_range: LimitRange) -> Iterator[LimitRangeItem]:
+    """As the server keeps them: rounded, `max` standing in for a missing default."""
+    for item in map(defaulted, limit_range.spec.limits):
+        named = ("min", "max", "default", "default_request", "max_limit_request_ratio")
+        yield change(item, **{name: stored(getattr(item, name)) for name in named})
+
+
 def _default_resources(limit_range: LimitRange) -> tuple[ResourceList, ResourceList]:
     """Requests and limits for a container; of several items the last to name a resource counts."""
     requests: ResourceList = {}
     limits: ResourceList = {}
-    for item in map(defaulted, limit_range.spec.limits):
+    for item in _items(limit_range):
         if item.type == "Container":
             requests |= item.default_request
             limits |= item.default
@@ -77,7 +85,7 @@ def _filled(
 
 
 def _complaints(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
-    for item in map(defaulted, limit_range.spec.limits):
+    for item in _items(limit_range):
         if item.type == "Container":
             for container in spec.containers + spec.init_containers:
                 yield from bounds.broken(item, requests_of(container.resources), limits_of(container.resources))

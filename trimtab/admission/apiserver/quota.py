@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from trimtab.admission.apiserver import sums
 from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.rounding import stored
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, get
 from trimtab.cluster.api.pod import Pod, PodSpec, Resources
@@ -114,7 +115,7 @@ def _unknown(quota: ResourceQuota) -> Refused | None:
 
 
 def _exceeded(quota: ResourceQuota, charged: ResourceList) -> Refused | None:
-    hard, used = quota.status.hard, quota.status.used
+    hard, used = stored(quota.status.hard), stored(quota.status.used)
     after = {name: sums.add(used.get(name, 0), value) for name, value in charged.items() if name in hard}
     over = sorted(name for name, value in after.items() if quantity.compare(value, hard[name]) > 0)
     if not over:

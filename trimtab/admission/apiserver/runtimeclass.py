@@ -5,6 +5,7 @@ tolerations of the class that a pod names, in both passes, and checks the overhe
 """
 
 from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.rounding import stored
 from trimtab.admission.apiserver.tolerations import merge
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, UnsetType, change, get
@@ -37,8 +38,9 @@ def validate(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
     found = _class_of(pod, facts)
     if isinstance(found, Refused):
         return found
-    if found is not None and found.overhead.pod_fixed:
-        return pod if _equal(get(pod.spec.overhead, {}), found.overhead.pod_fixed) else _MISMATCH
+    fixed = stored(found.overhead.pod_fixed) if found else {}
+    if fixed:
+        return pod if _equal(get(pod.spec.overhead, {}), fixed) else _MISMATCH
     return pod if isinstance(pod.spec.overhead, UnsetType) else _STRAY
 
 
@@ -51,7 +53,7 @@ def _class_of(pod: Pod, facts: Facts) -> RuntimeClass | Refused | None:
 
 
 def _overhead(spec: PodSpec, found: RuntimeClass) -> PodSpec | Refused:
-    fixed = found.overhead.pod_fixed
+    fixed = stored(found.overhead.pod_fixed)
     if not fixed:
         return spec
     own = get(spec.overhead, {})

@@ -5,9 +5,11 @@ meaning (apimachinery `equality.Semantic`): quantities by value, empty as absent
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import FieldInfo, fields
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, Shape, UnsetType, change
@@ -79,7 +81,7 @@ def _absent(name: str, value: Any) -> Any:
 
 def changes(before: Pod, after: Pod) -> tuple[str, ...]:
     """What became different, a phrase per field: `spec.overhead.cpu: 100m`, `… 1 → 2`, `… removed, was 1`."""
-    old, new = (dict(_leaves("", msgspec.to_builtins(canonical(pod)))) for pod in (before, after))
+    old, new = (dict(_leaves("", _plain(canonical(pod)))) for pod in (before, after))
     return tuple(
         _phrase(path, old.get(path), new.get(path)) for path in [*new, *(p for p in old if p not in new)]
         if old.get(path) != new.get(path)
@@ -98,7 +100,7 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _leaves(f"{path}.{key}" if path else key, item)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list):
         for item in value:
             yield from _item(path, item)
     else:
@@ -111,3 +113,18 @@ def _item(path: str, item: Any) -> Iterator[tuple[str, str]]:
         yield from _leaves(f"{path}[{item['name']}]", {k: v for k, v in item.items() if k != "name"} or "")
     else:
         yield f"{path}[{msgspec.json.encode(item).decode()}]", ""
+
+
+def _plain(value: Any) -> Any:
+    """As JSON, without the fields that are at their default (msgspec tells a default by identity, we by value)."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if not isinstance(value, Shape):
+        return value
+    said = ((field, getattr(value, field.name)) for field in _fields(type(value)))
+    return {f.encode_name: _plain(v) for f, v in said if v is not UNSET and v != f.default}
+
+
+@lru_cache
+def _fields(shape: type[Shape]) -> tuple[FieldInfo, ...]:
+    return fields(shape)

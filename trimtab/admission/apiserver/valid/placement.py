@@ -4,25 +4,39 @@ from collections.abc import Iterator
 
 from trimtab.admission.apiserver.valid.names import invalid, key_complaints, unsupported, value_complaints
 from trimtab.cluster.api.meta import Requirement, UnsetType, get
-from trimtab.cluster.api.pod import PREFERRED, REQUIRED, NodeSelectorTerm, PodSpec, TopologySpreadConstraint
+from trimtab.cluster.api.pod import (
+    PREFERRED,
+    REQUIRED,
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodSpec,
+    PreferredTerm,
+    TopologySpreadConstraint,
+)
 
 _HEAVIEST = 100
 
 
 def affinity(spec: PodSpec) -> Iterator[str]:
     """Node affinity only: pod affinity is nothing we write."""
-    node = get(spec.affinity, None) and get(get(spec.affinity, None).node_affinity, None)  # type: ignore[union-attr]
-    if not node:
-        return
-    field = "spec.affinity.nodeAffinity"
+    node = get(get(spec.affinity, Affinity()).node_affinity, NodeAffinity())
     if not isinstance(node.required, UnsetType):
-        terms = node.required.node_selector_terms
-        if not terms:
-            yield f"{field}.{REQUIRED}.nodeSelectorTerms: Required value: must have at least one node selector term"
-        for place, term in enumerate(terms):
-            yield from _term(f"{field}.{REQUIRED}.nodeSelectorTerms[{place}]", term, values=True)
-    for place, preferred in enumerate(get(node.preferred, ())):
-        at = f"{field}.{PREFERRED}[{place}]"
+        yield from _required(f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", node.required)
+    yield from _preferred(f"spec.affinity.nodeAffinity.{PREFERRED}", get(node.preferred, ()))
+
+
+def _required(field: str, selector: NodeSelector) -> Iterator[str]:
+    if not selector.node_selector_terms:
+        yield f"{field}: Required value: must have at least one node selector term"
+    for place, term in enumerate(selector.node_selector_terms):
+        yield from _term(f"{field}[{place}]", term, values=True)
+
+
+def _preferred(field: str, terms: tuple[PreferredTerm, ...]) -> Iterator[str]:
+    for place, preferred in enumerate(terms):
+        at = f"{field}[{place}]"
         if not 0 < preferred.weight <= _HEAVIEST:
             yield invalid(f"{at}.weight", preferred.weight, "must be in the range 1-100")
         yield from _term(f"{at}.preference", preferred.preference, values=False)

@@ -32,7 +32,7 @@ from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.document import Policies
 from trimtab.policy.load import load_policies
 
-settings.register_profile("usual", max_examples=60, deadline=None)
+settings.register_profile("usual", max_examples=30, deadline=None)
 settings.register_profile("thorough", max_examples=3000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
@@ -52,9 +52,9 @@ def dropping(values: dict) -> dict:
 
 
 @st.composite
-def resources(draw, most=len(CPU)):
+def resources(draw):
     """Often a request not above its limit; sometimes only one of them, devices, or nothing."""
-    asked, limited = {}, {}
+    asked, limited, most = {}, {}, len(CPU)
     for name, known in _BY.items():
         low, high = sorted(draw(st.tuples(st.integers(0, most - 1), st.integers(0, most - 1))))
         shape = draw(st.sampled_from(["none", "request", "limit", "both", "equal"]))
@@ -241,7 +241,12 @@ def requests_rules(draw, resource):
     )
 
 
+_STRAY = st.builds(lambda s: {"stray": s}, st.sampled_from(["warn", "strip", "keep", "deny"]))
+_PRIORITIES = st.builds(
+    lambda n, o: {"name": n, "override": o}, st.sampled_from(["low", "high", "nope"]), st.booleans()
+)
 _LIMIT_RULES = st.sampled_from([None, "remove", "remove", "keep", "request", "request x 1.5", "request x 2"])
+_LIMITS = st.builds(lambda c, m: dropping({"cpu": c, "memory": m}), _LIMIT_RULES, _LIMIT_RULES)
 _REQUIRES = st.one_of(
     st.builds(lambda k, v: {"label": k, "in": [v]}, _KEYS, _VALUES),
     st.builds(lambda k, v: {"label": k, "notIn": [v]}, _KEYS, _VALUES),
@@ -268,7 +273,7 @@ def actions(draw):
                 )
             )
         ),
-        "overhead": draw(sometimes(st.builds(lambda s: {"stray": s}, st.sampled_from(["warn", "strip", "keep", "deny"])))),
+        "overhead": draw(sometimes(_STRAY)),
         "requests": draw(
             sometimes(
                 st.builds(
@@ -278,7 +283,7 @@ def actions(draw):
                 )
             )
         ),
-        "limits": draw(sometimes(st.builds(lambda c, m: dropping({"cpu": c, "memory": m}), _LIMIT_RULES, _LIMIT_RULES))),
+        "limits": draw(sometimes(_LIMITS)),
         "placement": draw(
             sometimes(
                 st.builds(
@@ -290,11 +295,7 @@ def actions(draw):
                 )
             )
         ),
-        "priorityClass": draw(
-            sometimes(
-                st.builds(lambda n, o: {"name": n, "override": o}, st.sampled_from(["low", "high", "nope"]), st.booleans())
-            )
-        ),
+        "priorityClass": draw(sometimes(_PRIORITIES)),
         "topologySpread": draw(
             sometimes(
                 st.builds(
@@ -412,15 +413,16 @@ def limit_ranges(draw, name):
     return limit_range(name=name, kind=kind, **bounds)
 
 
+_IMPORTANT = ScopedRequirement(scope_name="PriorityClass", operator="In", values=("high",))
 _SCOPES = st.sampled_from(
     [
         {},
         {},
         {"scopes": ("BestEffort",)},
         {"scopes": ("NotBestEffort",)},
-        {"scope_selector": ScopeSelector(match_expressions=(ScopedRequirement(scope_name="PriorityClass", operator="In", values=("high",)),))},
+        {"scope_selector": ScopeSelector(match_expressions=(_IMPORTANT,))},
     ]
-)  # fmt: skip
+)
 
 
 @st.composite

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
-from trimtab.cluster.limits import breaks_pod_bounds, counts_by_qos
+from trimtab.cluster.limits import breaks_pod_bounds, counts_by_qos, unmet_quota
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos, requests_of
@@ -38,6 +38,12 @@ def rewrite(draft: Draft, settled: list[Settled]) -> None:
         for found in changes:
             draft.leave(found.field, unasked, loud=True, policy=found.policy)
         return
+    quota = newly_unmet(draft, spec)
+    if quota is not None:
+        for found in changes:
+            reason = reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} would refuse the pod: it counts more than this")
+            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        return
     draft.spec = spec
     draft.changes += changes
 
@@ -59,6 +65,16 @@ def _unasked(subject: Subject, after: QoS, changes: list[Change]) -> Reason | No
     if subject.qos is QoS.BEST_EFFORT and quota is not None:
         return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts pods by whether they are BestEffort")
     return None
+
+
+def newly_unmet(draft: Draft, spec: PodSpec) -> str | None:
+    """The quota that would refuse the pod with this spec and would not have as it came.
+
+    A change may bring a pod under a quota: BestEffort no more, or of another PriorityClass.
+    """
+    quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
+    found = unmet_quota(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
+    return found if found is not None and unmet_quota(quotas, draft.subject.pod) is None else None
 
 
 def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Change]) -> list[Change]:

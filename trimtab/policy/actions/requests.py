@@ -113,7 +113,7 @@ def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: v
     if draft.decide_first(name, value):
         draft.requests[place, resource] = Want(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
-            changes_guaranteed=draft.changes_guaranteed,
+            share_of_limit=rule.percent if rule.from_ == "limit" else None, changes_guaranteed=draft.changes_guaranteed,
         )  # fmt: skip
 
 

@@ -6,15 +6,20 @@
 Everything namespaced lives in NAMESPACE unless told otherwise.
 """
 
+import json
 from collections import defaultdict
 from typing import Any
 
-from trimtab.cluster.api.meta import UNSET, Metadata, ResourceList, Shape
+from trimtab.admission.apiserver import passes
+from trimtab.admission.apiserver.outcome import Refused, Stored
+from trimtab.cluster.api.meta import UNSET, Metadata, OwnerReference, ResourceList, Shape
+from trimtab.cluster.api.node import Node, NodeStatus
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources, Toleration
 from trimtab.cluster.api.rules import (
     LimitRange,
     LimitRangeItem,
     LimitRangeSpec,
+    Namespace,
     Overhead,
     PriorityClass,
     QuotaSpec,
@@ -23,8 +28,25 @@ from trimtab.cluster.api.rules import (
     RuntimeClass,
     Scheduling,
 )
-from trimtab.cluster.snapshot import Snapshot
+from trimtab.cluster.api.scaling import (
+    ContainerPolicy,
+    ContainerRecommendation,
+    ResourcePolicy,
+    TargetRef,
+    UpdatePolicy,
+    VerticalPodAutoscaler,
+    VPARecommendation,
+    VPASpec,
+    VPAStatus,
+)
+from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.snapshot import ConfigMap, Snapshot
+from trimtab.policy.decide import Decision, decide
+from trimtab.policy.document import Policies
 from trimtab.policy.facts import Facts, from_snapshot
+from trimtab.policy.load import load_policies
+from trimtab.policy.subject import DEFAULT_TERMS, Terms
 
 NAMESPACE = "team-a"
 
@@ -50,12 +72,13 @@ def pod(
     name: str = "web",
     labels: Any = UNSET,
     annotations: Any = UNSET,
+    owner: str = "",
     init: tuple[Container, ...] = (),
     **spec: Any,
 ) -> Pod:
-    """One plain container unless some are given; everything else is a field of the spec."""
+    """One plain container unless some are given; `owner` as "Kind/name"; everything else is a field of the spec."""
     return Pod(
-        metadata=Metadata(name=name, labels=labels, annotations=annotations),
+        metadata=Metadata(name=name, labels=labels, annotations=annotations, owner_references=owners(owner)),
         spec=PodSpec(containers=containers or (container(),), init_containers=init, **spec),
     )
 
@@ -111,5 +134,113 @@ def facts(*objects: Shape, vpa_acts: bool = True) -> Facts:
     """What a snapshot of just these objects would tell."""
     found: dict[str, list[Shape]] = defaultdict(list)
     for each in objects:
-        found[type(each).__name__].append(each)
+        found[each.kind if isinstance(each, Workload) else type(each).__name__].append(each)
     return from_snapshot(Snapshot({kind: tuple(same) for kind, same in found.items()}), vpa_acts=vpa_acts)
+
+
+def owners(owner: str) -> tuple[OwnerReference, ...]:
+    """The controller reference of "Kind/name"; none for nothing."""
+    kind, _, name = owner.partition("/")
+    return (OwnerReference(kind=kind, name=name, controller=True),) if owner else ()
+
+
+def workload(name: str, *, owner: str = "", namespace: str = NAMESPACE) -> Workload:
+    """ "Kind/name", perhaps with an owner of its own."""
+    kind, _, own = name.partition("/")
+    return Workload(
+        kind=kind, metadata=Metadata(name=own, namespace=namespace, owner_references=owners(owner))
+    )  # fmt: skip
+
+
+def namespace(name: str = NAMESPACE, **labels: str) -> Namespace:
+    return Namespace(metadata=Metadata(name=name, labels=labels))
+
+
+def node(name: str = "n1", **allocatable: str) -> Node:
+    return Node(metadata=Metadata(name=name), status=NodeStatus(allocatable=dict(allocatable)))
+
+
+def vpa(
+    target: str = "Deployment/web",
+    *,
+    name: str = "web",
+    mode: str = "Recreate",
+    recommends: dict[str, ResourceList] | None = None,
+    created: str = "2026-01-01T00:00:00Z",
+    policies: tuple[ContainerPolicy, ...] = (),
+) -> VerticalPodAutoscaler:
+    """`recommends`: container → target."""
+    kind, _, own = target.partition("/")
+    found = tuple(ContainerRecommendation(container_name=c, target=t) for c, t in (recommends or {}).items())
+    return VerticalPodAutoscaler(
+        metadata=Metadata(name=name, namespace=NAMESPACE, creation_timestamp=created),
+        spec=VPASpec(
+            target_ref=TargetRef(kind=kind, name=own),
+            update_policy=UpdatePolicy(update_mode=mode),
+            resource_policy=ResourcePolicy(container_policies=policies),
+        ),
+        status=VPAStatus(recommendation=VPARecommendation(container_recommendations=found)),
+    )
+
+
+def usage(
+    workload: str = "Deployment/web", name: str = "app", *, shard: str = "00", **seen: tuple[str, str]
+) -> ConfigMap:
+    """A published recommendation for one container: resource → (P5, P95)."""
+    percentiles = {resource: Percentiles(p5=low, p95=high) for resource, (low, high) in seen.items()}
+    payload = encode({f"{NAMESPACE}/{workload}": {name: ContainerUsage(days=14, **percentiles)}})
+    metadata = Metadata(name=f"trimtab-recommendations-{shard}", labels={LABEL: "v1"})
+    return ConfigMap(metadata=metadata, data={KEY: payload})
+
+
+def policy(actions: str, *, name: str = "p", match: str = "{}", **spec: Any) -> str:
+    """One PodPolicy document; `actions` and `match` as flow-style YAML."""
+    more = "".join(f"  {key}: {value}\n" for key, value in spec.items())
+    return (
+        f"apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec:\n{more}"
+        f"  match: {match}\n  actions: {actions}\n"
+    )
+
+
+def policies(*documents: str) -> Policies:
+    """Loaded as from a file; a mistake in one is a mistake in the test."""
+    loaded = load_policies([("policies.yaml", "---\n".join(documents).encode())] if documents else [])
+    assert not loaded.mistakes, "\n".join(map(str, loaded.mistakes))
+    return loaded.policies
+
+
+def review(
+    pod: Any, *, uid: str = "u-1", operation: str = "CREATE", namespace: str = NAMESPACE, **request: Any
+) -> bytes:
+    """An AdmissionReview as the API server sends it; `pod` as plain JSON values."""
+    asked = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "operation": operation,
+        "object": pod,
+        **request,
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
+
+
+def decided(pod: Pod, by: Policies, world: Facts | None = None, terms: Terms = DEFAULT_TERMS) -> Decision:
+    """What the policies make of the pod, in NAMESPACE."""
+    return decide(pod, by, world or facts(), NAMESPACE, terms)
+
+
+def stored(pod: Pod, by: Policies, world: Facts | None = None, **server: Any) -> Stored | Refused:
+    """The pod as the API server would store it, with our webhook in the chain."""
+    world = world or facts()
+    return passes.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, **server)
+
+
+def codes(decision: Decision, *, loud: bool = False) -> set[str]:
+    """The codes of all reasons to leave something; `loud`: only of those that become warnings."""
+    return {left.reason.code.name for left in decision.left if left.loud or not loud}
+
+
+def changed(decision: Decision) -> dict[str, Any]:
+    """Field → value after."""
+    return {change.field: change.after for change in decision.changes}

@@ -70,7 +70,7 @@ class Verbs:
         path = self.api.path(self.api.kind("Pod"), self.namespace, pod, "eviction")
         self._object("POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
 
-    def eventually(self, fn: Callable[[], T], within: float = 15.0, what: str = "", every: float = 0.1) -> T:
+    def eventually(self, fn: Callable[[], T], within: float = 30.0, what: str = "", every: float = 0.1) -> T:
         """Calls until the answer is true, and returns it. Errors and assertions are "not yet"."""
         deadline = time.monotonic() + within
         while True:

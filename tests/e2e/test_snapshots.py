@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from tests.controlplane import prepared
+import pytest
+
+from tests.controlplane import prepared, workloads
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -35,6 +38,14 @@ def test_a_prepared_cluster_is_made_once(built: Binaries, tmp_path: Path) -> Non
         with prepared.start(built, "three-pods", "1", prepare, cache=tmp_path) as plane:
             assert three_run(Cluster(plane.kubeconfig, "ready", plane))
     assert len(made) == 1
+
+
+@pytest.mark.skipif(not os.environ.get("E2E_LARGE"), reason="takes minutes the first time: set E2E_LARGE=1 to run it")
+def test_the_openb_cluster_is_seconds_away(built: Binaries) -> None:
+    with prepared.start(built, "openb", "1", workloads.openb) as plane:
+        cluster = Cluster(plane.kubeconfig, plane=plane)
+        assert len(cluster.list("Node")) == 310
+        assert cluster.eventually(lambda: len(cluster.running()) == 6166, within=60)
 
 
 def three_pods(cluster: Cluster) -> None:

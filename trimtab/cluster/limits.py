@@ -5,10 +5,19 @@ from dataclasses import dataclass
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, change, get
-from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.api.rules import LimitRange, LimitRangeItem, ResourceQuota, ScopedRequirement
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import (
+    POD_LEVEL,
+    QoS,
+    all_containers,
+    limits_of,
+    limits_without_overhead,
+    qos,
+    requests_of,
+    requests_without_overhead,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +64,38 @@ def container_bounds(ranges: Iterable[LimitRange]) -> dict[str, Bounds]:
     """Resource → bounds for containers; a resource nobody speaks of is not in it."""
     found: dict[str, Bounds] = {}
     for limit_range in ranges:
-        for item in map(defaulted, limit_range.spec.limits):
+        own: dict[str, Bounds] = {}
+        # Within one LimitRange the last item's default counts, among several the first LimitRange's (measured).
+        for item in reversed([defaulted(item) for item in limit_range.spec.limits]):
             if item.type == "Container":
-                _add(found, item, limit_range.metadata.name)
+                _add(own, item, limit_range.metadata.name)
+        for resource, bounds in own.items():
+            found[resource] = _merged(found.get(resource, Bounds()), bounds)
     return found
 
 
 def _add(found: dict[str, Bounds], item: LimitRangeItem, by: str) -> None:
     named = item.default, item.default_request, item.min, item.max, item.max_limit_request_ratio
     for resource in {name for part in named for name in part}:
-        old = found.get(resource, Bounds())
-        found[resource] = Bounds(
-            default=old.default or _said(item.default, resource, by),
-            default_request=old.default_request or _said(item.default_request, resource, by),
-            min=_tighter(old.min, _said(item.min, resource, by), most=True),
-            max=_tighter(old.max, _said(item.max, resource, by), most=False),
-            ratio=_tighter(old.ratio, _said(item.max_limit_request_ratio, resource, by), most=False),
+        bounds = Bounds(
+            default=_said(item.default, resource, by),
+            default_request=_said(item.default_request, resource, by),
+            min=_said(item.min, resource, by),
+            max=_said(item.max, resource, by),
+            ratio=_said(item.max_limit_request_ratio, resource, by),
         )
+        found[resource] = _merged(found.get(resource, Bounds()), bounds)
+
+
+def _merged(a: Bounds, b: Bounds) -> Bounds:
+    """Both together; where only one can count (a default), `a`."""
+    return Bounds(
+        default=a.default or b.default,
+        default_request=a.default_request or b.default_request,
+        min=_tighter(a.min, b.min, most=True),
+        max=_tighter(a.max, b.max, most=False),
+        ratio=_tighter(a.ratio, b.ratio, most=False),
+    )
 
 
 def _said(written: ResourceList, resource: str, by: str) -> Said | None:
@@ -85,12 +109,75 @@ def _tighter(a: Said | None, b: Said | None, *, most: bool) -> Said | None:
     return b if (later > 0 if most else later < 0) else a
 
 
+def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
+    """The LimitRange whose Pod item these containers break together in one resource; None: none does.
+
+    (`minConstraint`, `maxConstraint`, `limitRequestRatioConstraint` of the LimitRanger plugin, on the sums.)
+    """
+    request = requests_without_overhead(spec).get(resource)
+    limit = limits_without_overhead(spec).get(resource)
+    for limit_range in ranges:
+        for item in limit_range.spec.limits:
+            if item.type == "Pod" and _broken(item, resource, request, limit):
+                return limit_range.metadata.name
+    return None
+
+
+def _broken(item: LimitRangeItem, resource: str, request: int | None, limit: int | None) -> bool:
+    low, high = item.min.get(resource), item.max.get(resource)
+    ratio = item.max_limit_request_ratio.get(resource)
+    if low is not None:
+        least = quantity.of(resource, low)
+        if request is None or request < least or (limit is not None and limit < least):
+            return True
+    if high is not None:
+        most = quantity.of(resource, high)
+        if limit is None or limit > most or (request is not None and request > most):
+            return True
+    return ratio is not None and (not request or not limit or limit * quantity.NANO > request * quantity.parse(ratio))
+
+
 def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
     """The name of a quota that counts this resource's limits for this pod; None where no quota does."""
     for quota in quotas:
         if f"limits.{resource}" in quota.spec.hard and quota_covers(quota, pod):
             return quota.metadata.name
     return None
+
+
+def counts_by_qos(quotas: Iterable[ResourceQuota]) -> str | None:
+    """The name of a quota that tells BestEffort pods from others; None where no quota does."""
+    for quota in quotas:
+        scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
+        if scopes & {"BestEffort", "NotBestEffort"}:
+            return quota.metadata.name
+    return None
+
+
+_DEMANDED = tuple(f"{side}{name}" for side in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+
+
+def unmet_quota(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
+    """The name of a quota that refuses the pod because a container does not name what it counts; None: none does.
+
+    (`Constraints` of the ResourceQuota plugin's pod evaluator; pod-level resources free the containers from it.)
+    """
+    if any(name in side(pod.spec.resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
+        return None
+    for quota in quotas:
+        demanded = [name for name in _DEMANDED if name in quota.spec.hard or name in quota.status.hard]
+        if demanded and quota_covers(quota, pod) and any(_lacks(c, demanded) for c in all_containers(pod.spec)):
+            return quota.metadata.name
+    return None
+
+
+def _lacks(container: Container, demanded: Iterable[str]) -> bool:
+    for demand in demanded:
+        side, _, name = demand.rpartition(".")
+        named = limits_of(container.resources) if side == "limits" else requests_of(container.resources)
+        if name not in named:
+            return True
+    return False
 
 
 def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:

@@ -163,8 +163,8 @@ def canonical(written: Written) -> str:
     suffix = (_PATTERN.fullmatch(str(written).strip()) or [None] * 4)[3]
     if suffix is not None and suffix[0] in "eE" and len(suffix) > 1:
         return _exponent(nano)
-    if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO:
-        return memory_signed(_up(nano, NANO) if nano > 0 else -_up(-nano, NANO))
+    if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO and nano % NANO == 0:
+        return memory_signed(nano // NANO)
     return _decimal(nano)
 
 

@@ -12,6 +12,7 @@ peaks of intervals, not of instants.
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -74,7 +75,7 @@ class Recommendations:
         return NotYet(reason=NO_RECOMMENDATION(sentence), have="no history", need="a day of usage")
 
 
-def checksum(workloads: Mapping[str, Mapping[str, ContainerUsage]]) -> str:
+def checksum(workloads: Mapping[str, Any]) -> str:
     """SHA-256 over the workloads as compact JSON with sorted keys."""
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(workloads), order="sorted")).hexdigest()
 
@@ -91,11 +92,13 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
     """One shard's workloads; Unreadable when damaged, of another schema, or with impossible quantities."""
     try:
         found = msgspec.json.decode(payload, type=_Payload)
-    except msgspec.DecodeError as error:
+        # What was written is what was summed: a count of days as 14 must not be read back as 14.0 and differ.
+        written = msgspec.json.decode(payload).get("workloads", {})
+    except (msgspec.DecodeError, RecursionError) as error:
         return Unreadable(where, str(error))
     if found.schema != SCHEMA:
         return Unreadable(where, f"schema {found.schema}; this version reads schema {SCHEMA}")
-    if found.checksum and found.checksum != checksum(found.workloads):
+    if found.checksum and found.checksum != checksum(written):
         return Unreadable(where, "the checksum does not match: it was changed or cut short")
     bad = next(_impossible(found.workloads), None)
     return Unreadable(where, bad) if bad else found.workloads

@@ -72,14 +72,24 @@ def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
 
 def pod_requests(spec: PodSpec) -> Amounts:
     """What the scheduler reserves for this pod, overhead included."""
-    return plus(_whole(spec, requests_of), amounts(get(spec.overhead, {})))
+    return plus(requests_without_overhead(spec), amounts(get(spec.overhead, {})))
+
+
+def requests_without_overhead(spec: PodSpec) -> Amounts:
+    """What the pod's own containers ask for together: what a LimitRange of type Pod bounds."""
+    return _whole(spec, requests_of)
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
-    """What the pod may use at the most, where every container says so; overhead is added to what is there."""
-    found = _whole(spec, limits_of)
+    """What the pod may use at the most, where every container says so; overhead is added to what is not zero."""
+    found = limits_without_overhead(spec)
     overhead = amounts(get(spec.overhead, {}))
-    return {name: number + overhead.get(name, 0) for name, number in found.items()}
+    return {name: number + overhead.get(name, 0) if number else 0 for name, number in found.items()}
+
+
+def limits_without_overhead(spec: PodSpec) -> Amounts:
+    """The containers' limits together, of those that have one."""
+    return _whole(spec, limits_of)
 
 
 def _whole(spec: PodSpec, read: Callable[[Resources | UnsetType], ResourceList]) -> Amounts:

@@ -35,13 +35,19 @@ def options(function: F) -> F:
 def emit(form: str, output_file: str | None, report: msgspec.Struct, draw: Draw, title: str) -> None:
     """Print the report in this form, or write it to the file."""
     if form == "table" and output_file is None:
-        draw(Console())
+        draw(terminal())
         return
     text = render(form, report, draw, title)
     if output_file is None:
         sys.stdout.write(text)
     else:
         Path(output_file).write_text(text, encoding="utf-8")
+
+
+def terminal() -> Console:
+    """Standard output; where that is no terminal, rows get the width that people's screens have."""
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
 
 
 def render(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:

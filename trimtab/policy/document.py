@@ -70,6 +70,9 @@ class Containers:
     roles: tuple[Role, ...] = ()
     """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
     images: tuple[Pattern, ...] = ()
+    """As written or by full name: `docker.io/*` means `nginx:1.27`, too."""
+    not_images: tuple[Pattern, ...] = ()
+    """Images from anywhere but here, such as your own registry."""
 
 
 @words
@@ -92,6 +95,9 @@ class Conditions:
     """The PriorityClass of the pod; `none` where it has none."""
     vpa: Literal["managed", "unmanaged"] | None = None
     """Does a VerticalPodAutoscaler manage the pod?"""
+    hpa: Literal["utilization", "unaffected"] | None = None
+    """`utilization`: a HorizontalPodAutoscaler counts replicas by use relative to requests, so that another request
+    means other replicas."""
 
 
 @words

@@ -53,6 +53,8 @@ class Want:
     reason: Reason
     factor: str | None = None
     """A limit that follows the request: request × factor."""
+    share_of_limit: int | None = None
+    """Percent, for a request that follows the limit: a limit must not follow it in turn. None: it does not."""
     changes_guaranteed: bool = False
 
 
@@ -76,9 +78,12 @@ class Draft:
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
     """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
+    decided_before: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
+    """Field → the policy that decided it then, and what it decided: it stays the first."""
     _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._deciders = dict(self.decided_before)
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 

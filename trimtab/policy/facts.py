@@ -12,7 +12,7 @@ from trimtab.cluster.api.meta import Labels, get
 from trimtab.cluster.api.node import Node
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.rules import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
-from trimtab.cluster.api.scaling import VerticalPodAutoscaler
+from trimtab.cluster.api.scaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.limits import Bounds, container_bounds
 from trimtab.cluster.owner import Owner, chain
 from trimtab.cluster.reason import Unreadable
@@ -21,7 +21,8 @@ from trimtab.cluster.resources import amounts, larger
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 
 EVERYTHING = frozenset(
-    {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "VerticalPodAutoscaler", "Node"}
+    {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "Node"}
+    | {"VerticalPodAutoscaler", "HorizontalPodAutoscaler"}
 )
 
 
@@ -42,6 +43,8 @@ class Facts:
     """(namespace, kind, name) of the target → its VPAs, oldest first."""
     vpa_acts: bool = True
     """Is the VPA's own webhook able to act? False: what a VPA manages is treated as static."""
+    hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
+    """(namespace, kind, name) of the target → its HPAs."""
     owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
     """(namespace, kind, name) → its controller; None where it is known to have none."""
     recommendations: Recommendations = field(default_factory=Recommendations)
@@ -71,6 +74,7 @@ def from_snapshot(snapshot: Snapshot, *, vpa_acts: bool = True) -> Facts:
         quotas=_by_namespace(snapshot.all(ResourceQuota)),
         vpas=_by_target(snapshot.all(VerticalPodAutoscaler)),
         vpa_acts=vpa_acts,
+        hpas=_hpas(snapshot.all(HorizontalPodAutoscaler)),
         owners=_owners(snapshot),
         recommendations=recommendations,
         largest_node=_largest(snapshot.all(Node)),
@@ -96,6 +100,16 @@ def _by_target(vpas: Iterable[VerticalPodAutoscaler]) -> dict[tuple[str, str, st
         target = vpa.spec.target_ref
         found.setdefault((vpa.metadata.namespace or "default", target.kind, target.name), []).append(vpa)
     return {target: tuple(same) for target, same in found.items()}
+
+
+def _hpas(
+    hpas: Iterable[HorizontalPodAutoscaler],
+) -> dict[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]]:
+    found: dict[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = {}
+    for hpa in hpas:
+        target = (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
+        found[target] = (*found.get(target, ()), hpa)
+    return found
 
 
 def _owners(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:

@@ -4,8 +4,8 @@ import hashlib
 
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import glob, labels_match
-from trimtab.policy import reasons, vpa
-from trimtab.policy.containers import means
+from trimtab.policy import hpa, reasons, vpa
+from trimtab.policy.containers import is_image, means
 from trimtab.policy.document import Conditions, Containers, Namespaces, PodPolicy
 from trimtab.policy.subject import MIRROR, OPT_OUT, Place, Subject
 
@@ -66,6 +66,7 @@ def _meets(conditions: Conditions, subject: Subject) -> bool:
         and (not conditions.owners or _owned(conditions.owners, subject))
         and (conditions.containers is None or any(_is(conditions.containers, place) for place in subject.places))
         and (conditions.vpa is None or (conditions.vpa == "managed") == (vpa.of(subject) is not None))
+        and (conditions.hpa is None or (conditions.hpa == "utilization") == hpa.by_utilization(subject))
     )
 
 
@@ -98,6 +99,8 @@ def _owned(wanted: tuple[str, ...], subject: Subject) -> bool:
 
 
 def _is(containers: Containers, place: Place) -> bool:
+    if containers.not_images and is_image(containers.not_images, place.container.image):
+        return False
     return means(containers.names, containers.roles, containers.images, place)
 
 

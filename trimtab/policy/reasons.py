@@ -84,10 +84,15 @@ GUARANTEED_LEFT_ALONE = Code(
     "The pod is Guaranteed, and a change would lower its class of service.",
     "Say `guaranteed: change` in the policy if that is what you want.",
 )
+CIRCULAR = Code(
+    "circular",
+    "The request is a share of the limit, and the limit would follow the request: neither has a value to start from.",
+    "Give one of them a value of its own: `from: usage` or `from: policy` for the request, or `limits: keep`.",
+)
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
-    "The change would have made the pod Guaranteed, which no policy asked for.",
-    "Remove the limit as well, or set one on purpose.",
+    "The change would have given the pod another class of service (Guaranteed, BestEffort), which no policy asked for.",
+    "Guaranteed: remove the limit as well, or set one on purpose. BestEffort: give the container a request above zero.",
 )
 POD_LEVEL_RESOURCES = Code(
     "pod-level-resources",
@@ -103,6 +108,11 @@ QUOTA_COUNTS_LIMIT = Code(
     "quota-counts-limit",
     "A ResourceQuota of the namespace counts limits of this resource: a pod without one would be refused.",
     "Let the quota count requests instead of limits.",
+)
+QUOTA_COUNTS_QOS = Code(
+    "quota-counts-qos",
+    "A ResourceQuota of the namespace counts pods by whether they are BestEffort; with requests, another quota holds.",
+    "Drop the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
 )
 FACTS_MISSING = Code(
     "facts-missing",

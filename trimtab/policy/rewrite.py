@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
+from trimtab.cluster.limits import breaks_pod_bounds, counts_by_qos, unmet_quota
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.resources import QoS, limits_of, qos, requests_of
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos, requests_of
 from trimtab.policy import reasons
 from trimtab.policy.draft import Change, Draft, Want
-from trimtab.policy.subject import Place
+from trimtab.policy.subject import Place, Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +28,67 @@ class Settled:
 
 
 def rewrite(draft: Draft, settled: list[Settled]) -> None:
-    """Write what differs into the draft; take requests back where they alone would make the pod Guaranteed."""
-    changes = _changes(draft, settled)
+    """Write what differs into the draft; take it all back where the class of service would change unasked."""
+    changes = _within_pod_bounds(draft, settled, _changes(draft, settled))
     if not changes:
         return
     spec = _written(draft.spec, settled, changes)
-    became_guaranteed = draft.subject.qos is not QoS.GUARANTEED and qos(spec) is QoS.GUARANTEED
-    if became_guaranteed and not any(c.after is not None and ".limits." in c.field for c in changes):
+    unasked = _unasked(draft.subject, qos(spec), changes)
+    if unasked is not None:
         for found in changes:
-            reason = reasons.QOS_WOULD_CHANGE(f"{found.field} {found.after} would make the pod Guaranteed")
+            draft.leave(found.field, unasked, loud=True, policy=found.policy)
+        return
+    quota = newly_unmet(draft, spec)
+    if quota is not None:
+        for found in changes:
+            reason = reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} would refuse the pod: it counts more than this")
             draft.leave(found.field, reason, loud=True, policy=found.policy)
         return
     draft.spec = spec
     draft.changes += changes
+
+
+def _unasked(subject: Subject, after: QoS, changes: list[Change]) -> Reason | None:
+    """Why the pod must keep its class of service; None: it does, or the policies mean it to change.
+
+    - Guaranteed by requests alone, with no limit of a policy's own;
+    - BestEffort, because only a limit beside a request of zero had made it more;
+    - no longer BestEffort where a quota counts pods by that: it may demand limits, or be full.
+    """
+    if after is subject.qos:
+        return None
+    if after is QoS.GUARANTEED and any(c.after is not None and ".limits." in c.field for c in changes):
+        return None
+    if after is not QoS.BURSTABLE:
+        return reasons.QOS_WOULD_CHANGE(f"the pod would become {after}")
+    quota = counts_by_qos(subject.facts.quotas.get(subject.namespace, ()))
+    if subject.qos is QoS.BEST_EFFORT and quota is not None:
+        return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts pods by whether they are BestEffort")
+    return None
+
+
+def newly_unmet(draft: Draft, spec: PodSpec) -> str | None:
+    """The quota that would refuse the pod with this spec and would not have as it came.
+
+    A change may bring a pod under a quota: BestEffort no more, or of another PriorityClass.
+    """
+    quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
+    found = unmet_quota(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
+    return found if found is not None and unmet_quota(quotas, draft.subject.pod) is None else None
+
+
+def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Change]) -> list[Change]:
+    """The changes but those of a resource whose sum over all containers a LimitRange for pods would refuse now."""
+    ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
+    for resource in POD_LEVEL if changes else ():
+        by = breaks_pod_bounds(ranges, _written(draft.spec, settled, changes), resource)
+        if by is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
+            continue
+        reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {by} bounds the {resource} of the whole pod")
+        for found in (c for c in changes if c.field.endswith(f".{resource}")):
+            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        changes = [c for c in changes if not c.field.endswith(f".{resource}")]
+    return changes
 
 
 def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:

@@ -33,6 +33,15 @@ class Sizing:
     ceiling: int | None
 
 
+BOOST = "vpaCpuStartupBoost/"
+"""Annotation, the container's name behind it: the VPA gave the container more cpu for its start."""
+
+
+def boosts(subject: Subject, place: Place, resource: str) -> bool:
+    """Is the VPA boosting this container's cpu? What it wrote down to go back to must stay true."""
+    return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
+
+
 def of(subject: Subject) -> VerticalPodAutoscaler | None:
     """The VPA that manages this pod; None where none does or its webhook cannot act."""
     if not subject.facts.vpas or not subject.facts.vpa_acts:
@@ -54,7 +63,7 @@ def sizing(vpa: VerticalPodAutoscaler | None, subject: Subject, place: Place, re
     if policy.mode == "Off" or (not isinstance(controlled, UnsetType) and resource not in controlled):
         return None
     least = quantity.of(resource, policy.min_allowed.get(resource, 0))
-    share = quantity.of(resource, _FLOOR.get(resource, 0)) // max(1, len(subject.pod.spec.containers))
+    share = _share(resource, len(subject.pod.spec.containers))
     most = policy.max_allowed.get(resource)
     return Sizing(
         name=vpa.metadata.name,
@@ -63,6 +72,13 @@ def sizing(vpa: VerticalPodAutoscaler | None, subject: Subject, place: Place, re
         floor=max(least, share),
         ceiling=None if most is None else quantity.of(resource, most),
     )
+
+
+def _share(resource: str, containers: int) -> int:
+    """The floor of one container, rounded up to whole millicores and MiB: a floor that is read should be readable."""
+    step = 1 if resource == "cpu" else 1 << 20
+    part = quantity.of(resource, _FLOOR.get(resource, 0)) // max(1, containers)
+    return -(-part // step) * step
 
 
 def _policy(vpa: VerticalPodAutoscaler, container: str) -> ContainerPolicy:

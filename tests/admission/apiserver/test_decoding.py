@@ -12,8 +12,3 @@ def test_what_is_no_quantity_is_a_bad_request():
 def test_quantities_stay_as_they_are_written():
     written = pod(container(requests={"cpu": "0.1", "memory": "1024Mi"}), overhead={"cpu": 1})
     assert decoding.decode(written, facts(), NAMESPACE) is written
-
-
-def test_d16_what_is_finer_than_a_thousandth_is_rounded_up():
-    found = decoding.decode(pod(container(requests={"cpu": "250u"})), facts(), NAMESPACE)
-    assert found == pod(container(requests={"cpu": "1m"}))

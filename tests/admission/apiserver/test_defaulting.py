@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import pods
 from tests.build import NAMESPACE, container, facts, pod, resources
@@ -66,6 +66,12 @@ def test_pod_level_limits_bring_requests_from_the_containers_or_the_limit():
     assert found.spec.resources.requests == {"cpu": "400m", "memory": "1Gi"}
 
 
+def test_a_pods_request_is_the_unrounded_sum_rounded_up():
+    asking = [container(name, requests={"cpu": "250u"}) for name in ("a", "b")]
+    found = default(pod(*asking, resources=resources(limits={"cpu": "1"})))
+    assert found.spec.resources.requests == {"cpu": "1m"}
+
+
 def test_pod_level_requests_alone_bring_nothing():
     own = resources(requests={"cpu": "1"})
     assert default(pod(container(requests={"memory": "1Gi"}), resources=own)).spec.resources == own
@@ -77,6 +83,7 @@ def test_huge_pages_of_containers_become_the_pods_limit_and_request():
     assert found == resources({"hugepages-2Mi": "4Mi", "cpu": "1"}, {"cpu": "2", "hugepages-2Mi": "4Mi"})
 
 
+@settings(deadline=None)
 @given(pods())
 def test_defaulting_twice_is_defaulting_once(given_pod):
     once = default(given_pod)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import limit_ranges, pods
 from tests.build import NAMESPACE, container, facts, item, limit_range, pod, resources
@@ -173,6 +173,7 @@ def test_pod_level_resources_stand_in_for_the_sum():
     )
 
 
+@settings(deadline=None)
 @given(pods(), limit_ranges())
 def test_limitranger_twice_is_limitranger_once(given_pod, ranges):
     once = admit(given_pod, ranges)

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import objects, pods
 from tests.build import (
@@ -287,6 +287,14 @@ def test_e12_overhead_filled_by_the_class_does_not_break_the_pod_maximum():
     assert stored(admit(given_pod, facts(KATA, limit_range(kind="Pod", max={"memory": "1Gi"})), NAMESPACE, Hook()))
 
 
+def test_what_a_limit_range_gives_containers_is_summed_for_the_pod_when_it_is_read_back():
+    given_pod = pod(resources=resources(limits={"memory": "1Gi"}))
+    hook = Hook()
+    found = stored(admit(given_pod, facts(limit_range(min={"cpu": "10m"})), NAMESPACE, hook))
+    assert requests_of(hook.seen[0].spec.resources) == {"memory": "1Gi"}
+    assert requests_of(found.spec.resources) == {"memory": "1Gi", "cpu": "10m"}
+
+
 def test_validation_speaks_before_the_plugins():
     found = admit(pod(), facts(DEFAULTS), NAMESPACE, with_spec(node_selector={"a b": "c"}, overhead={"cpu": "1"}))
     assert refusal(found).startswith("422")
@@ -309,6 +317,7 @@ def test_every_step_that_changed_something_is_told():
 # --- laws ---
 
 
+@settings(deadline=None)
 @given(pods(), objects())
 def test_a_webhook_that_changes_nothing_is_called_once(given_pod, world):
     hook = Hook()
@@ -317,6 +326,7 @@ def test_a_webhook_that_changes_nothing_is_called_once(given_pod, world):
     assert len(hook.seen) <= 1
 
 
+@settings(deadline=None)
 @given(pods(), objects())
 def test_a_stored_pod_is_stored_unchanged(given_pod, world):
     around = facts(*world)
@@ -325,6 +335,7 @@ def test_a_stored_pod_is_stored_unchanged(given_pod, world):
         assert stored(admit(found.pod, around, NAMESPACE, Hook())) == found.pod
 
 
+@settings(deadline=None)
 @given(pods(), objects())
 def test_a_pod_is_stored_as_the_webhook_last_left_it_or_as_the_server_completed_that(given_pod, world):
     hook = no_limits("cpu", "memory")

@@ -6,6 +6,7 @@ from trimtab.admission.apiserver.validation import validate
 from trimtab.cluster.api.meta import Requirement
 from trimtab.cluster.api.pod import (
     Affinity,
+    ContainerPort,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
@@ -97,6 +98,12 @@ def test_init_containers_are_named_as_such():
     assert found == (
         'spec.initContainers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1'
     )
+
+
+def test_a_host_port_is_taken_once():
+    port = ContainerPort(container_port=80, host_port=80)
+    twice = pod(container("a", ports=(port,)), container("b", ports=(port,)), init=(container("i", ports=(port,)),))
+    assert complaint(twice) == 'spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"'
 
 
 def test_pod_level_resources_hold_their_containers():

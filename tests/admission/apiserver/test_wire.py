@@ -1,10 +1,11 @@
-from hypothesis import given
+import msgspec
+from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import pods
 from tests.build import container, pod, toleration
 from trimtab.admission.apiserver import wire
-from trimtab.cluster.api.meta import UNSET
-from trimtab.cluster.api.pod import Affinity, ContainerPort
+from trimtab.cluster.api.meta import UNSET, LabelSelector
+from trimtab.cluster.api.pod import Affinity, ContainerPort, Pod, PodAffinity, TopologySpreadConstraint
 
 
 def test_empty_maps_and_lists_do_not_survive_and_empty_objects_do():
@@ -41,8 +42,18 @@ def test_a_default_written_out_is_no_change():
     assert wire.changes(before, after) == ()
 
 
+@settings(deadline=None)
 @given(pods())
 def test_what_was_sent_is_the_same_and_sent_again_unchanged(given_pod):
     once = wire.sent(given_pod)
     assert wire.same(once, given_pod)
     assert wire.sent(once) is once
+
+
+def test_selectors_and_pod_affinity_come_back_from_json_as_they_were_sent():
+    selector = LabelSelector(match_labels={"app": "web"})
+    spread = TopologySpreadConstraint(
+        max_skew=1, topology_key="zone", when_unsatisfiable="ScheduleAnyway", label_selector=selector
+    )
+    came = pod(topology_spread_constraints=(spread,), affinity=Affinity(pod_anti_affinity=PodAffinity()))
+    assert msgspec.json.decode(msgspec.json.encode(wire.sent(came)), type=Pod) == wire.sent(came)

@@ -4,7 +4,7 @@
 for pods: in a Deployment's template a request is not made of its limit.
 """
 
-from trimtab.admission.apiserver import sums
+from trimtab.admission.apiserver import rounding, sums
 from trimtab.admission.apiserver.outcome import Refused
 from trimtab.cluster.api.meta import ResourceList, UnsetType, change, get
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
@@ -24,7 +24,7 @@ def default(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
         scheduler_name=pod.spec.scheduler_name or "default-scheduler",
         termination_grace_period_seconds=_grace(pod.spec),
     )
-    return change(pod, spec=_pod_level(spec))
+    return change(pod, spec=rounding.rounded(_pod_level(spec)))
 
 
 def _grace(spec: PodSpec) -> int:

@@ -8,8 +8,8 @@ speaks of. Several LimitRanges are visited by name here; the server's order is n
 from collections.abc import Iterator
 
 from trimtab.admission.apiserver import bounds, sums
-from trimtab.admission.apiserver.decoding import stored
 from trimtab.admission.apiserver.outcome import Refused, forbidden
+from trimtab.admission.apiserver.rounding import stored
 from trimtab.cluster.api.meta import ResourceList, change, get
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
 from trimtab.cluster.api.rules import LimitRange, LimitRangeItem

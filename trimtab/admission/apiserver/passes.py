@@ -123,4 +123,12 @@ def _validated(at: Stored | Refused, world: World) -> Stored | Refused:
         found = plugin(at.pod, world.facts, world.namespace)
         if isinstance(found, Refused):
             return found
-    return replace(at, pod=wire.sent(at.pod))
+    return _read_back(replace(at, pod=wire.sent(at.pod)), world)
+
+
+def _read_back(at: Stored, world: World) -> Stored | Refused:
+    """Whoever reads the pod from the store, the creator first, gets it defaulted once more.
+
+    So what LimitRanger gave the containers becomes a pod-level request that neither validation nor quota has seen.
+    """
+    return _through(at, max((step.number for step in at.steps), default=1), (defaulting.default,), world)

@@ -9,8 +9,8 @@ specified is told, what is used is not known and nothing is refused for it.
 from collections.abc import Iterable, Iterator
 
 from trimtab.admission.apiserver import sums
-from trimtab.admission.apiserver.decoding import stored
 from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.rounding import stored
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, get
 from trimtab.cluster.api.pod import Pod, PodSpec, Resources

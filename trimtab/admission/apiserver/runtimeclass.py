@@ -4,8 +4,8 @@ The RuntimeClass plugin (plugin/pkg/admission/runtimeclass/admission.go, 1.36): 
 tolerations of the class that a pod names, in both passes, and checks the overhead once more at the end.
 """
 
-from trimtab.admission.apiserver.decoding import stored
 from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.rounding import stored
 from trimtab.admission.apiserver.tolerations import merge
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, UnsetType, change, get

@@ -1,13 +1,13 @@
 """What would the API refuse in the fields that we may write?
 
 `ValidatePodCreate` (pkg/apis/core/validation/validation.go, 1.36) as far as our shapes go: names and labels, resources,
-placement, tolerations, overhead. What nobody here changes (images, volumes, probes, security contexts) is not checked.
+host ports, placement, tolerations, overhead. What nobody here changes (images, volumes, probes) is not checked.
 """
 
 from collections.abc import Iterator
 
 from trimtab.admission.apiserver.outcome import Refused, aggregate
-from trimtab.admission.apiserver.valid import names, placement, resources, tolerations
+from trimtab.admission.apiserver.valid import names, placement, ports, resources, tolerations
 from trimtab.cluster.api.meta import UnsetType, get
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.policy.facts import Facts
@@ -30,6 +30,7 @@ def _spec(spec: PodSpec) -> Iterator[str]:
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for place, container in enumerate(containers):
             yield from resources.of_container(f"spec.{kind}[{place}].resources", get(container.resources, None))
+    yield from ports.complaints(spec)
     yield from resources.of_pod(spec)
     yield from names.labels("spec.nodeSelector", get(spec.node_selector, {}))
     yield from placement.affinity(spec)

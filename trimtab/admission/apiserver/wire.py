@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import FieldInfo, fields
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import UNSET, Shape, UnsetType, change
-from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.meta import UNSET, LabelSelector, Shape, UnsetType, change
+from trimtab.cluster.api.pod import Pod, PodAffinity
 
 S = TypeVar("S", bound=Shape)
 
@@ -42,12 +42,15 @@ def same(a: Pod, b: Pod) -> bool:
 
 
 def _rebuilt(shape: S, *, canonical: bool) -> S:
+    if isinstance(shape, LabelSelector | PodAffinity):  # empty and absent are one in these shapes
+        return shape
     found = {}
     for name in shape.__struct_fields__:
         old = getattr(shape, name)
         if type(old) in _PLAIN or name in _RAW:
             continue
-        new = _value(name, old, canonical=canonical)
+        absent = old in ({}, ()) and name in _optional(type(shape))
+        new = UNSET if absent else _value(name, old, canonical=canonical)
         if new is not old:
             found[name] = new
     return change(shape, **found) if found else shape
@@ -57,8 +60,6 @@ def _value(name: str, value: Any, *, canonical: bool) -> Any:
     match value:
         case Shape():
             return _rebuilt(value, canonical=canonical)
-        case {} | () if not value:
-            return _absent(name, value)
         case tuple():
             items = tuple(_value("", item, canonical=canonical) for item in value)
             return value if all(a is b for a, b in zip(items, value, strict=True)) else items
@@ -67,16 +68,13 @@ def _value(name: str, value: Any, *, canonical: bool) -> Any:
     return value
 
 
-_OPTIONAL = frozenset(
-    {"labels", "annotations", "node_selector", "tolerations", "topology_spread_constraints"}
-    | {"match_expressions", "match_fields", "preferred"}
-    | _QUANTITIES
-)  # fmt: skip
-"""Maps and lists whose absence our shapes tell from emptiness (those of a selector decode to empty either way)."""
+@lru_cache
+def _optional(shape: type[Shape]) -> frozenset[str]:
+    """Maps and lists whose absence this shape tells from emptiness; others decode to empty either way.
 
-
-def _absent(name: str, value: Any) -> Any:
-    return UNSET if name in _OPTIONAL else value
+    A selector's `matchExpressions` is of the one kind, a node term's of the other.
+    """
+    return frozenset(field.name for field in _fields(shape) if field.default is UNSET)
 
 
 def changes(before: Pod, after: Pod) -> tuple[str, ...]:

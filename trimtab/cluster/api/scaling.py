@@ -1,5 +1,7 @@
 """Who else sizes pods? VerticalPodAutoscaler and HorizontalPodAutoscaler."""
 
+from msgspec import field
+
 from trimtab.cluster.api.meta import UNSET, Metadata, ResourceList, Shape, UnsetType
 
 
@@ -53,8 +55,28 @@ class VerticalPodAutoscaler(Shape, frozen=True, kw_only=True):
     status: VPAStatus = VPAStatus()
 
 
+class MetricTarget(Shape, frozen=True, kw_only=True):
+    type: str = ""
+
+
+class ResourceMetric(Shape, frozen=True, kw_only=True):
+    name: str = ""
+    target: MetricTarget = MetricTarget()
+
+
+class Metric(Shape, frozen=True, kw_only=True):
+    """The sources that are measured against requests; others leave both empty."""
+
+    type: str = ""
+    resource: ResourceMetric = ResourceMetric()
+    container_resource: ResourceMetric = ResourceMetric()
+
+
 class HPASpec(Shape, frozen=True, kw_only=True):
     scale_target_ref: TargetRef = TargetRef()
+    metrics: tuple[Metric, ...] = ()
+    target_cpu_utilization_percentage: int | None = field(default=None, name="targetCPUUtilizationPercentage")
+    """autoscaling/v1 only."""
 
 
 class HorizontalPodAutoscaler(Shape, frozen=True, kw_only=True):

@@ -24,32 +24,35 @@ def draw(console: Console, report: AdmitReport, *, explain: bool) -> None:
 
 def _overview(report: AdmitReport) -> Table:
     table = Table(title="What becomes of these pods", title_justify="left", header_style="bold", expand=False)
-    for name in ("Pods of", "×", "CPU asked", "Memory asked", "Limits", "QoS", "Class, overhead", "Placement"):
+    for name in ("Pods of", "×", "Requests", "Limits", "QoS", "Runs on"):
         table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
     for pod in report.pods:
-        table.add_row(*_row(pod))
+        table.add_row(*_row(pod), end_section=True)
     return table
 
 
 def _row(pod: PodReport) -> list[RenderableType]:
-    name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\n{pod.namespace}", _GREY))
+    name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\nin {pod.namespace}", _GREY))
     if pod.refused is not None:
-        return [name, str(pod.replicas), Text(f"refused by {pod.refused.by}", style="red"), "", "", "", "", ""]
+        return [name, str(pod.replicas), Text(f"refused by {pod.refused.by}", style="red"), "", "", ""]
     return [
         name,
         str(pod.replicas),
-        _amount(pod, "requests", "cpu"),
-        _amount(pod, "requests", "memory"),
-        Group(_amount(pod, "limits", "cpu", "cpu "), _amount(pod, "limits", "memory", "mem ")),
+        Group(_amount(pod, "requests", "cpu"), _amount(pod, "requests", "memory")),
+        Group(_amount(pod, "limits", "cpu"), _amount(pod, "limits", "memory")),
         _moved(pod.before.qos if pod.before else None, pod.after.qos if pod.after else None),
-        _class(pod),
-        _placement(pod),
+        _where(pod),
     ]
 
 
-def _amount(pod: PodReport, side: str, resource: str, label: str = "") -> Text:
+def _where(pod: PodReport) -> RenderableType:
+    lines = [line for line in (_class(pod), *_placement(pod)) if line]
+    return Group(*lines) if lines else Text("–", style=_GREY)
+
+
+def _amount(pod: PodReport, side: str, resource: str) -> Text:
     before, after = (_of(shape, side, resource) for shape in (pod.before, pod.after))
-    return Text(label, style=_GREY) + _moved(before, after)
+    return Text("cpu " if resource == "cpu" else "mem ", style=_GREY) + _moved(before, after)
 
 
 def _of(shape: Shape | None, side: str, resource: str) -> str | None:
@@ -60,7 +63,9 @@ def _of(shape: Shape | None, side: str, resource: str) -> str | None:
 
 
 def human(resource: str, written: str) -> str:
-    """Short enough for a table: memory in Ki, Mi, Gi with at most one place."""
+    """Short enough for a table: memory in Ki, Mi, Gi and many cores in cores, with at most one place."""
+    if resource == "cpu" and (millicores := quantity.milli(written)) >= 10_000:
+        return f"{millicores / 1000:.1f}".removesuffix(".0")
     if resource != "memory":
         return written
     number = float(quantity.whole(written))
@@ -78,21 +83,21 @@ def _moved(before: str | None, after: str | None) -> Text:
 
 
 def _class(pod: PodReport) -> Text:
+    """The RuntimeClass with its overhead; empty where the pod has none."""
     after = pod.after
     if after is None or after.runtime_class is None:
-        return Text("–", style=_GREY)
+        return Text()
     changed = pod.before is None or pod.before.runtime_class != after.runtime_class
     overhead = ", ".join(f"{value} {name}" for name, value in sorted(after.overhead.items()))
-    text = Text(after.runtime_class, style="bold green" if changed else "")
-    return text.append(f"\n+ {overhead}", style=_GREY) if overhead else text
+    text = Text(f"class {after.runtime_class}", style="bold green" if changed else "")
+    return text.append(f" + {overhead}", style=_GREY) if overhead else text
 
 
 _PLACING = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints")
 
 
-def _placement(pod: PodReport) -> Text:
-    lines = [_placed(change) for change in pod.changes if change.field.startswith(_PLACING)]
-    return Text("\n".join(lines), style="green") if lines else Text("–", style=_GREY)
+def _placement(pod: PodReport) -> list[Text]:
+    return [Text(_placed(change), style="green") for change in pod.changes if change.field.startswith(_PLACING)]
 
 
 def _placed(change: ChangeReport) -> str:
@@ -127,15 +132,19 @@ def _refusal(pod: PodReport) -> list[Text]:
 def _changes(pod: PodReport) -> list[RenderableType]:
     """One line a change; changes that are alike for several containers share one."""
     table = Table.grid(padding=(0, 2))
+    for ratio in (3, 3, 5):
+        table.add_column(overflow="fold", ratio=ratio)
     for change in pod.changes:
-        after = Text("removed" if change.after is None else str(change.after), style="green")
-        before = Text("" if change.before is None else f"was {change.before}", style=_GREY)
-        table.add_row(_field(change), after, before, Text(f"{change.policy}: {change.reason.text}", style=_GREY))
+        why = f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text
+        table.add_row(_field(change), _became(change, "bold green"), Text(why, style=_GREY))
     for change in pod.would:
-        after = Text(f"would be {change.after or 'removed'}", style="yellow")
-        before = Text(f"is {change.before or 'absent'}", style=_GREY)
-        table.add_row(_field(change), after, before, Text(f"{change.policy} only watches", style=_GREY))
+        table.add_row(_field(change), _became(change, "yellow"), Text(f"{change.policy} only watches", style=_GREY))
     return [table] if table.row_count else []
+
+
+def _became(change: ChangeReport, style: str) -> Text:
+    after = Text("removed" if change.after is None else str(change.after), style=style)
+    return after if change.before is None else Text.assemble((f"{change.before} → ", _GREY), after)
 
 
 def _field(change: ChangeReport) -> Text:

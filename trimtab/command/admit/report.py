@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from trimtab.admission.apiserver.outcome import Refused, Stored
+from trimtab.admission.apiserver.wire import canonical
 from trimtab.admission.patch import plain
 from trimtab.admission.preview import Preview
 from trimtab.admission.templates import Template
@@ -141,7 +142,7 @@ def pod_report(template: Template, preview: Preview, warnings: tuple[str, ...]) 
 
 
 def _full(template: Template, pod: Pod) -> dict[str, Any]:
-    found: dict[str, Any] = plain(pod)
+    found: dict[str, Any] = plain(canonical(pod))
     found["metadata"].setdefault("namespace", template.namespace)
     return {"apiVersion": "v1", "kind": "Pod", **found}
 

@@ -16,6 +16,7 @@ from trimtab.admission.preview import Preview, preview
 from trimtab.admission.templates import Template, template
 from trimtab.cluster.documents import read
 from trimtab.cluster.snapshot import build
+from trimtab.command import output
 from trimtab.command.admit.draw import draw
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
 from trimtab.command.demo.service import Client, DidNotStart, running
@@ -34,7 +35,7 @@ def verb(keep: Path | None) -> None:
     Issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as a real API
     server would (HTTPS, AdmissionReview v1), and shows what becomes of them.
     """
-    console = Console()
+    console = output.terminal()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)

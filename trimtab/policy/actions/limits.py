@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from trimtab.cluster.resources import limits_of
-from trimtab.policy import reasons
+from trimtab.policy import reasons, vpa
 from trimtab.policy.draft import Draft, Want
 from trimtab.policy.subject import Place
 from trimtab.policy.vocabulary import words
@@ -52,6 +52,9 @@ def propose(settings: Limits, draft: Draft, places: tuple[Place, ...]) -> None:
 def _propose(rule: str, draft: Draft, place: Place, resource: str) -> None:
     name = f"{place.name}.limits.{resource}"
     written = limits_of(place.container.resources).get(resource)
+    if vpa.boosts(draft.subject, place, resource):
+        draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
+        return
     first = draft.decide_first(name, rule)
     if not first or rule == "keep" or (rule == "remove" and written is None):
         return

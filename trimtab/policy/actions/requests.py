@@ -94,6 +94,9 @@ def _rule(settings: Requests, place: Place, resource: str) -> Request | None:
 def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: vpa.Sizing | None) -> None:
     name = f"{place.name}.requests.{resource}"
     written = requests_of(place.container.resources).get(resource)
+    if vpa.boosts(draft.subject, place, resource):
+        draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
+        return
     if sizing is not None and sizing.recommends:
         if rule.when == "always" or written is None:
             draft.leave(
@@ -110,7 +113,7 @@ def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: v
     if draft.decide_first(name, value):
         draft.requests[place, resource] = Want(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
-            changes_guaranteed=draft.changes_guaranteed,
+            share_of_limit=rule.percent if rule.from_ == "limit" else None, changes_guaranteed=draft.changes_guaranteed,
         )  # fmt: skip
 
 

@@ -1,0 +1,42 @@
+# `make` alone explains itself.
+PYTHON3 ?= python3
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check generate clean
+
+help: ## what can be made
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trimtab needs Python 3.11 or newer, this is " + sys.version)'
+	@echo "Installing into $(VENV) …"
+	@$(PYTHON3) -m venv $(VENV)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## the main job end to end on this machine, without a cluster
+	@$(PYTHON) -m trimtab demo
+
+test: $(READY) ## all tests that need no cluster
+	@$(PYTHON) -m pytest -n auto
+
+test-all: $(READY) ## the same on every Python from 3.11 on that is there
+	@tests/on_every_python
+
+check: $(READY) ## style, types and the floor plan
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	$(VENV)/bin/lint-imports --no-cache
+
+generate: $(READY) ## write again what is generated: CRD, schemas, reference pages
+	@$(PYTHON) -m docs.generate
+
+clean: ## remove what was installed and built here
+	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+e2e e2e-build: $(READY)
+include tests/controlplane/Makefile.inc

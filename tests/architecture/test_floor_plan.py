@@ -1,0 +1,81 @@
+"""The floor plan is held by tools; here each of them is seen to fail on a planted violation."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the house to break."""
+    for name in ("trimtab", "webhook", "policies", "certs"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def run(house: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, cwd=house, capture_output=True, text=True, timeout=120, check=False)
+
+
+def contracts(house: Path) -> "subprocess.CompletedProcess[str]":
+    return run(house, str(BIN / "lint-imports"), "--no-cache")
+
+
+def plant(house: Path, file: str, line: str) -> None:
+    path = house / file
+    path.write_text(path.read_text() + f"\n{line}\n")
+
+
+def test_the_house_as_it_stands_keeps_its_contracts(house: Path) -> None:
+    assert contracts(house).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("trimtab/cluster/quantity.py", "import trimtab.policy.decide", "arrows point down"),
+        ("trimtab/policy/decide.py", "import trimtab.admission.patch", "arrows point down"),
+        ("trimtab/runtime/clock.py", "import webhook.app", "arrows point down"),
+        ("trimtab/admission/patch.py", "import kubernetes", "nothing pure sees a door"),
+        ("trimtab/policy/match.py", "import os", "nothing pure sees a door"),
+        ("trimtab/runtime/files.py", "import trimtab.policy.decide", "doors import nothing pure"),
+        ("certs/pair.py", "import trimtab.cluster.quantity", "certs is a leaf"),
+        ("policies/__init__.py", "import certs", "policies holds documents"),
+    ],
+)
+def test_a_forbidden_import_breaks_its_contract(house: Path, file: str, line: str, contract: str) -> None:
+    plant(house, file, line)
+    found = contracts(house)
+    broken = [row for row in found.stdout.splitlines() if row.endswith("BROKEN")]
+    assert found.returncode != 0
+    assert any(contract in row for row in broken), found.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("trimtab/policy/match.py", "import time"),
+        ("trimtab/cluster/owner.py", "from datetime import datetime\nNOW = datetime.now()"),
+        ("trimtab/admission/patch.py", "import socket"),
+        ("trimtab/policy/decide.py", "import random"),
+    ],
+)
+def test_a_clock_or_a_socket_in_a_pure_room_is_refused(house: Path, file: str, line: str) -> None:
+    plant(house, file, line)
+    found = run(house, str(BIN / "ruff"), "check", "--select", "TID251", "--no-cache", file)
+    assert found.returncode == 1
+    assert "TID251" in found.stdout
+
+
+def test_an_untyped_function_in_a_pure_room_is_refused(house: Path) -> None:
+    plant(house, "trimtab/cluster/owner.py", "def untyped(x):\n    return x")
+    found = run(house, sys.executable, "-m", "mypy", "--no-incremental", "trimtab/cluster/owner.py")
+    assert found.returncode == 1
+    assert "no-untyped-def" in found.stdout

@@ -1,0 +1,144 @@
+"""What becomes of this manifest, with these policies, in this world?
+
+A manifest → the pod its controller would make → the stored pod, or the server's refusal, and what was decided on the
+way. Pure but for reading the shipped files.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trimtab.admission.apiserver.outcome import Refused, Stored
+from trimtab.admission.apiserver.passes import admit
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.documents import Document, read
+from trimtab.cluster.snapshot import build
+from trimtab.policy.decide import Decision, decide
+from trimtab.policy.document import PodPolicy, Policies
+from trimtab.policy.facts import Facts, from_snapshot
+from trimtab.policy.load import load_policies
+
+SHIPPED = Path(__file__).parents[2] / "policies"
+HASH = "6c5f4d8b97"
+"""What a ReplicaSet's pods carry as pod-template-hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One pod on its way through the server."""
+
+    made: Pod
+    namespace: str
+    outcome: Stored | Refused
+    decisions: tuple[Decision, ...]
+    """One per call of the webhook; none where the server refused before it."""
+    seen: tuple[Pod, ...]
+    """The pod as each call was shown it."""
+
+    @property
+    def because(self) -> set[str]:
+        """Codes of the first call, and of what a second one changed; `no-policy` where none matched."""
+        if not self.decisions:
+            return set()
+        first = self.decisions[0]
+        found = {c.reason.code.name for d in self.decisions for c in d.changes}
+        found |= {left.reason.code.name for left in first.left}
+        found |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
+        return found or (set() if first.matched else {"no-policy"})
+
+    @property
+    def would(self) -> set[str]:
+        """Fields that policies in mode `warn` or `audit` would change."""
+        return {change.field for d in self.decisions for change in d.would}
+
+
+@cache
+def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
+    """The policies of one folder, or of all."""
+    files = sorted(p for p in SHIPPED.glob(f"{folder}/*.yaml") if p.parent.name != "examples")
+    loaded = load_policies((str(p.relative_to(SHIPPED)), p.read_bytes()) for p in files)
+    assert loaded.mistakes == ()
+    return loaded.policies.all
+
+
+@lru_cache(maxsize=256)
+def world(text: bytes = b"") -> Facts:
+    """Facts of a few documents; no text: an empty cluster."""
+    reading = build(documents(text)) if text.strip() else build(())
+    assert reading.mistakes == ()
+    facts = from_snapshot(reading.snapshot)
+    assert facts.problems == ()
+    return facts
+
+
+def documents(text: bytes) -> tuple[Document, ...]:
+    found = read("text", text)
+    assert found.mistakes == ()
+    return found.documents
+
+
+def run(
+    pod: Pod, namespace: str, policies: Iterable[PodPolicy], facts: Facts, *, second_call_comes: bool = True
+) -> Run:
+    """The pod through both passes of the server."""
+    decisions: list[Decision] = []
+    shown: list[Pod] = []
+    checked = Policies.of(*policies)
+
+    def webhook(seen: Pod) -> Pod:
+        shown.append(seen)
+        decisions.append(decide(seen, checked, facts, namespace))
+        return decisions[-1].pod
+
+    outcome = admit(pod, facts, namespace, webhook, second_call_comes=second_call_comes)
+    return Run(made=pod, namespace=namespace, outcome=outcome, decisions=tuple(decisions), seen=tuple(shown))
+
+
+def pods(text: bytes) -> Iterator[tuple[Pod, str]]:
+    """The pod of each manifest that makes pods, with its namespace."""
+    for document in documents(text):
+        made = _made(document.value)
+        if made is not None:
+            pod = msgspec.convert(made, Pod)
+            yield pod, pod.metadata.namespace or "default"
+
+
+def _made(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    match manifest["kind"]:
+        case "Pod":
+            return dict(manifest)
+        case "CronJob":
+            job = manifest["spec"]["jobTemplate"]
+            return _of(manifest, job["spec"]["template"], "Job", suffix="-29400000")
+        case "Deployment":
+            return _of(manifest, manifest["spec"]["template"], "ReplicaSet", suffix=f"-{HASH}")
+        case "StatefulSet" | "DaemonSet" | "Job" as kind:
+            return _of(manifest, manifest["spec"]["template"], kind, suffix="")
+    return None
+
+
+def _of(manifest: Mapping[str, Any], template: Mapping[str, Any], owner: str, *, suffix: str) -> dict[str, Any]:
+    """As the controller of that kind makes it."""
+    metadata = dict(template.get("metadata") or {})
+    name = manifest["metadata"]["name"] + suffix
+    metadata["generateName"] = f"{name}-"
+    metadata["namespace"] = manifest["metadata"].get("namespace", "default")
+    metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
+    if owner == "ReplicaSet":
+        metadata["labels"] = {**metadata.get("labels", {}), "pod-template-hash": HASH}
+    spec = dict(template["spec"])
+    if owner == "DaemonSet":
+        spec["affinity"] = _on_its_node(spec.get("affinity") or {})
+    return {"metadata": metadata, "spec": spec}
+
+
+def _on_its_node(affinity: Mapping[str, Any]) -> dict[str, Any]:
+    """The DaemonSet controller binds each pod to its node (util.ReplaceDaemonSetPodNodeNameNodeAffinity)."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    node = {**affinity.get("nodeAffinity", {}), "requiredDuringSchedulingIgnoredDuringExecution": required}
+    return {**affinity, "nodeAffinity": node}

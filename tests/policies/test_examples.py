@@ -1,0 +1,78 @@
+"""Every shipped policy shows on pods what it does and what it leaves alone, and does it.
+
+`TRIMTAB_ACCEPT=1` rewrites the `.after.yaml` files; what they claim (`.why.yaml`) is written by hand.
+"""
+
+import os
+
+import pytest
+
+from tests.policies.examples import FOLDER, Example, examples, outcome
+from tests.policies.runner import run, shipped, world
+from trimtab.admission.check import problem
+from trimtab.admission.patch import diff
+from trimtab.cluster.api.pod import Pod
+from trimtab.policy.decide import decide
+from trimtab.policy.document import Policies
+
+ACCEPT = os.environ.get("TRIMTAB_ACCEPT") == "1"
+ALL = examples()
+by_case = pytest.mark.parametrize("example", ALL, ids=str)
+
+
+@by_case
+def test_the_pod_is_stored_as_the_example_says(example: Example) -> None:
+    if ACCEPT:
+        example.accept()
+    assert outcome(example.run) == example.expected
+
+
+@by_case
+def test_the_reasons_are_those_the_example_gives(example: Example) -> None:
+    assert example.run.because == set(example.why.because)
+    assert example.run.would == set(example.why.would)
+
+
+@by_case
+def test_a_policy_that_claims_to_act_makes_a_difference_and_one_that_does_not_makes_none(example: Example) -> None:
+    assert (outcome(example.run) != outcome(example.without)) is example.why.acts
+
+
+@by_case
+def test_every_patch_of_all_policies_together_is_safe_to_send(example: Example) -> None:
+    path = example.path("world")
+    facts = world(path.read_bytes() if path.exists() else b"")
+    namespace, policies = example.run.namespace, Policies.of(*shipped())
+    found = run(example.run.made, namespace, shipped(), facts)
+
+    def again(pod: Pod) -> Pod:
+        return decide(pod, policies, facts, namespace).pod
+
+    for seen, decision in zip(found.seen, found.decisions, strict=True):
+        after = decision.pod
+        assert problem(seen, after, diff(seen, after), again, facts, namespace) is None
+
+
+@by_case
+def test_admitting_the_stored_pod_again_changes_nothing(example: Example) -> None:
+    stored = example.run.outcome
+    path = example.path("world")
+    names = (example.policy, *example.why.beside)
+    if hasattr(stored, "pod"):
+        facts = world(path.read_bytes() if path.exists() else b"")
+        again = run(stored.pod, example.run.namespace, [p for p in shipped() if p.name in names], facts)
+        assert outcome(again) == outcome(example.run)
+
+
+@pytest.mark.parametrize("name", [policy.name for policy in shipped()])
+def test_every_policy_shows_a_pod_it_acts_on_and_one_it_leaves_alone(name: str) -> None:
+    whys = [example.why for example in ALL if example.policy == name]
+    assert any(why.acts or why.would for why in whys)
+    assert any(not why.acts and not why.would for why in whys)
+
+
+def test_nothing_lies_in_the_examples_that_no_test_reads() -> None:
+    names = {policy.name for policy in shipped()}
+    read = {example.path(part) for example in ALL for part in ("before", "after", "why", "world")}
+    assert {path.name for path in FOLDER.iterdir()} == names
+    assert [path for path in FOLDER.glob("*/*") if path not in read] == []

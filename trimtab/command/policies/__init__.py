@@ -1,0 +1,1 @@
+"""Check, list and explain policies; print their schema."""

@@ -77,7 +77,7 @@ def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cl
     alone = trimtab(furnished, "admit", "-f", str(manifest), "-o", "json")
     assert live == held
     stored = json.loads(live)["pods"][0]["stored"]
-    assert stored["spec"]["containers"][1]["resources"]["limits"] == {"memory": "256Mi"}
+    assert stored["spec"]["containers"][1]["resources"]["limits"] == {"cpu": "3", "memory": "256Mi"}
     assert json.loads(alone)["pods"] != json.loads(live)["pods"]
     assert capture.stat().st_mode & 0o077 == 0
 

@@ -144,7 +144,7 @@ def test_what_we_apply_is_ours_and_the_rest_is_not(cluster: Cluster, client: Cli
 
 def test_what_may_not_be_done_says_what_it_was(cluster: Cluster) -> None:
     stranger = connect(str(cluster.plane.kubeconfig_for("stranger")))
-    with pytest.raises(NotAllowed, match="evict Pod ns/web: 403 Forbidden: .*cannot create resource"):
+    with pytest.raises(NotAllowed, match=r"evict Pod ns/web: 403 Forbidden: .*cannot create resource"):
         evict.evict(Writer(client=stranger), "ns", "web", "uid")
     stranger.close()
 
@@ -164,7 +164,8 @@ def test_what_happens_again_is_one_event_that_counts(cluster: Cluster, writer: W
     assert told == [True, True] + [False] * 8
     assert first.lost == 0
     recorder(quiet=0).tell(about, "Kept", "It keeps its node.", action="Plan")
-    found = [event for event in cluster.list("Event") if event["involvedObject"]["name"] == "seen"]
+    ours = "trimtab.dev/compactor"
+    found = [event for event in cluster.list("Event") if event["reportingComponent"] == ours]
     assert [(event["reason"], event["series"]["count"]) for event in found] == [("Kept", 3)]
     assert "It keeps its node." in cluster.kubectl("get", "events")
 

@@ -124,7 +124,7 @@ def _recommendations(item: Item) -> recommendation.Workloads:
 
 def _walk(value: Any, give: Any, key: str = "") -> Any:
     """The value with every word replaced by what `give` says."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [give(v) if key == "namespaces" and isinstance(v, str) else _walk(v, give, key) for v in value]
     if not isinstance(value, dict):
         return value

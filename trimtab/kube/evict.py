@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from trimtab.kube.errors import Conflict, NotFound, Refused, TooMany
 from trimtab.kube.kinds import PLACES, one
+from trimtab.kube.objects import parsed
 from trimtab.kube.writer import Writer
 
 _TWO = "more than one PodDisruptionBudget"
@@ -48,7 +51,15 @@ class Outcome:
 
 
 def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> Outcome:
-    """Evict exactly this pod. `grace` overrides its seconds to end. Raises KubeFault for what no eviction answers."""
+    """Evict exactly this pod. `grace` overrides its seconds to end. Raises KubeFault for what no eviction answers.
+
+    The pod is looked at first: of a pod with another uid the API server thinks for ten seconds before it says so
+    (it takes the precondition for a conflict to be tried again; measured on 1.36). The precondition stays all the
+    same: should the pod be replaced in between, this ends in Unreachable, and nobody's pod is evicted by mistake.
+    """
+    there = _uid(writer, namespace, name)
+    if there != uid:
+        return Outcome(became=Became.ANOTHER if there else Became.GONE)
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
@@ -70,6 +81,26 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
             return Outcome(became=Became.TWO_BUDGETS, message=error.message)
         raise
     return Outcome(became=Became.EVICTED)
+
+
+def _uid(writer: Writer, namespace: str, name: str) -> str:
+    """Of the pod of this name; empty where there is none."""
+    doing = f"evict Pod {namespace}/{name}"
+    deadline = writer.client.deadlines.write
+    try:
+        found = writer.client.request("GET", one(PLACES["Pod"], namespace, name), deadline=deadline, doing=doing)
+    except NotFound:
+        return ""
+    pod: _Pod = parsed(found, _Pod, doing)
+    return pod.metadata.uid
+
+
+class _Meta(msgspec.Struct):
+    uid: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 def _not_now(error: TooMany) -> Outcome:

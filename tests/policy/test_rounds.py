@@ -94,3 +94,19 @@ def test_a_limit_does_not_follow_a_request_that_follows_it():
     )
     found = decided(pod(container(limits={"memory": "100Mi"})), rule)
     assert (changed(found), codes(found, loud=True)) == ({"containers[app].requests.memory": "80Mi"}, {"circular"})
+
+
+def test_a_limit_does_not_follow_a_request_that_would_then_follow_it():
+    rule = policies(policy("{requests: {memory: {from: limit, when: always}}, limits: {memory: request x 2}}"))
+    found = decided(pod(container(requests={"memory": "100Mi"})), rule)
+    assert (changed(found), codes(found)) == ({}, {"circular"})
+
+
+def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
+    rule = policies(
+        policy("{requests: {memory: {from: policy, otherwise: 100Mi, when: always}}, limits: {memory: request}}")
+    )
+    first = decided(pod(), rule).pod
+    raised = change(first, spec=change(first.spec, containers=(container(requests={"memory": "1Gi"}),)))
+    found = decided(raised, rule)
+    assert (found.pod, codes(found, loud=True)) == (raised, {"changed-after-us"})

@@ -53,8 +53,6 @@ class Want:
     reason: Reason
     factor: str | None = None
     """A limit that follows the request: request × factor."""
-    share_of_limit: bool = False
-    """A request that follows the limit: a limit must not follow it in turn."""
     changes_guaranteed: bool = False
 
 
@@ -73,6 +71,8 @@ class Draft:
     spec: PodSpec = field(init=False)
     requests: dict[tuple[Place, str], Want] = field(default_factory=dict)
     limits: dict[tuple[Place, str], Want] = field(default_factory=dict)
+    shares: dict[tuple[Place, str], str] = field(default_factory=dict)
+    """Requests that follow their limit, with the policy that says so: a limit must not follow them in turn."""
     changes: list[Change] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     denied: Reason | None = None

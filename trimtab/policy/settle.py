@@ -96,9 +96,10 @@ def _guarded(draft: Draft, cell: _Cell) -> _Cell:
 def _straight(draft: Draft, cell: _Cell) -> _Cell:
     """A limit that follows the request stays where that request is a share of the limit."""
     want = cell.limit
-    if want is None or want.factor is None or cell.request is None or not cell.request.share_of_limit:
+    by = draft.shares.get((cell.place, cell.resource))
+    if want is None or want.factor is None or by is None:
         return cell
-    reason = reasons.CIRCULAR(f"{cell.request.policy} makes the request a share of this limit")
+    reason = reasons.CIRCULAR(f"{by} makes the request a share of this limit")
     draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
     return replace(cell, limit=None)
 

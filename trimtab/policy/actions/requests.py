@@ -106,6 +106,8 @@ def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: v
     if written is not None and rule.when == "missing":
         draft.leave(name, reasons.ALREADY_SET(f"the container asks for {written} itself"))
         return
+    if rule.from_ == "limit" and not draft.decided(name):
+        draft.shares.setdefault((place, resource), draft.policy)
     found = _found(rule, draft.subject, place, resource, written, sizing)
     if found is None:
         return
@@ -113,7 +115,7 @@ def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: v
     if draft.decide_first(name, value):
         draft.requests[place, resource] = Want(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
-            share_of_limit=rule.from_ == "limit", changes_guaranteed=draft.changes_guaranteed,
+            changes_guaranteed=draft.changes_guaranteed,
         )  # fmt: skip
 
 

@@ -110,3 +110,19 @@ def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
     raised = change(first, spec=change(first.spec, containers=(container(requests={"memory": "1Gi"}),)))
     found = decided(raised, rule)
     assert (found.pod, codes(found, loud=True)) == (raised, {"changed-after-us"})
+
+
+def test_a_share_of_the_limit_is_taken_once_however_often_we_are_asked():
+    rule = policies(
+        policy(
+            "{requests: {cpu: {from: limit, percent: 80, when: always}}, limits: {cpu: request}}", guaranteed="change"
+        )
+    )
+    first = decided(pod(container(requests={"cpu": "1"}, limits={"cpu": "1"})), rule).pod
+    assert decided(first, rule).pod is first
+
+
+def test_a_share_that_filled_what_was_missing_is_not_followed_by_the_limit_later():
+    rule = policies(policy("{requests: {cpu: {from: limit, percent: 80}}, limits: {cpu: request}}"))
+    first = decided(pod(container(limits={"cpu": "1"})), rule).pod
+    assert decided(first, rule).pod is first

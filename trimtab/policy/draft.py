@@ -129,6 +129,11 @@ class Draft:
         """Has any policy decided this field?"""
         return name in self._deciders
 
+    def decided_by_another(self, name: str) -> bool:
+        """Has a policy of higher priority, or an earlier round, given the field to somebody else?"""
+        first = self._deciders.get(name)
+        return first is not None and first[0] != self.policy
+
     def is_foreign(self, name: str, before: Value) -> bool:
         """Did something else change the field after an earlier call of ours had set it?"""
         ours = self.applied_before.get(name)

@@ -94,6 +94,8 @@ def _rule(settings: Requests, place: Place, resource: str) -> Request | None:
 def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: vpa.Sizing | None) -> None:
     name = f"{place.name}.requests.{resource}"
     written = requests_of(place.container.resources).get(resource)
+    if rule.from_ == "limit" and not draft.decided_by_another(name):
+        draft.shares.setdefault((place, resource), draft.policy)
     if vpa.boosts(draft.subject, place, resource):
         draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
         return
@@ -106,8 +108,6 @@ def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: v
     if written is not None and rule.when == "missing":
         draft.leave(name, reasons.ALREADY_SET(f"the container asks for {written} itself"))
         return
-    if rule.from_ == "limit" and not draft.decided(name):
-        draft.shares.setdefault((place, resource), draft.policy)
     found = _found(rule, draft.subject, place, resource, written, sizing)
     if found is None:
         return

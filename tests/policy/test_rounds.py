@@ -126,3 +126,10 @@ def test_a_share_that_filled_what_was_missing_is_not_followed_by_the_limit_later
     rule = policies(policy("{requests: {cpu: {from: limit, percent: 80}}, limits: {cpu: request}}"))
     first = decided(pod(container(limits={"cpu": "1"})), rule).pod
     assert decided(first, rule).pod is first
+
+
+def test_a_share_of_no_limit_stays_one_when_another_policy_fills_the_request():
+    share = policy("{requests: {cpu: {from: limit}}, limits: {cpu: request x 2}}", name="share", priority=2)
+    fill = policy("{requests: {cpu: {from: policy, otherwise: 50m}}}", name="fill")
+    first = decided(pod(), policies(share, fill)).pod
+    assert decided(first, policies(share, fill)).pod is first

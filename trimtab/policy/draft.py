@@ -81,6 +81,8 @@ class Draft:
     decided_before: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
     """Field → the policy that decided it then, and what it decided: it stays the first."""
     _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+    """Fields that were decided, or decided again, in this round."""
 
     def __post_init__(self) -> None:
         self._deciders = dict(self.decided_before)
@@ -112,6 +114,7 @@ class Draft:
     def decide_first(self, name: str, after: Value) -> bool:
         """Is this policy the first to decide the field? A later one with another wish is noted as overruled."""
         first = self._deciders.setdefault(name, (self.policy, after))
+        self._asked.add(name)
         if first[0] == self.policy:
             return True
         if first[1] != after:
@@ -130,9 +133,8 @@ class Draft:
         return name in self._deciders
 
     def decided_by_another(self, name: str) -> bool:
-        """Has a policy of higher priority, or an earlier round, given the field to somebody else?"""
-        first = self._deciders.get(name)
-        return first is not None and first[0] != self.policy
+        """Has a policy that was asked before this one decided the field?"""
+        return name in self._asked and self._deciders[name][0] != self.policy
 
     def is_foreign(self, name: str, before: Value) -> bool:
         """Did something else change the field after an earlier call of ours had set it?"""

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from tests.command.worlds import POLICY, write
 from trimtab.command.main import cli
-from trimtab.policy.schema import json_schema
+from trimtab.policy.load import load_policies
+from trimtab.policy.schema import crd, json_schema
 
 
 def trimtab(*arguments: str | Path) -> Result:
@@ -81,6 +83,24 @@ def test_the_schema_refuses_what_the_loader_refuses(wrong: str) -> None:
     document = yaml.safe_load(POLICY.replace("limits: {cpu: remove}", wrong))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, json_schema())
+
+
+def filled(value: Any, schema: Any) -> Any:
+    """The value with the schema's defaults, as an API server stores it."""
+    if isinstance(value, list) and "items" in schema:
+        return [filled(item, schema["items"]) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known = schema.get("properties", {})
+    absent = {key: part["default"] for key, part in known.items() if "default" in part and key not in value}
+    return {key: filled(item, known.get(key, {})) for key, item in {**value, **absent}.items()}
+
+
+def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(tmp_path: Path) -> None:
+    version = crd()["spec"]["versions"][0]
+    stored = filled(yaml.safe_load(POLICY), version["schema"]["openAPIV3Schema"])
+    written, read = (load_policies([("policy", text.encode())]) for text in (POLICY, json.dumps(stored)))
+    assert (read.mistakes, [p.spec for p in read.policies.all]) == ((), [p.spec for p in written.policies.all])
 
 
 def test_the_crd_is_a_custom_resource_definition() -> None:

@@ -1,5 +1,6 @@
 """`trimtab admit` as its users call it."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -125,3 +126,42 @@ def test_strict_tells_scripts_about_warnings(tmp_path: Path) -> None:
     files = ("-f", write(tmp_path, DEPLOYMENT), "-f", write(tmp_path, LIMIT_RANGE))
     assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY)).exit_code == 0
     assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY), "--strict").exit_code == 1
+
+
+_SHARED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: shop}
+spec:
+  containers:
+    - {name: a, image: x, resources: &small {limits: &most {cpu: 1, memory: 1Gi}}}  # the small one
+    - {name: b, image: x, resources: *small}
+    - name: c
+      image: x
+      resources: {requests: {cpu: 500m}, limits: {<<: *most, memory: 2Gi}}
+---
+apiVersion: v1
+kind: List
+items:
+  - &two
+    {apiVersion: v1, kind: Pod, metadata: {name: two},
+     spec: {containers: [{name: a, image: x, resources: {limits: {cpu: 1}}}]}}
+  - {<<: *two, metadata: {name: three, namespace: kube-system}}
+"""
+
+
+def test_what_manifests_share_by_aliases_is_changed_where_it_was_decided_only(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, _SHARED), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.exit_code == 0, result.output
+    assert "# the small one" in result.stdout
+    pod, pods = yaml.safe_load_all(result.stdout)
+    limits = [container["resources"].get("limits") for container in pod["spec"]["containers"]]
+    assert limits == [{"memory": "1Gi"}, {"memory": "1Gi"}, {"memory": "2Gi"}]
+    assert [item["spec"]["containers"][0]["resources"].get("limits") for item in pods["items"]] == [None, {"cpu": 1}]
+
+
+def test_manifests_under_gzip_are_written_back_as_text(tmp_path: Path) -> None:
+    packed = tmp_path / "web.yaml.gz"
+    packed.write_bytes(gzip.compress(DEPLOYMENT.encode()))
+    result = trimtab("admit", "-f", packed, "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.stdout.startswith("# the shop's front door")

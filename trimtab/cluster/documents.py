@@ -84,7 +84,7 @@ def dotted(path: Path) -> str:
 def read(file: str, content: bytes) -> Reading:
     """Every document of one file. Empty documents are skipped; nothing is raised."""
     try:
-        text = _unpacked(content).decode("utf-8-sig")
+        text = unpacked(content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         return _nothing(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
     except UnicodeDecodeError as error:
@@ -97,7 +97,8 @@ def read(file: str, content: bytes) -> Reading:
     return _json(file, text) if text.lstrip()[:1] in ("{", "[") else _yaml(file, text)
 
 
-def _unpacked(content: bytes) -> bytes:
+def unpacked(content: bytes) -> bytes:
+    """The bytes as they were before gzip, where they went through it. Raises as gzip does, and OSError for a bomb."""
     if content[:2] != b"\x1f\x8b":
         return content
     with gzip.GzipFile(fileobj=BytesIO(content)) as packed:

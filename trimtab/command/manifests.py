@@ -7,7 +7,11 @@ from itertools import takewhile
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.anchor import Anchor
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.mergevalue import merge_attrib
 
+from trimtab.cluster.documents import unpacked
 from trimtab.command.files import Content
 
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-][^\n]*:\n( *)- ", re.MULTILINE)
@@ -17,8 +21,7 @@ class Manifests:
     """The documents of one file. `objects` are those that `documents.read` finds, in the same order."""
 
     def __init__(self, content: Content) -> None:
-        _, raw = content
-        text = raw.decode("utf-8-sig")
+        text = unpacked(content[1]).decode("utf-8-sig")
         # What stands above the first `---` belongs to the file, not to a document.
         self._header = "".join(takewhile(lambda line: line[:1] in "#\n", text.splitlines(keepends=True)))
         self._yaml = YAML()
@@ -32,6 +35,23 @@ class Manifests:
     @property
     def objects(self) -> list[Any]:
         return [item for document in self._documents for item in _items(document)]
+
+    def own(self, index: int) -> Any:
+        """The object at this index to be edited: what it shares with others by alias or merge is written out in it,
+        so that no change reaches further than it was decided for."""
+        objects = self.objects
+        manifest = objects[index]
+        if not _shares(manifest) and sum(other is manifest for other in objects) == 1:
+            return manifest
+        alone, count = _alone(manifest), 0
+        for place, document in enumerate(self._documents):
+            items = _listed(document)
+            if items is None and count == index:
+                self._documents[place] = alone
+            elif items is not None and count <= index < count + len(items):
+                items[index - count] = alone
+            count += 1 if items is None else len(items)
+        return alone
 
     def text(self) -> str:
         """YAML, documents apart."""
@@ -52,9 +72,38 @@ def _offset(text: str) -> int:
 
 
 def _items(document: Any) -> Iterator[Any]:
+    listed = _listed(document)
+    yield from [document] if listed is None else listed
+
+
+def _listed(document: Any) -> list[Any] | None:
+    """The list that holds the objects; None where the document is one itself."""
     if isinstance(document, list):
-        yield from document
-    elif str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
-        yield from document["items"]
+        return document
+    items = document.get("items") if str(document.get("kind", "")).endswith("List") else None
+    return items if isinstance(items, list) else None
+
+
+def _shares(node: Any) -> bool:
+    """Is something in here named by an anchor, or merged in?"""
+    if not isinstance(node, CommentedMap | CommentedSeq):
+        return False
+    if node.yaml_anchor() is not None or getattr(node, "merge", None):
+        return True
+    return any(_shares(child) for child in (node.values() if isinstance(node, CommentedMap) else node))
+
+
+def _alone(node: Any) -> Any:
+    """A copy that shares nothing: no anchors, no aliases, merged keys as its own; comments and style are kept."""
+    if not isinstance(node, CommentedMap | CommentedSeq):
+        return node
+    copy: Any = type(node)()
+    node.copy_attributes(copy)
+    for attribute in (Anchor.attrib, merge_attrib):
+        if hasattr(copy, attribute):
+            delattr(copy, attribute)
+    if isinstance(node, CommentedMap):
+        copy.update({key: _alone(value) for key, value in node.items()})
     else:
-        yield document
+        copy.extend(_alone(item) for item in node)
+    return copy

@@ -146,10 +146,10 @@ def _manifests(contents: list[files.Content], templates: tuple[Template, ...], p
     texts = []
     for content in contents:
         manifests = Manifests(content)
-        for index, manifest in enumerate(manifests.objects):
-            if (content[0], index) in decided:
-                found, made = decided[content[0], index]
-                rewrite(manifest, found.path, made)
+        for index in range(len(manifests.objects)):
+            found, made = decided.get((content[0], index), (None, None))
+            if found and made and any(call.operations for call in made.calls):
+                rewrite(manifests.own(index), found.path, made)
         texts.append(manifests.text())
     return "---\n".join(texts)
 

@@ -165,3 +165,29 @@ def test_manifests_under_gzip_are_written_back_as_text(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(DEPLOYMENT.encode()))
     result = trimtab("admit", "-f", packed, "--policies", write(tmp_path, POLICY), "-o", "yaml")
     assert result.stdout.startswith("# the shop's front door")
+
+
+_PLAIN = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: shop, annotations: {on: "1"}}
+spec:
+  containers:
+    - name: a
+      image: x
+      tty: yes
+      env: [{name: Y, value: 'no'}]
+      args: [1:30, 010, 2024-01-01]
+      resources: {requests: {cpu: 1}, limits: {cpu: 2}}
+"""
+
+
+def test_yaml_output_leaves_plain_words_as_they_were_written(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.stdout == _PLAIN.replace(", limits: {cpu: 2}", "")
+
+
+def test_yaml_output_quotes_text_of_ours_that_would_be_a_boolean(tmp_path: Path) -> None:
+    policy = POLICY.replace("limits: {cpu: remove}", 'annotations: {add: {a: "yes", b: "010", c: plain}}')
+    result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, policy), "-o", "yaml")
+    assert 'a: "yes", b: "010", c: plain' in result.stdout.replace("'010'", '"010"')

@@ -6,10 +6,14 @@ from io import StringIO
 from itertools import takewhile
 from typing import Any
 
+import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.anchor import Anchor
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import RoundTripConstructor
 from ruamel.yaml.mergevalue import merge_attrib
+from ruamel.yaml.representer import RoundTripRepresenter
+from ruamel.yaml.scalarstring import PlainScalarString
 
 from trimtab.cluster.documents import unpacked
 from trimtab.command.files import Content
@@ -24,11 +28,11 @@ class Manifests:
         text = unpacked(content[1]).decode("utf-8-sig")
         # What stands above the first `---` belongs to the file, not to a document.
         self._header = "".join(takewhile(lambda line: line[:1] in "#\n", text.splitlines(keepends=True)))
+        # Read as YAML 1.2, where a plain `yes` or `1:30` is text and comes out as it came in.
         self._yaml = YAML()
+        self._yaml.Constructor, self._yaml.Representer = _AsWritten, _Quoting
         self._yaml.preserve_quotes = True
         self._yaml.width = 4096
-        # YAML 1.1, as Kubernetes reads it: a plain `yes` is a boolean there.
-        self._yaml.version = (1, 1)
         self._yaml.indent(mapping=2, sequence=4 if _offset(text) else 2, offset=_offset(text))
         self._documents = [found for found in self._yaml.load_all(text) if found not in (None, {}, [])]
 
@@ -60,9 +64,37 @@ class Manifests:
 
     def _dump(self, document: Any) -> str:
         out = StringIO()
-        self._yaml.version = None
         self._yaml.dump(document, out)
         return out.getvalue()
+
+
+class _AsWritten(RoundTripConstructor):
+    """Marks plain text as its author's, so that it stays plain."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        found = super().construct_scalar(node)
+        return PlainScalarString(found) if type(found) is str and _is_odd(found) else found
+
+
+class _Quoting(RoundTripRepresenter):
+    """Text of ours that Kubernetes (which reads YAML 1.1) would take for a boolean or a number gets quotes."""
+
+    def represent_str(self, data: str) -> Any:
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if _is_odd(data) else None)
+
+
+_Quoting.add_representer(str, _Quoting.represent_str)
+_RESOLVER = yaml.resolver.Resolver()
+
+
+def _is_odd(text: str) -> bool:
+    """Is this text, without quotes, something else to YAML 1.1?"""
+    tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return text in _YES_OR_NO or tag != "tag:yaml.org,2002:str"
+
+
+_YES_OR_NO = ("y", "Y", "n", "N")
+"""Booleans to Kubernetes' reader; text to PyYAML."""
 
 
 def _offset(text: str) -> int:

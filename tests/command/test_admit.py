@@ -191,3 +191,17 @@ def test_yaml_output_quotes_text_of_ours_that_would_be_a_boolean(tmp_path: Path)
     policy = POLICY.replace("limits: {cpu: remove}", 'annotations: {add: {a: "yes", b: "010", c: plain}}')
     result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, policy), "-o", "yaml")
     assert 'a: "yes", b: "010", c: plain' in result.stdout.replace("'010'", '"010"')
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml", "html"])
+def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: str) -> None:
+    nowhere = tmp_path / "no" / "such" / "folder" / "report"
+    result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "-o", form, "--output-file", nowhere)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "expected a file that can be written, came no such file or directory" in result.stderr
+
+
+def test_a_pipe_gets_the_width_that_columns_says(tmp_path: Path) -> None:
+    files = ["admit", "-f", str(write(tmp_path, DEPLOYMENT)), "--policies", str(write(tmp_path, POLICY))]
+    narrow, wide = (CliRunner(env={"COLUMNS": width}).invoke(cli, files).stdout for width in ("80", None))
+    assert (max(map(len, narrow.splitlines())), max(map(len, wide.splitlines()))) == (80, 120)

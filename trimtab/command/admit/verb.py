@@ -88,6 +88,10 @@ def not_well(found: Preview) -> bool:
     return not hasattr(found.result, "pod") or any(told(call.decision) or call.problem for call in found.calls)
 
 
+def _write(text: str, output_file: str | None) -> None:
+    output.write(text, output_file)
+
+
 def _emit(form: str, output_file: str | None, report: AdmitReport, explain: bool) -> None:
     output.emit(form, output_file, report, lambda console: draw(console, report, explain=explain), "trimtab admit")
 
@@ -152,11 +156,3 @@ def _manifests(contents: list[files.Content], templates: tuple[Template, ...], p
                 rewrite(manifests.own(index), found.path, made)
         texts.append(manifests.text())
     return "---\n".join(texts)
-
-
-def _write(text: str, output_file: str | None) -> None:
-    if output_file is None:
-        sys.stdout.write(text)
-    else:
-        with open(output_file, "w", encoding="utf-8") as out:
-            out.write(text)

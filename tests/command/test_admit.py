@@ -108,6 +108,13 @@ def test_a_nonsense_quantity_is_refused_as_the_server_refuses_it(tmp_path: Path)
     assert pod["refused"]["code"] == 400
 
 
+@pytest.mark.parametrize("metadata", ["", "metadata: null\n", "metadata: {}\n"])
+def test_a_pod_without_metadata_is_shown(tmp_path: Path, metadata: str) -> None:
+    pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
+    (found,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
+    assert found["stored"]["metadata"]["namespace"] == "default"
+
+
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     result = trimtab("admit", "-f", tmp_path / "nothing.yaml")
     assert result.exit_code == 2

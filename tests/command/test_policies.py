@@ -65,6 +65,25 @@ def test_explain_says_what_a_policy_does_in_words(tmp_path: Path) -> None:
     assert "cpu limit: remove" in result.stdout
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "namespaces: {include: [a]}", "namespaces: {selector: {matchLabels: {a: b}}}", "podLabels: {a: b}",
+        "podSelector: {matchLabels: {a: b}}", "owners: [Job]", "containers: {names: [a]}",
+        "containers: {roles: [init]}",
+        "containers: {images: [a]}", "containers: {notImages: [a]}", "runtimeClasses: [a]", "priorityClasses: [a]",
+        "vpa: managed", "hpa: utilization", "hpa: unaffected",
+    ],
+)  # fmt: skip
+def test_explain_has_words_for_every_condition(tmp_path: Path, condition: str) -> None:
+    policy = write(tmp_path, POLICY + f"  match:\n    {condition}\n    exclude: [{{{condition}}}]\n")
+    (found,) = json.loads(trimtab("explain", "--policies", policy, "-o", "json").stdout)["policies"]
+    means, but = found["whom"]
+    assert means
+    assert not means.startswith("every pod")
+    assert but == f"but not: {means}"
+
+
 def test_an_unknown_name_gets_the_nearest_one(tmp_path: Path) -> None:
     result = trimtab("explain", "no-cpu-limits", "--policies", write(tmp_path, POLICY))
     assert result.exit_code == 2

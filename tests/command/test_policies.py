@@ -48,7 +48,7 @@ def test_ten_mistakes_in_three_files_are_all_named(tmp_path: Path) -> None:
         "b.yaml:7:12: PodPolicy B metadata.name",
         "b.yaml:11:26: PodPolicy B spec.actions.requests.cpu.otherwise",
         "b.yaml:11:44: PodPolicy B spec.actions.requests.cpu.min",
-        "c.yaml:2",
+        "c.yaml:2:1",
     ]
 
 
@@ -124,3 +124,16 @@ def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(tmp_path: Pat
 
 def test_the_crd_is_a_custom_resource_definition() -> None:
     assert yaml.safe_load(trimtab("schema", "--crd").stdout)["kind"] == "CustomResourceDefinition"
+
+
+def test_mistakes_in_json_have_lines_too(tmp_path: Path) -> None:
+    document = {**yaml.safe_load(POLICY), "metadata": {"name": "a", "annotations": {"smile": "\U0001f600"}}, "wat": 1}
+    for indent in (2, "\t"):
+        (tmp_path / "a.json").write_text(json.dumps([document], indent=indent, ensure_ascii=False))
+        assert f"{tmp_path}/a.json:18:" in trimtab("check", tmp_path).stderr
+
+
+def test_a_key_given_twice_in_json_is_the_last_one(tmp_path: Path) -> None:
+    policy = json.dumps(yaml.safe_load(POLICY))
+    (tmp_path / "a.json").write_text(f'{{"kind": "List", "items": [], "items": [{policy}]}}')
+    assert trimtab("check", tmp_path).stdout == "1 policy is sound.\n"

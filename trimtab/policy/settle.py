@@ -97,12 +97,11 @@ def _straight(draft: Draft, cell: _Cell) -> _Cell:
     """A limit that follows the request stays where that request is a share of the limit."""
     want = cell.limit
     share = draft.shares.get((cell.place, cell.resource))
-    if want is None or want.factor is None or share is None:
+    # All of the limit, and exactly the request, agree with each other: that settles.
+    if want is None or want.factor is None or share is None or Fraction(want.factor) * share.percent == 100:
         return cell
-    # All of the limit and exactly the request agree: then there is nothing to tell.
-    if Fraction(want.factor) * share.percent != 100:
-        reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
-        draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
+    reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
+    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
     return replace(cell, limit=None)
 
 

@@ -1,5 +1,6 @@
 """`trimtab admit` as its users call it."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -107,6 +108,13 @@ def test_a_nonsense_quantity_is_refused_as_the_server_refuses_it(tmp_path: Path)
     assert pod["refused"]["code"] == 400
 
 
+@pytest.mark.parametrize("metadata", ["", "metadata: null\n", "metadata: {}\n"])
+def test_a_pod_without_metadata_is_shown(tmp_path: Path, metadata: str) -> None:
+    pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
+    (found,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
+    assert found["stored"]["metadata"]["namespace"] == "default"
+
+
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     result = trimtab("admit", "-f", tmp_path / "nothing.yaml")
     assert result.exit_code == 2
@@ -125,3 +133,82 @@ def test_strict_tells_scripts_about_warnings(tmp_path: Path) -> None:
     files = ("-f", write(tmp_path, DEPLOYMENT), "-f", write(tmp_path, LIMIT_RANGE))
     assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY)).exit_code == 0
     assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY), "--strict").exit_code == 1
+
+
+_SHARED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: shop}
+spec:
+  containers:
+    - {name: a, image: x, resources: &small {limits: &most {cpu: 1, memory: 1Gi}}}  # the small one
+    - {name: b, image: x, resources: *small}
+    - name: c
+      image: x
+      resources: {requests: {cpu: 500m}, limits: {<<: *most, memory: 2Gi}}
+---
+apiVersion: v1
+kind: List
+items:
+  - &two
+    {apiVersion: v1, kind: Pod, metadata: {name: two},
+     spec: {containers: [{name: a, image: x, resources: {limits: {cpu: 1}}}]}}
+  - {<<: *two, metadata: {name: three, namespace: kube-system}}
+"""
+
+
+def test_what_manifests_share_by_aliases_is_changed_where_it_was_decided_only(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, _SHARED), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.exit_code == 0, result.output
+    assert "# the small one" in result.stdout
+    pod, pods = yaml.safe_load_all(result.stdout)
+    limits = [container["resources"].get("limits") for container in pod["spec"]["containers"]]
+    assert limits == [{"memory": "1Gi"}, {"memory": "1Gi"}, {"memory": "2Gi"}]
+    assert [item["spec"]["containers"][0]["resources"].get("limits") for item in pods["items"]] == [None, {"cpu": 1}]
+
+
+def test_manifests_under_gzip_are_written_back_as_text(tmp_path: Path) -> None:
+    packed = tmp_path / "web.yaml.gz"
+    packed.write_bytes(gzip.compress(DEPLOYMENT.encode()))
+    result = trimtab("admit", "-f", packed, "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.stdout.startswith("# the shop's front door")
+
+
+_PLAIN = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: shop, annotations: {on: "1"}}
+spec:
+  containers:
+    - name: a
+      image: x
+      tty: yes
+      env: [{name: Y, value: 'no'}]
+      args: [1:30, 010, 2024-01-01]
+      resources: {requests: {cpu: 1}, limits: {cpu: 2}}
+"""
+
+
+def test_yaml_output_leaves_plain_words_as_they_were_written(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.stdout == _PLAIN.replace(", limits: {cpu: 2}", "")
+
+
+def test_yaml_output_quotes_text_of_ours_that_would_be_a_boolean(tmp_path: Path) -> None:
+    policy = POLICY.replace("limits: {cpu: remove}", 'annotations: {add: {a: "yes", b: "010", c: plain}}')
+    result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, policy), "-o", "yaml")
+    assert 'a: "yes", b: "010", c: plain' in result.stdout.replace("'010'", '"010"')
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml", "html"])
+def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: str) -> None:
+    nowhere = tmp_path / "no" / "such" / "folder" / "report"
+    result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "-o", form, "--output-file", nowhere)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "expected a file that can be written, came no such file or directory" in result.stderr
+
+
+def test_a_pipe_gets_the_width_that_columns_says(tmp_path: Path) -> None:
+    files = ["admit", "-f", str(write(tmp_path, DEPLOYMENT)), "--policies", str(write(tmp_path, POLICY))]
+    narrow, wide = (CliRunner(env={"COLUMNS": width}).invoke(cli, files).stdout for width in ("80", None))
+    assert (max(map(len, narrow.splitlines())), max(map(len, wide.splitlines()))) == (80, 120)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from tests.command.worlds import POLICY, write
 from trimtab.command.main import cli
-from trimtab.policy.schema import json_schema
+from trimtab.policy.load import load_policies
+from trimtab.policy.schema import crd, json_schema
 
 
 def trimtab(*arguments: str | Path) -> Result:
@@ -46,7 +48,7 @@ def test_ten_mistakes_in_three_files_are_all_named(tmp_path: Path) -> None:
         "b.yaml:7:12: PodPolicy B metadata.name",
         "b.yaml:11:26: PodPolicy B spec.actions.requests.cpu.otherwise",
         "b.yaml:11:44: PodPolicy B spec.actions.requests.cpu.min",
-        "c.yaml:2",
+        "c.yaml:2:1",
     ]
 
 
@@ -61,6 +63,25 @@ def test_a_class_that_the_cluster_lacks_is_a_finding(tmp_path: Path) -> None:
 def test_explain_says_what_a_policy_does_in_words(tmp_path: Path) -> None:
     result = trimtab("explain", "--policies", write(tmp_path, POLICY))
     assert "cpu limit: remove" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "namespaces: {include: [a]}", "namespaces: {selector: {matchLabels: {a: b}}}", "podLabels: {a: b}",
+        "podSelector: {matchLabels: {a: b}}", "owners: [Job]", "containers: {names: [a]}",
+        "containers: {roles: [init]}",
+        "containers: {images: [a]}", "containers: {notImages: [a]}", "runtimeClasses: [a]", "priorityClasses: [a]",
+        "vpa: managed", "hpa: utilization", "hpa: unaffected",
+    ],
+)  # fmt: skip
+def test_explain_has_words_for_every_condition(tmp_path: Path, condition: str) -> None:
+    policy = write(tmp_path, POLICY + f"  match:\n    {condition}\n    exclude: [{{{condition}}}]\n")
+    (found,) = json.loads(trimtab("explain", "--policies", policy, "-o", "json").stdout)["policies"]
+    means, but = found["whom"]
+    assert means
+    assert not means.startswith("every pod")
+    assert but == f"but not: {means}"
 
 
 def test_an_unknown_name_gets_the_nearest_one(tmp_path: Path) -> None:
@@ -83,5 +104,36 @@ def test_the_schema_refuses_what_the_loader_refuses(wrong: str) -> None:
         jsonschema.validate(document, json_schema())
 
 
+def filled(value: Any, schema: Any) -> Any:
+    """The value with the schema's defaults, as an API server stores it."""
+    if isinstance(value, list) and "items" in schema:
+        return [filled(item, schema["items"]) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known = schema.get("properties", {})
+    absent = {key: part["default"] for key, part in known.items() if "default" in part and key not in value}
+    return {key: filled(item, known.get(key, {})) for key, item in {**value, **absent}.items()}
+
+
+def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(tmp_path: Path) -> None:
+    version = crd()["spec"]["versions"][0]
+    stored = filled(yaml.safe_load(POLICY), version["schema"]["openAPIV3Schema"])
+    written, read = (load_policies([("policy", text.encode())]) for text in (POLICY, json.dumps(stored)))
+    assert (read.mistakes, [p.spec for p in read.policies.all]) == ((), [p.spec for p in written.policies.all])
+
+
 def test_the_crd_is_a_custom_resource_definition() -> None:
     assert yaml.safe_load(trimtab("schema", "--crd").stdout)["kind"] == "CustomResourceDefinition"
+
+
+def test_mistakes_in_json_have_lines_too(tmp_path: Path) -> None:
+    document = {**yaml.safe_load(POLICY), "metadata": {"name": "a", "annotations": {"smile": "\U0001f600"}}, "wat": 1}
+    for indent in (2, "\t"):
+        (tmp_path / "a.json").write_text(json.dumps([document], indent=indent, ensure_ascii=False))
+        assert f"{tmp_path}/a.json:18:" in trimtab("check", tmp_path).stderr
+
+
+def test_a_key_given_twice_in_json_is_the_last_one(tmp_path: Path) -> None:
+    policy = json.dumps(yaml.safe_load(POLICY))
+    (tmp_path / "a.json").write_text(f'{{"kind": "List", "items": [], "items": [{policy}]}}')
+    assert trimtab("check", tmp_path).stdout == "1 policy is sound.\n"

@@ -94,3 +94,42 @@ def test_a_limit_does_not_follow_a_request_that_follows_it():
     )
     found = decided(pod(container(limits={"memory": "100Mi"})), rule)
     assert (changed(found), codes(found, loud=True)) == ({"containers[app].requests.memory": "80Mi"}, {"circular"})
+
+
+def test_a_limit_does_not_follow_a_request_that_would_then_follow_it():
+    rule = policies(policy("{requests: {memory: {from: limit, when: always}}, limits: {memory: request x 2}}"))
+    found = decided(pod(container(requests={"memory": "100Mi"})), rule)
+    assert (changed(found), codes(found)) == ({}, {"circular"})
+
+
+def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
+    rule = policies(
+        policy("{requests: {memory: {from: policy, otherwise: 100Mi, when: always}}, limits: {memory: request}}")
+    )
+    first = decided(pod(), rule).pod
+    raised = change(first, spec=change(first.spec, containers=(container(requests={"memory": "1Gi"}),)))
+    found = decided(raised, rule)
+    assert (found.pod, codes(found, loud=True)) == (raised, {"changed-after-us"})
+
+
+def test_a_share_of_the_limit_is_taken_once_however_often_we_are_asked():
+    rule = policies(
+        policy(
+            "{requests: {cpu: {from: limit, percent: 80, when: always}}, limits: {cpu: request}}", guaranteed="change"
+        )
+    )
+    first = decided(pod(container(requests={"cpu": "1"}, limits={"cpu": "1"})), rule).pod
+    assert decided(first, rule).pod is first
+
+
+def test_a_share_that_filled_what_was_missing_is_not_followed_by_the_limit_later():
+    rule = policies(policy("{requests: {cpu: {from: limit, percent: 80}}, limits: {cpu: request}}"))
+    first = decided(pod(container(limits={"cpu": "1"})), rule).pod
+    assert decided(first, rule).pod is first
+
+
+def test_a_share_of_no_limit_stays_one_when_another_policy_fills_the_request():
+    share = policy("{requests: {cpu: {from: limit}}, limits: {cpu: request x 2}}", name="share", priority=2)
+    fill = policy("{requests: {cpu: {from: policy, otherwise: 50m}}}", name="fill")
+    first = decided(pod(), policies(share, fill)).pod
+    assert decided(first, policies(share, fill)).pod is first

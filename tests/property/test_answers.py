@@ -54,7 +54,7 @@ def test_a_damaged_review_is_answered_and_with_its_uid_where_there_is_one(manife
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
@@ -84,4 +84,6 @@ def test_a_pod_with_nonsense_anywhere_is_allowed(manifest, data, junk):
     place = data.draw(st.sampled_from(list(places(manifest))))
     found = answer(review(planted(manifest, place, junk)), EVERYTHING, facts())
     told = json.loads(found.body)["response"]
-    assert (told["uid"], told["allowed"], found.record.outcome is Outcome.FAILED) == ("u-1", True, False)
+    assert (told["uid"], told["allowed"]) == ("u-1", True)
+    # What the server itself cannot read (a quantity that is none) may cost us the decision, never the pod.
+    assert found.record.outcome is not Outcome.FAILED or "patch" not in told

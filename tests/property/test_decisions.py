@@ -11,6 +11,7 @@ from trimtab.admission.apiserver.outcome import Refused, Stored
 from trimtab.admission.check import problem
 from trimtab.admission.patch import apply, diff, plain
 from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import QoS, all_containers, limits_of, qos, requests_of
 from trimtab.policy.document import Policies
@@ -151,7 +152,7 @@ def test_the_order_of_keys_does_not_matter(manifest, documents, world):
 def test_a_change_told_is_a_change_made(pod, by, world):
     found = decided(pod, by, world)
     assert not (found.changes and found.pod is pod)
-    assert all(change.before != change.after for change in found.changes)
+    assert all(each.before != each.after for each in found.changes)
 
 
 @given(some.pods(), some.policies(), some.worlds())
@@ -164,3 +165,21 @@ def test_refusing_is_the_only_way_not_to_answer_with_a_pod(pod, by, world):
     found = decided(pod, by, world)
     assert found.denied is None or found.pod is pod
     assert not isinstance(found.pod, Refused)
+
+
+def sized(pod: Pod) -> dict:
+    return {c.name: (requests_of(c.resources), limits_of(c.resources)) for c in all_containers(pod.spec)}
+
+
+@given(some.pods(), some.pods(), some.policies(), some.worlds())
+def test_what_another_webhook_sizes_after_us_stays_valid(pod, other, by, world):
+    came = arrived(pod, world)
+    assume(came is not None)
+    theirs = {container.name: container.resources for container in other.spec.containers}
+    after = decided(came, by, world).pod
+    containers = tuple(change(c, resources=theirs.get(c.name, c.resources)) for c in after.spec.containers)
+    foreign = arrived(change(after, spec=change(after.spec, containers=containers)), world)
+    assume(foreign is not None)
+    found = decided(foreign, by, world).pod
+    assert above_limit(found) <= above_limit(foreign)
+    assert sized(decided(found, by, world).pod) == sized(found)

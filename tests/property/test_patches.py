@@ -5,7 +5,7 @@ import json
 import jsonpatch
 import jsonpointer
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.property import strategies as some
@@ -74,6 +74,7 @@ def by_us(document, operations):
 
 
 @given(cases())
+@example(({}, [{"op": "add", "path": "/a", "value": []}, {"op": "add", "path": "/a/0", "value": None}]))
 def test_our_applier_gives_what_the_library_gives(case):
     document, operations = case
     before = json.dumps(document)

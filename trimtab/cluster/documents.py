@@ -23,6 +23,8 @@ Path = tuple[str | int, ...]
 MOST_BYTES = 2 << 30
 """Nobody's snapshot is larger once unpacked; a gzip bomb is."""
 _MOST_DEPTH = 100
+_MOST_PLACED = 256 << 10
+"""Characters of JSON whose mistakes get a line: what people write by hand is shorter, and a snapshot must be fast."""
 _SPARE = 100_000
 """Nodes an alias may add for free; beyond it, expansion may at most multiply a document by ten."""
 
@@ -84,7 +86,7 @@ def dotted(path: Path) -> str:
 def read(file: str, content: bytes) -> Reading:
     """Every document of one file. Empty documents are skipped; nothing is raised."""
     try:
-        text = _unpacked(content).decode("utf-8-sig")
+        text = unpacked(content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         return _nothing(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
     except UnicodeDecodeError as error:
@@ -97,7 +99,8 @@ def read(file: str, content: bytes) -> Reading:
     return _json(file, text) if text.lstrip()[:1] in ("{", "[") else _yaml(file, text)
 
 
-def _unpacked(content: bytes) -> bytes:
+def unpacked(content: bytes) -> bytes:
+    """The bytes as they were before gzip, where they went through it. Raises as gzip does, and OSError for a bomb."""
     if content[:2] != b"\x1f\x8b":
         return content
     with gzip.GzipFile(fileobj=BytesIO(content)) as packed:
@@ -119,7 +122,15 @@ def _json(file: str, text: str) -> Reading:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return _yaml(file, text)
-    return Reading(tuple(_items(file, value, None)), ())
+    return Reading(tuple(_items(file, value, _node(text))), ())
+
+
+def _node(text: str) -> Any:
+    """JSON as YAML sees it, which has lines; None where the text is long, or YAML cannot read it."""
+    try:
+        return None if len(text) > _MOST_PLACED or _too_deep(text) else yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError:
+        return None
 
 
 def _yaml(file: str, text: str) -> Reading:
@@ -175,8 +186,9 @@ def _broken(file: str, text: str, error: yaml.MarkedYAMLError) -> Reading:
     row = rows[line - 1] if line is not None and line <= len(rows) else ""
     if row[: len(row) - len(row.lstrip())].count("\t"):
         return _nothing(
-            file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line
-        )
+            file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line,
+            row.index("\t") + 1,
+        )  # fmt: skip
     todo = "the file seems cut short" if line is not None and line >= len(rows) and text[-1:] != "\n" else ""
     problem = " ".join(part for part in (error.problem, error.context) if part)
     return _nothing(file, "YAML", problem, todo, line, mark.column + 1 if mark else None)
@@ -192,7 +204,7 @@ def _items(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Documen
         nodes = node.value if isinstance(value, list) and node is not None else [node] * len(found)
     else:
         found, listed = items, _child(node, "items")
-        nodes = listed.value if listed is not None else [None] * len(found)
+        nodes = listed.value if listed is not None and len(listed.value) == len(found) else [None] * len(found)
     for index, (item, item_node) in enumerate(zip(found, nodes, strict=True)):
         yield Document(file=file, index=start + index, value=item, node=item_node)
 

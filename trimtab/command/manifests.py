@@ -6,8 +6,16 @@ from io import StringIO
 from itertools import takewhile
 from typing import Any
 
+import yaml
 from ruamel.yaml import YAML
+from ruamel.yaml.anchor import Anchor
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import RoundTripConstructor
+from ruamel.yaml.mergevalue import merge_attrib
+from ruamel.yaml.representer import RoundTripRepresenter
+from ruamel.yaml.scalarstring import PlainScalarString
 
+from trimtab.cluster.documents import unpacked
 from trimtab.command.files import Content
 
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-][^\n]*:\n( *)- ", re.MULTILINE)
@@ -17,21 +25,37 @@ class Manifests:
     """The documents of one file. `objects` are those that `documents.read` finds, in the same order."""
 
     def __init__(self, content: Content) -> None:
-        _, raw = content
-        text = raw.decode("utf-8-sig")
+        text = unpacked(content[1]).decode("utf-8-sig")
         # What stands above the first `---` belongs to the file, not to a document.
         self._header = "".join(takewhile(lambda line: line[:1] in "#\n", text.splitlines(keepends=True)))
+        # Read as YAML 1.2, where a plain `yes` or `1:30` is text and comes out as it came in.
         self._yaml = YAML()
+        self._yaml.Constructor, self._yaml.Representer = _AsWritten, _Quoting
         self._yaml.preserve_quotes = True
         self._yaml.width = 4096
-        # YAML 1.1, as Kubernetes reads it: a plain `yes` is a boolean there.
-        self._yaml.version = (1, 1)
         self._yaml.indent(mapping=2, sequence=4 if _offset(text) else 2, offset=_offset(text))
         self._documents = [found for found in self._yaml.load_all(text) if found not in (None, {}, [])]
 
     @property
     def objects(self) -> list[Any]:
         return [item for document in self._documents for item in _items(document)]
+
+    def own(self, index: int) -> Any:
+        """The object at this index to be edited: what it shares with others by alias or merge is written out in it,
+        so that no change reaches further than it was decided for."""
+        objects = self.objects
+        manifest = objects[index]
+        if not _shares(manifest) and sum(other is manifest for other in objects) == 1:
+            return manifest
+        alone, count = _alone(manifest), 0
+        for place, document in enumerate(self._documents):
+            items = _listed(document)
+            if items is None and count == index:
+                self._documents[place] = alone
+            elif items is not None and count <= index < count + len(items):
+                items[index - count] = alone
+            count += 1 if items is None else len(items)
+        return alone
 
     def text(self) -> str:
         """YAML, documents apart."""
@@ -40,9 +64,37 @@ class Manifests:
 
     def _dump(self, document: Any) -> str:
         out = StringIO()
-        self._yaml.version = None
         self._yaml.dump(document, out)
         return out.getvalue()
+
+
+class _AsWritten(RoundTripConstructor):
+    """Marks plain text as its author's, so that it stays plain."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        found = super().construct_scalar(node)
+        return PlainScalarString(found) if type(found) is str and _is_odd(found) else found
+
+
+class _Quoting(RoundTripRepresenter):
+    """Text of ours that Kubernetes (which reads YAML 1.1) would take for a boolean or a number gets quotes."""
+
+    def represent_str(self, data: str) -> Any:
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if _is_odd(data) else None)
+
+
+_Quoting.add_representer(str, _Quoting.represent_str)
+_RESOLVER = yaml.resolver.Resolver()
+
+
+def _is_odd(text: str) -> bool:
+    """Is this text, without quotes, something else to YAML 1.1?"""
+    tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return text in _YES_OR_NO or tag != "tag:yaml.org,2002:str"
+
+
+_YES_OR_NO = ("y", "Y", "n", "N")
+"""Booleans to Kubernetes' reader; text to PyYAML."""
 
 
 def _offset(text: str) -> int:
@@ -52,9 +104,38 @@ def _offset(text: str) -> int:
 
 
 def _items(document: Any) -> Iterator[Any]:
+    listed = _listed(document)
+    yield from [document] if listed is None else listed
+
+
+def _listed(document: Any) -> list[Any] | None:
+    """The list that holds the objects; None where the document is one itself."""
     if isinstance(document, list):
-        yield from document
-    elif str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
-        yield from document["items"]
+        return document
+    items = document.get("items") if str(document.get("kind", "")).endswith("List") else None
+    return items if isinstance(items, list) else None
+
+
+def _shares(node: Any) -> bool:
+    """Is something in here named by an anchor, or merged in?"""
+    if not isinstance(node, CommentedMap | CommentedSeq):
+        return False
+    if node.yaml_anchor() is not None or getattr(node, "merge", None):
+        return True
+    return any(_shares(child) for child in (node.values() if isinstance(node, CommentedMap) else node))
+
+
+def _alone(node: Any) -> Any:
+    """A copy that shares nothing: no anchors, no aliases, merged keys as its own; comments and style are kept."""
+    if not isinstance(node, CommentedMap | CommentedSeq):
+        return node
+    copy: Any = type(node)()
+    node.copy_attributes(copy)
+    for attribute in (Anchor.attrib, merge_attrib):
+        if hasattr(copy, attribute):
+            delattr(copy, attribute)
+    if isinstance(node, CommentedMap):
+        copy.update({key: _alone(value) for key, value in node.items()})
     else:
-        yield document
+        copy.extend(_alone(item) for item in node)
+    return copy

@@ -3,6 +3,7 @@
 All forms are made of the same report value, so they tell the same facts.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from io import StringIO
@@ -13,6 +14,9 @@ import click
 import msgspec
 import yaml
 from rich.console import Console
+
+from trimtab.cluster.mistake import Mistake
+from trimtab.command.main import Wrong
 
 API_VERSION = "trimtab.dev/v1alpha1"
 FORMS = ("table", "json", "yaml", "html")
@@ -37,17 +41,25 @@ def emit(form: str, output_file: str | None, report: msgspec.Struct, draw: Draw,
     if form == "table" and output_file is None:
         draw(terminal())
         return
-    text = render(form, report, draw, title)
+    write(render(form, report, draw, title), output_file)
+
+
+def write(text: str, output_file: str | None) -> None:
+    """Print it, or write it to the file. Raises Wrong where that cannot be written."""
     if output_file is None:
         sys.stdout.write(text)
-    else:
+        return
+    try:
         Path(output_file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        came = (error.strerror or type(error).__name__).lower()
+        raise Wrong([Mistake(file=output_file, expected="a file that can be written", came=came)]) from None
 
 
 def terminal() -> Console:
-    """Standard output; where that is no terminal, rows get the width that people's screens have."""
+    """Standard output; where that is no terminal, rows get the width that people's screens have, or COLUMNS."""
     console = Console()
-    return console if console.is_terminal else Console(width=120)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=120)
 
 
 def render(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:

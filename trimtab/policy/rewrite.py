@@ -94,6 +94,8 @@ def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Chang
 def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:
     found: list[Change] = []
     for one in settled:
+        if _is_foreign(draft, one):
+            continue
         resources = one.place.container.resources
         for side, before, after, want in (
             ("requests", requests_of(resources).get(one.resource), one.request, one.request_want or one.limit_want),
@@ -102,14 +104,26 @@ def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:
             if want is None or _same(before, after):
                 continue
             name = f"{one.place.name}.{side}.{one.resource}"
-            if after is not None and draft.is_foreign(name, _text(before)):
-                sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
-                draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
-                continue
             found.append(
                 Change(field=name, before=_text(before), after=_text(after), policy=want.policy, reason=want.reason)
             )
     return found
+
+
+def _is_foreign(draft: Draft, one: Settled) -> bool:
+    """Did something else change request or limit after us? Then both are left: one follows from the other."""
+    resources = one.place.container.resources
+    for side, before, after, want in (
+        ("requests", requests_of(resources).get(one.resource), one.request, one.request_want or one.limit_want),
+        ("limits", limits_of(resources).get(one.resource), one.limit, one.limit_want),
+    ):
+        name = f"{one.place.name}.{side}.{one.resource}"
+        if want is None or after is None or _same(before, after) or not draft.is_foreign(name, _text(before)):
+            continue
+        sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
+        draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
+        return True
+    return False
 
 
 def _same(before: Written | None, after: Written | None) -> bool:

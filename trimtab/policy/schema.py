@@ -29,14 +29,14 @@ def spec_schema() -> Schema:
 def _clean(schema: Schema, definitions: Schema) -> Schema:
     if "$ref" in schema:
         found = _clean(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-        own = {k: v for k, v in schema.items() if k in ("description", "default")}
-        return {**found, **own} if own.get("default") is not None or "description" in own else found
+        own = {k: v for k, v in schema.items() if k == "description" or (k == "default" and _fillable(v))}
+        return {**found, **own}
     choices = [c for c in schema.get("anyOf", ()) if c.get("type") != "null"]
     if len(choices) == 1:
         rest = {k: v for k, v in schema.items() if k not in ("anyOf", "default", "title")}
         return {**_clean(choices[0], definitions), **_clean(rest, definitions)}
     kept = {k: v for k, v in schema.items() if k not in ("$defs", "title")}
-    if kept.get("default", ...) in (None, [], {}) or isinstance(kept.get("default"), dict):
+    if not _fillable(kept.get("default")):
         kept.pop("default", None)
     if "const" in kept:
         value = kept.pop("const")
@@ -50,6 +50,11 @@ def _clean(schema: Schema, definitions: Schema) -> Schema:
     if "description" in kept:
         kept["description"] = " ".join(str(kept["description"]).split())
     return kept
+
+
+def _fillable(default: object) -> bool:
+    """May an API server write this default into what users store? A whole object would carry our own field names."""
+    return default not in (None, [], ()) and not isinstance(default, dict)
 
 
 def json_schema() -> Schema:

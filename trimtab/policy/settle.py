@@ -96,12 +96,12 @@ def _guarded(draft: Draft, cell: _Cell) -> _Cell:
 def _straight(draft: Draft, cell: _Cell) -> _Cell:
     """A limit that follows the request stays where that request is a share of the limit."""
     want = cell.limit
-    if want is None or want.factor is None or cell.request is None or cell.request.share_of_limit is None:
+    share = draft.shares.get((cell.place, cell.resource))
+    # All of the limit, and exactly the request, agree with each other: that settles.
+    if want is None or want.factor is None or share is None or Fraction(want.factor) * share.percent == 100:
         return cell
-    # All of the limit and exactly the request agree: then there is nothing to tell.
-    if Fraction(want.factor) * cell.request.share_of_limit != 100:
-        reason = reasons.CIRCULAR(f"{cell.request.policy} makes the request a share of this limit")
-        draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
+    reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
+    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
     return replace(cell, limit=None)
 
 

@@ -143,7 +143,7 @@ def pod_report(template: Template, preview: Preview, warnings: tuple[str, ...]) 
 
 def _full(template: Template, pod: Pod) -> dict[str, Any]:
     found: dict[str, Any] = plain(canonical(pod))
-    found["metadata"].setdefault("namespace", template.namespace)
+    found.setdefault("metadata", {}).setdefault("namespace", template.namespace)
     return {"apiVersion": "v1", "kind": "Pod", **found}
 
 

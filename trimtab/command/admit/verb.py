@@ -91,6 +91,10 @@ def not_well(found: Preview) -> bool:
     return not hasattr(found.result, "pod") or any(told(call.decision) or call.problem for call in found.calls)
 
 
+def _write(text: str, output_file: str | None) -> None:
+    output.write(text, output_file)
+
+
 def _emit(form: str, output_file: str | None, report: AdmitReport, explain: bool) -> None:
     output.emit(form, output_file, report, lambda console: draw(console, report, explain=explain), "trimtab admit")
 
@@ -147,17 +151,9 @@ def _manifests(contents: list[files.Content], templates: tuple[Template, ...], p
     texts = []
     for content in contents:
         manifests = Manifests(content)
-        for index, manifest in enumerate(manifests.objects):
-            if (content[0], index) in decided:
-                found, made = decided[content[0], index]
-                rewrite(manifest, found.path, made)
+        for index in range(len(manifests.objects)):
+            found, made = decided.get((content[0], index), (None, None))
+            if found and made and any(call.operations for call in made.calls):
+                rewrite(manifests.own(index), found.path, made)
         texts.append(manifests.text())
     return "---\n".join(texts)
-
-
-def _write(text: str, output_file: str | None) -> None:
-    if output_file is None:
-        sys.stdout.write(text)
-    else:
-        with open(output_file, "w", encoding="utf-8") as out:
-            out.write(text)

@@ -32,13 +32,20 @@ def _conditions(conditions: Conditions) -> Iterator[str]:
         yield f"owned by {' or '.join(conditions.owners)}"
     if conditions.containers is not None:
         kinds = conditions.containers
-        yield "containers " + ", ".join((*kinds.names, *kinds.roles, *kinds.images))
+        if kinds.names or kinds.roles or kinds.images:
+            yield "containers " + ", ".join((*kinds.names, *kinds.roles, *kinds.images))
+        if kinds.not_images:
+            yield f"images other than {', '.join(kinds.not_images)}"
     if conditions.runtime_classes:
         yield f"RuntimeClass {' or '.join(conditions.runtime_classes)}"
     if conditions.priority_classes:
         yield f"PriorityClass {' or '.join(conditions.priority_classes)}"
     if conditions.vpa is not None:
         yield f"{conditions.vpa} by a VerticalPodAutoscaler"
+    if conditions.hpa == "utilization":
+        yield "scaled by use relative to requests (HorizontalPodAutoscaler)"
+    elif conditions.hpa is not None:
+        yield "not scaled by use relative to requests"
 
 
 def what(policy: PodPolicy) -> list[str]:

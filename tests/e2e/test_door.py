@@ -144,7 +144,7 @@ def test_what_we_apply_is_ours_and_the_rest_is_not(cluster: Cluster, client: Cli
 
 def test_what_may_not_be_done_says_what_it_was(cluster: Cluster) -> None:
     stranger = connect(str(cluster.plane.kubeconfig_for("stranger")))
-    with pytest.raises(NotAllowed, match=r"evict Pod ns/web: 403 Forbidden: .*cannot create resource"):
+    with pytest.raises(NotAllowed, match=r"evict Pod ns/web: 403 Forbidden: .*cannot get resource"):
         evict.evict(Writer(client=stranger), "ns", "web", "uid")
     stranger.close()
 

@@ -74,6 +74,29 @@ def test_what_is_simulated_is_what_is_stored(cluster: Cluster, seed: int) -> Non
     assert not differences, f"{len(differences)} of {PODS}:\n" + "\n\n".join(differences)
 
 
+OUTCOMES: Counter[str] = Counter()
+SAYS = {
+    "quota": "exceeded quota|failed quota|status unknown", "LimitRanger": "usage per|ratio per",
+    "RuntimeClass": "RuntimeClass", "Priority": "priority|PriorityClass|PreemptionPolicy", "ours": "denied the request",
+    "validation": "is invalid", "decoding": "unreadable",
+}  # fmt: skip
+
+
+def _by(said: Any) -> str:
+    """Who refused it."""
+    text = str(said)
+    return next((who for who, words in SAYS.items() if re.search(words, text)), "somebody else")
+
+
+def test_everybody_who_can_refuse_a_pod_did_and_enough_were_stored() -> None:
+    """Runs after the worlds: were they worth looking at?"""
+    if sum(OUTCOMES.values()) < len(WORLDS) * PODS:
+        pytest.skip("only some of the worlds were looked at")
+    print(dict(OUTCOMES))
+    assert {outcome.partition(" ")[2] for outcome in OUTCOMES} >= {*SAYS} - {"ours"}
+    assert OUTCOMES["stored"] > 100
+
+
 def the_policies(tag: str) -> Policies:
     text = worlds.POLICIES.replace("CLASS", f"kata-{tag}").replace("PRIORITY", f"p1000-{tag}")
     loaded = load_policies([("policies.yaml", text.encode())])
@@ -109,6 +132,7 @@ def the_facts(cluster: Cluster) -> Facts:
 def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: Facts) -> str:
     """What the two say of it, where that is not the same."""
     real = created(cluster, sent)
+    OUTCOMES["stored" if isinstance(real, dict) else f"{real[0]} {_by(real[1])}"] += 1
     pod = msgspec.convert(without_nulls(copy.deepcopy(sent)), Pod)
     possible = [told(preview(pod, policies, each, cluster.namespace).result, sent) for each in orders(facts)]
     if real in possible:

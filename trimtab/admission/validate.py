@@ -22,7 +22,7 @@ def validate(body: bytes) -> tuple[int, bytes]:
     problem = _problem(review.request)
     if problem is None:
         return 200, wire.encode(review)
-    return 200, wire.encode(review, allowed=False, code=422, message=problem)
+    return 200, wire.encode(review, allowed=False, code=422, reason="Invalid", message=problem)
 
 
 def _problem(request: wire.Request) -> str | None:

@@ -122,7 +122,14 @@ def _json(file: str, text: str) -> Reading:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return _yaml(file, text)
-    return Reading(tuple(_items(file, value, _node(text))), ())
+    node = _node(text)
+    if node is not None:
+        # JSON readers take a key that stands twice without a word; whoever wrote it did not mean that.
+        builder = _Builder(file)
+        builder.document(node)
+        if builder.mistakes:
+            return Reading((), tuple(builder.mistakes))
+    return Reading(tuple(_items(file, value, node)), ())
 
 
 def _node(text: str) -> Any:
@@ -206,6 +213,9 @@ def _items(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Documen
         found, listed = items, _child(node, "items")
         nodes = listed.value if listed is not None and len(listed.value) == len(found) else [None] * len(found)
     for index, (item, item_node) in enumerate(zip(found, nodes, strict=True)):
+        if found is items and isinstance(item, dict) and "kind" not in item:
+            # The API server leaves kind and version out of the items of a PodList.
+            item = {"apiVersion": value.get("apiVersion"), "kind": value["kind"].removesuffix("List"), **item}
         yield Document(file=file, index=start + index, value=item, node=item_node)
 
 

@@ -6,7 +6,7 @@ of files), decoded into shapes that name only what we read. Kinds we have no use
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -99,13 +99,21 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
         elif kind not in KINDS:
             ignored[kind] += 1
         else:
-            found = decode(document, KINDS[kind])
+            found = decode(_legible(document), KINDS[kind])
             if isinstance(found, Mistake):
                 mistakes.append(found)
             else:
                 objects.setdefault(kind, []).append(found)
     kept = {kind: tuple(found) for kind, found in objects.items()}
     return SnapshotReading(Snapshot(kept, dict(ignored)), tuple(mistakes))
+
+
+def _legible(document: Document) -> Document:
+    """A ReplicationController's selector is a plain map of labels, everybody else's is a LabelSelector."""
+    spec = document.value.get("spec") if kind_of(document.value) == "ReplicationController" else None
+    if not isinstance(spec, dict) or not isinstance(spec.get("selector"), dict):
+        return document
+    return replace(document, value={**document.value, "spec": {**spec, "selector": {"matchLabels": spec["selector"]}}})
 
 
 def kind_of(value: Any) -> str | None:

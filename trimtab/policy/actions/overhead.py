@@ -25,7 +25,8 @@ class Overhead:
     """Overhead without a class that defines it. The API server refuses such pods: `strip` saves them, `warn` only
     tells, `deny` refuses with our words, `keep` says nothing."""
     contradicting: Literal["deny", "strip", "warn"] = "deny"
-    """Overhead other than the class defines (only seen where the API server's RuntimeClass admission is off)."""
+    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on the
+    server has filled or refused it before us: what we see then is its newer value, and only told."""
 
 
 def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None:
@@ -56,6 +57,9 @@ def _stray(settings: Overhead, draft: Draft) -> None:
 
 def _contradicting(settings: Overhead, draft: Draft, name: str, defined: Mapping[str, Written]) -> None:
     own = shown(get(draft.spec.overhead, {}))
+    if draft.subject.terms.overhead == "server" or draft.applied_before.get(FIELD) == own:
+        draft.leave(FIELD, contradicts(name, own, shown(defined)), loud=True)
+        return
     if settings.contradicting == "strip":
         _strip(draft, own)
         return
@@ -106,7 +110,7 @@ def _bring(draft: Draft, found: RuntimeClass) -> None:
     own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
     if own and not equal(defined, own):
-        if not draft.decided(FIELD):
+        if not draft.decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
             draft.denied = contradicts(found.metadata.name, shown(own), shown(defined) or "none")
         return
     if defined and not own:

@@ -204,7 +204,7 @@ def policy(actions: str, *, name: str = "p", match: str = "{}", **spec: Any) -> 
 
 def policies(*documents: str) -> Policies:
     """Loaded as from a file; a mistake in one is a mistake in the test."""
-    loaded = load_policies([("policies.yaml", "---\n".join(documents).encode())])
+    loaded = load_policies([("policies.yaml", "---\n".join(documents).encode())] if documents else [])
     assert not loaded.mistakes, "\n".join(map(str, loaded.mistakes))
     return loaded.policies
 

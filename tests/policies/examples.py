@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import yaml
@@ -17,8 +17,10 @@ HEADER = "# As the API server stores it. Written by TRIMTAB_ACCEPT=1 pytest test
 
 
 class Why(msgspec.Struct, forbid_unknown_fields=True):
-    """What a case claims. Written by hand."""
+    """What a case claims. Written by hand; its kind keeps `trimtab policies check` from taking it for a policy."""
 
+    apiVersion: Literal["examples.trimtab.dev/v1"]
+    kind: Literal["Expectation"]
     says: str
     acts: bool
     because: tuple[str, ...] = ()
@@ -72,7 +74,7 @@ class Example:
 def outcome(found: Run) -> Any:
     """The stored pod as plain values, or the server's refusal."""
     if isinstance(found.outcome, Refused):
-        return {"refused": str(found.outcome)}
+        return {"apiVersion": "examples.trimtab.dev/v1", "kind": "Refusal", "refused": str(found.outcome)}
     pod = msgspec.json.decode(msgspec.json.encode(found.outcome.pod))
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from trimtab.admission.apiserver import limitranger, validation
+from trimtab.admission.apiserver import limitranger, quota, validation
 from trimtab.admission.apiserver.outcome import Refused
 from trimtab.admission.patch import CannotApply, Operation, apply_in_place, plain
 from trimtab.cluster.api.pod import Pod
@@ -46,8 +46,8 @@ def problem(
 
 
 def _refusal(pod: Pod, facts: Facts, namespace: str) -> Refused | None:
-    """What API validation or LimitRanger say of the pod once LimitRanger has put its defaults back."""
-    for step in (limitranger.admit, validation.validate, limitranger.validate):
+    """What validation, LimitRanger or a quota say of the pod once LimitRanger has put its defaults back."""
+    for step in (limitranger.admit, validation.validate, limitranger.validate, quota.validate):
         found = step(pod, facts, namespace)
         if isinstance(found, Refused):
             return found

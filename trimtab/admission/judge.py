@@ -58,7 +58,10 @@ def judge(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
     operations = diff(pod, decision.pod)
     if not operations:
         return Verdict(outcome=Outcome.UNCHANGED, decision=decision)
-    again = lambda p: decide(p, policies, facts, namespace, terms).pod  # noqa: E731
+
+    def again(found: Pod) -> Pod:
+        return decide(found, policies, facts, namespace, terms, watching=False).pod
+
     wrong = problem(pod, decision.pod, operations, again, facts, namespace)
     if wrong is not None:
         return Verdict(outcome=Outcome.UNSAFE, decision=decision, problem=wrong)

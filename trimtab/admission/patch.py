@@ -116,12 +116,13 @@ def apply(document: Any, operations: Iterable[Operation]) -> Any:
     """The document after all operations; the one given stays as it was. Raises CannotApply."""
     result = copy.deepcopy(document)
     for operation in operations:
-        result = _applied(result, operation)
+        # A later operation may reach into the value of an earlier one.
+        result = _applied(result, copy.deepcopy(operation))
     return result
 
 
 def apply_in_place(document: Any, operations: Iterable[Operation]) -> Any:
-    """Like `apply`, for a document nobody else holds."""
+    """Like `apply`, for a document and operations of `diff`, which never reach into each other's values."""
     for operation in operations:
         document = _applied(document, operation)
     return document

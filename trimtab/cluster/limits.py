@@ -5,10 +5,19 @@ from dataclasses import dataclass
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, change, get
-from trimtab.cluster.api.pod import Pod, PodSpec
+from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.api.rules import LimitRange, LimitRangeItem, ResourceQuota, ScopedRequirement
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.resources import QoS, limits_without_overhead, qos, requests_without_overhead
+from trimtab.cluster.resources import (
+    POD_LEVEL,
+    QoS,
+    all_containers,
+    limits_of,
+    limits_without_overhead,
+    qos,
+    requests_of,
+    requests_without_overhead,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,32 @@ def counts_by_qos(quotas: Iterable[ResourceQuota]) -> str | None:
         if scopes & {"BestEffort", "NotBestEffort"}:
             return quota.metadata.name
     return None
+
+
+_DEMANDED = tuple(f"{side}{name}" for side in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+
+
+def unmet_quota(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
+    """The name of a quota that refuses the pod because a container does not name what it counts; None: none does.
+
+    (`Constraints` of the ResourceQuota plugin's pod evaluator; pod-level resources free the containers from it.)
+    """
+    if any(name in side(pod.spec.resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
+        return None
+    for quota in quotas:
+        demanded = [name for name in _DEMANDED if name in quota.spec.hard or name in quota.status.hard]
+        if demanded and quota_covers(quota, pod) and any(_lacks(c, demanded) for c in all_containers(pod.spec)):
+            return quota.metadata.name
+    return None
+
+
+def _lacks(container: Container, demanded: Iterable[str]) -> bool:
+    for demand in demanded:
+        side, _, name = demand.rpartition(".")
+        named = limits_of(container.resources) if side == "limits" else requests_of(container.resources)
+        if name not in named:
+            return True
+    return False
 
 
 def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:

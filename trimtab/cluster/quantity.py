@@ -25,7 +25,7 @@ NANO = 10**9
 _MOST = (2**63 - 1) * NANO
 """Kubernetes caps what is larger (quantity.go: "No fraction may be above 2^63-1")."""
 
-_PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,3})?")
+_PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,3})?", re.ASCII)
 _SCALE = {
     None: NANO, "n": 1, "u": 10**3, "m": 10**6,
     "k": 10**12, "M": 10**15, "G": 10**18, "T": 10**21, "P": 10**24, "E": 10**27,

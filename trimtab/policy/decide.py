@@ -10,6 +10,7 @@ from typing import Any
 
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.resources import qos
 from trimtab.policy import marker, reasons
 from trimtab.policy.actions import (
     labels,
@@ -77,8 +78,68 @@ class Decision:
         return {found.policy: found.mode for found in self.matched}
 
 
-def decide(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms = DEFAULT_TERMS) -> Decision:
-    """The decision on one pod. Never raises for what a pod or policy may hold."""
+def decide(
+    pod: Pod,
+    policies: Policies,
+    facts: Facts,
+    namespace: str,
+    terms: Terms = DEFAULT_TERMS,
+    *,
+    watching: bool = True,
+) -> Decision:
+    """The decision on one pod. Never raises for what a pod or policy may hold.
+
+    watching: also ask the policies in mode `warn` and `audit` what they would do; without them `would` is empty.
+
+    What one policy changes may be what another one asks for (a label, a class): policies are asked again until
+    nothing more changes, so that a second call of ours finds nothing to do. A field that is decided stays decided.
+    """
+    decision = _once(pod, policies, facts, namespace, terms, watching)
+    for _ in range(_MOST_ROUNDS):
+        if not _asked_for(pod, decision):
+            break
+        again = _once(decision.pod, policies, facts, namespace, terms, watching)
+        if again.denied is not None:
+            return replace(again, pod=pod)
+        if again.pod is decision.pod:
+            break
+        decision = _together(decision, again)
+    return decision
+
+
+_MOST_ROUNDS = 5
+"""Chains of policies are short; each round decides at least one more field."""
+_ASKED_FOR = (runtime_class.FIELD, priority_class.FIELD)
+
+
+def _asked_for(pod: Pod, decision: Decision) -> bool:
+    """Did anything change that a policy's `match`, or another action, may ask for?"""
+    names = [found.field for found in decision.changes]
+    if any(name.startswith("labels[") or name in _ASKED_FOR for name in names):
+        return True
+    sized = any(".requests." in name or ".limits." in name for name in names)
+    return sized and qos(pod.spec) is not qos(decision.pod.spec)
+
+
+def _together(first: Decision, again: Decision) -> Decision:
+    """Two rounds as one decision: what the second says of fields that the first changed is no news."""
+    changes = {found.field: found for found in first.changes}
+    told = set(changes)
+    for found in again.changes:
+        before = changes[found.field].before if found.field in changes else found.before
+        changes[found.field] = replace(found, before=before)
+    return replace(
+        again,
+        changes=tuple(changes.values()),
+        left=(*first.left, *(x for x in again.left if x.field not in told and x not in first.left)),
+        would=(*first.would, *(x for x in again.would if x.field not in {w.field for w in first.would})),
+        matched=(*first.matched, *(x for x in again.matched if x not in first.matched)),
+        failures=(*first.failures, *(x for x in again.failures if x not in first.failures)),
+    )
+
+
+def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms, watching: bool) -> Decision:
+    """One round: every policy is asked about the pod as it is."""
     subject = Subject(pod=pod, namespace=namespace, facts=facts, terms=terms)
     skipped = always_left_alone(subject)
     if skipped is not None:
@@ -90,7 +151,7 @@ def decide(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Te
     decision = _decision(draft, subject, failures)
     left = (*decision.left, *_not_in_rollout(meaning, ours))
     matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
-    return replace(decision, left=left, matched=matched, would=_would(subject, ours))
+    return replace(decision, left=left, matched=matched, would=_would(subject, ours) if watching else ())
 
 
 def _decision(draft: Draft, subject: Subject, failures: list[str]) -> Decision:
@@ -107,7 +168,11 @@ def _decision(draft: Draft, subject: Subject, failures: list[str]) -> Decision:
 
 def _draft(subject: Subject, policies: list[PodPolicy]) -> tuple[Draft, list[str]]:
     before = marker.read(subject.pod, subject.namespace)
-    draft = Draft(subject=subject, applied_before=before.values if before else {})
+    draft = Draft(
+        subject=subject,
+        applied_before=before.values if before else {},
+        decided_before=before.deciders if before else {},
+    )
     failures: list[str] = []
     for policy in policies:
         draft.policy = policy.name

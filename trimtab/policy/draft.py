@@ -56,6 +56,14 @@ class Want:
     changes_guaranteed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A request that is a share of its limit."""
+
+    policy: str
+    percent: int
+
+
 @dataclass(slots=True, kw_only=True)
 class Draft:
     """Mutable, and seen by nobody but one `decide`."""
@@ -71,14 +79,21 @@ class Draft:
     spec: PodSpec = field(init=False)
     requests: dict[tuple[Place, str], Want] = field(default_factory=dict)
     limits: dict[tuple[Place, str], Want] = field(default_factory=dict)
+    shares: dict[tuple[Place, str], Share] = field(default_factory=dict)
+    """Requests that follow their limit: a limit must not follow them in turn."""
     changes: list[Change] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
     """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
+    decided_before: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
+    """Field → the policy that decided it then, and what it decided: it stays the first."""
     _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+    """Fields that were decided, or decided again, in this round."""
 
     def __post_init__(self) -> None:
+        self._deciders = dict(self.decided_before)
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 
@@ -107,6 +122,7 @@ class Draft:
     def decide_first(self, name: str, after: Value) -> bool:
         """Is this policy the first to decide the field? A later one with another wish is noted as overruled."""
         first = self._deciders.setdefault(name, (self.policy, after))
+        self._asked.add(name)
         if first[0] == self.policy:
             return True
         if first[1] != after:
@@ -123,6 +139,10 @@ class Draft:
     def decided(self, name: str) -> bool:
         """Has any policy decided this field?"""
         return name in self._deciders
+
+    def decided_by_another(self, name: str) -> bool:
+        """Has a policy that was asked before this one decided the field?"""
+        return name in self._asked and self._deciders[name][0] != self.policy
 
     def is_foreign(self, name: str, before: Value) -> bool:
         """Did something else change the field after an earlier call of ours had set it?"""

@@ -5,7 +5,7 @@ what came and what to do. After this there are no dicts from YAML.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,17 +27,33 @@ class Loaded:
 
     policies: Policies
     mistakes: tuple[Mistake, ...] = ()
+    passed_over: int = 0
+    """Objects of other groups that stood among the files: examples, a kustomization."""
 
 
 def load_policies(files: Iterable[tuple[str, bytes]]) -> Loaded:
-    """Every PodPolicy of (name, content) pairs; documents of other kinds are mistakes here."""
+    """Every PodPolicy of (name, content) pairs. Objects that are plainly somebody else's are passed over and counted;
+    files without a single policy are a mistake."""
     documents: list[Document] = []
     mistakes: list[Mistake] = []
+    names: list[str] = []
     for name, content in files:
         reading = read(name, content)
+        names.append(name)
         documents += reading.documents
         mistakes += reading.mistakes
-    return _merged(documents, mistakes)
+    ours = [document for document in documents if not _somebody_elses(document.value)]
+    if names and not ours and not mistakes:
+        mistakes.append(Mistake(file=", ".join(names[:3]), expected=f"at least one {KIND}", came="none"))
+    return replace(_merged(ours, mistakes), passed_over=len(documents) - len(ours))
+
+
+def _somebody_elses(value: Any) -> bool:
+    """An API object of another group and kind. What only nearly is a policy is ours, and a mistake."""
+    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(version, str):
+        return False
+    return kind.lower() != KIND.lower() and version.split("/")[0] != API_VERSION.split("/")[0]
 
 
 def _merged(documents: Sequence[Document], mistakes: list[Mistake]) -> Loaded:

@@ -30,6 +30,15 @@ class Marker:
         """Field → the value we gave it; fields we removed are not in it."""
         return {name: value for fields in self.by.values() for name, value in fields.items() if value != REMOVED}
 
+    @property
+    def deciders(self) -> dict[str, tuple[str, str | None]]:
+        """Field → the policy that decided it, and its value; None where it removed the field."""
+        return {
+            name: (policy, None if value == REMOVED else value)
+            for policy, fields in self.by.items()
+            for name, value in fields.items()
+        }
+
 
 class _Written(msgspec.Struct):
     pod: str
@@ -43,7 +52,7 @@ def read(pod: Pod, namespace: str) -> Marker | None:
         return None
     try:
         written = msgspec.json.decode(text, type=_Written)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return Marker(written.by) if written.pod == fingerprint(pod, namespace) else None
 
@@ -71,9 +80,11 @@ def _with(pod: Pod, annotations: dict[str, str]) -> Pod:
 
 
 def fingerprint(pod: Pod, namespace: str) -> str:
-    """Whose pod this is, of what no policy changes: namespace, names, controller, containers and images."""
+    """Whose pod this is: namespace, names, controller.
+
+    Nothing that another webhook may change between our two calls (it adds a sidecar, it rewrites images).
+    """
     metadata: Metadata = pod.metadata
     owner = metadata.controller
     parts = [namespace, metadata.name, metadata.generate_name, f"{owner.kind}/{owner.name}" if owner else ""]
-    parts += [f"{c.name}={c.image}" for c in (*pod.spec.init_containers, *pod.spec.containers)]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()

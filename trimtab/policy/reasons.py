@@ -84,6 +84,11 @@ GUARANTEED_LEFT_ALONE = Code(
     "The pod is Guaranteed, and a change would lower its class of service.",
     "Say `guaranteed: change` in the policy if that is what you want.",
 )
+CIRCULAR = Code(
+    "circular",
+    "The request is a share of the limit, and the limit would follow the request: neither has a value to start from.",
+    "Give one of them a value of its own: `from: usage` or `from: policy` for the request, or `limits: keep`.",
+)
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
     "The change would have given the pod another class of service (Guaranteed, BestEffort), which no policy asked for.",

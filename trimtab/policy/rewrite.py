@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
-from trimtab.cluster.limits import breaks_pod_bounds, counts_by_qos
+from trimtab.cluster.limits import breaks_pod_bounds, counts_by_qos, unmet_quota
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos, requests_of
@@ -38,6 +38,12 @@ def rewrite(draft: Draft, settled: list[Settled]) -> None:
         for found in changes:
             draft.leave(found.field, unasked, loud=True, policy=found.policy)
         return
+    quota = newly_unmet(draft, spec)
+    if quota is not None:
+        for found in changes:
+            reason = reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} would refuse the pod: it counts more than this")
+            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        return
     draft.spec = spec
     draft.changes += changes
 
@@ -61,6 +67,16 @@ def _unasked(subject: Subject, after: QoS, changes: list[Change]) -> Reason | No
     return None
 
 
+def newly_unmet(draft: Draft, spec: PodSpec) -> str | None:
+    """The quota that would refuse the pod with this spec and would not have as it came.
+
+    A change may bring a pod under a quota: BestEffort no more, or of another PriorityClass.
+    """
+    quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
+    found = unmet_quota(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
+    return found if found is not None and unmet_quota(quotas, draft.subject.pod) is None else None
+
+
 def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Change]) -> list[Change]:
     """The changes but those of a resource whose sum over all containers a LimitRange for pods would refuse now."""
     ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
@@ -78,6 +94,8 @@ def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Chang
 def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:
     found: list[Change] = []
     for one in settled:
+        if _is_foreign(draft, one):
+            continue
         resources = one.place.container.resources
         for side, before, after, want in (
             ("requests", requests_of(resources).get(one.resource), one.request, one.request_want or one.limit_want),
@@ -86,14 +104,26 @@ def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:
             if want is None or _same(before, after):
                 continue
             name = f"{one.place.name}.{side}.{one.resource}"
-            if after is not None and draft.is_foreign(name, _text(before)):
-                sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
-                draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
-                continue
             found.append(
                 Change(field=name, before=_text(before), after=_text(after), policy=want.policy, reason=want.reason)
             )
     return found
+
+
+def _is_foreign(draft: Draft, one: Settled) -> bool:
+    """Did something else change request or limit after us? Then both are left: one follows from the other."""
+    resources = one.place.container.resources
+    for side, before, after, want in (
+        ("requests", requests_of(resources).get(one.resource), one.request, one.request_want or one.limit_want),
+        ("limits", limits_of(resources).get(one.resource), one.limit, one.limit_want),
+    ):
+        name = f"{one.place.name}.{side}.{one.resource}"
+        if want is None or after is None or _same(before, after) or not draft.is_foreign(name, _text(before)):
+            continue
+        sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
+        draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
+        return True
+    return False
 
 
 def _same(before: Written | None, after: Written | None) -> bool:

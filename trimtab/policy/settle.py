@@ -65,7 +65,7 @@ def settle(draft: Draft) -> None:
         )
         for place, resource in keys
     ]  # fmt: skip
-    rewrite(draft, [_settled(draft, _guarded(draft, cell)) for cell in cells])
+    rewrite(draft, [_settled(draft, _straight(draft, _guarded(draft, cell))) for cell in cells])
 
 
 def _pod_level(draft: Draft) -> bool:
@@ -91,6 +91,18 @@ def _guarded(draft: Draft, cell: _Cell) -> _Cell:
         draft.leave(cell.limit_name, reason, policy=cell.limit.policy)
         cell = replace(cell, limit=None)
     return cell
+
+
+def _straight(draft: Draft, cell: _Cell) -> _Cell:
+    """A limit that follows the request stays where that request is a share of the limit."""
+    want = cell.limit
+    share = draft.shares.get((cell.place, cell.resource))
+    # All of the limit, and exactly the request, agree with each other: that settles.
+    if want is None or want.factor is None or share is None or Fraction(want.factor) * share.percent == 100:
+        return cell
+    reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
+    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
+    return replace(cell, limit=None)
 
 
 def _settled(draft: Draft, cell: _Cell) -> Settled:

@@ -1,10 +1,11 @@
+import msgspec
 from hypothesis import given, settings
 
 from tests.admission.apiserver.worlds import pods
 from tests.build import container, pod, toleration
 from trimtab.admission.apiserver import wire
 from trimtab.cluster.api.meta import UNSET, LabelSelector
-from trimtab.cluster.api.pod import Affinity, ContainerPort, PodAffinity, TopologySpreadConstraint
+from trimtab.cluster.api.pod import Affinity, ContainerPort, Pod, PodAffinity, TopologySpreadConstraint
 
 
 def test_empty_maps_and_lists_do_not_survive_and_empty_objects_do():
@@ -49,11 +50,10 @@ def test_what_was_sent_is_the_same_and_sent_again_unchanged(given_pod):
     assert wire.sent(once) is once
 
 
-def test_an_empty_list_that_a_shape_has_no_absence_for_stays_one():
+def test_selectors_and_pod_affinity_come_back_from_json_as_they_were_sent():
+    selector = LabelSelector(match_labels={"app": "web"})
     spread = TopologySpreadConstraint(
-        max_skew=1, topology_key="zone", when_unsatisfiable="ScheduleAnyway",
-        label_selector=LabelSelector(match_labels={"app": "web"}),
-    )  # fmt: skip
-    given_pod = pod(topology_spread_constraints=(spread,), affinity=Affinity(pod_anti_affinity=PodAffinity()))
-    assert wire.sent(given_pod).spec.topology_spread_constraints == (spread,)
-    assert wire.sent(given_pod).spec.affinity == Affinity(pod_anti_affinity=PodAffinity())
+        max_skew=1, topology_key="zone", when_unsatisfiable="ScheduleAnyway", label_selector=selector
+    )
+    came = pod(topology_spread_constraints=(spread,), affinity=Affinity(pod_anti_affinity=PodAffinity()))
+    assert msgspec.json.decode(msgspec.json.encode(wire.sent(came)), type=Pod) == wire.sent(came)

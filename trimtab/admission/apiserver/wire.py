@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import FieldInfo, fields
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import UNSET, Shape, UnsetType, change
-from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.meta import UNSET, LabelSelector, Shape, UnsetType, change
+from trimtab.cluster.api.pod import Pod, PodAffinity
 
 S = TypeVar("S", bound=Shape)
 
@@ -42,6 +42,8 @@ def same(a: Pod, b: Pod) -> bool:
 
 
 def _rebuilt(shape: S, *, canonical: bool) -> S:
+    if isinstance(shape, LabelSelector | PodAffinity):  # empty and absent are one in these shapes
+        return shape
     found = {}
     for name in shape.__struct_fields__:
         old = getattr(shape, name)

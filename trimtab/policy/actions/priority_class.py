@@ -8,6 +8,7 @@ server fills them again.
 from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.policy import reasons
 from trimtab.policy.draft import Draft
+from trimtab.policy.rewrite import newly_unmet
 from trimtab.policy.subject import Place
 from trimtab.policy.vocabulary import Flag, ObjectName, words
 
@@ -42,6 +43,10 @@ def propose(settings: PriorityClassChoice, draft: Draft, places: tuple[Place, ..
     if settings.name not in classes and settings.name not in BUILT_IN:
         reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
         draft.leave(FIELD, reason, loud=True)
+        return
+    quota = newly_unmet(draft, change(draft.spec, priority_class_name=settings.name))
+    if quota is not None:
+        draft.leave(FIELD, reasons.QUOTA_COUNTS_LIMIT(f"under {settings.name}, {quota} would refuse it"), loud=True)
         return
     _set(settings, draft, before or None)
 

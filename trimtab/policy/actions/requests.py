@@ -15,7 +15,7 @@ from trimtab.cluster.recommendation import ContainerUsage, Percentiles
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.policy import reasons, vpa
 from trimtab.policy.containers import means
-from trimtab.policy.draft import Draft, Want
+from trimtab.policy.draft import Draft, Share, Want
 from trimtab.policy.subject import Place, Subject
 from trimtab.policy.vocabulary import Pattern, Percent, Quantity, Role, words
 
@@ -94,6 +94,8 @@ def _rule(settings: Requests, place: Place, resource: str) -> Request | None:
 def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: vpa.Sizing | None) -> None:
     name = f"{place.name}.requests.{resource}"
     written = requests_of(place.container.resources).get(resource)
+    if rule.from_ == "limit" and not draft.decided_by_another(name):
+        draft.shares.setdefault((place, resource), Share(draft.policy, rule.percent))
     if vpa.boosts(draft.subject, place, resource):
         draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
         return

@@ -45,6 +45,11 @@ class TopologySpread:
     )
     """Labels that tell replicas of one workload; the first that the pod carries is used."""
 
+    def __post_init__(self) -> None:
+        keys = [constraint.topology_key for constraint in self.constraints]
+        if len(set(keys)) < len(keys):
+            raise ValueError("each topologyKey once")
+
 
 def propose(settings: TopologySpread, draft: Draft, places: tuple[Place, ...]) -> None:
     """Add what is missing, topology by topology."""

@@ -1,0 +1,82 @@
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.build import usage
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations, decode, encode
+from trimtab.cluster.snapshot import load
+from trimtab.policy.facts import from_snapshot
+
+POD = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "app"}]}}
+
+
+def test_kinds_that_nobody_reads_are_counted():
+    found = load(
+        [("s.json", json.dumps({"kind": "List", "items": [POD, {"kind": "Secret"}, {"kind": "Secret"}]}).encode())]
+    )
+    assert (len(found.snapshot.all(Pod)), found.snapshot.ignored, found.mistakes) == (1, {"Secret": 2}, ())
+
+
+def test_several_files_are_one_snapshot():
+    files = [(f"{n}.json", json.dumps(POD).encode()) for n in range(3)]
+    assert len(load(files).snapshot.all(Pod)) == 3
+
+
+def test_a_null_is_absence():
+    found = load([("s.json", json.dumps(POD | {"spec": {"containers": None, "nodeSelector": None}}).encode())])
+    assert found.mistakes == ()
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({"kind": "Pod", "spec": {"containers": [{"name": 1}]}}, "spec.containers[0].name"),
+        ({"kind": "Pod", "spec": {"containers": "x"}}, "spec.containers"),
+        ({"kind": "Pod", "spec": {"priority": "high"}}, "spec.priority"),
+        ({"metadata": {}}, ""),
+    ],
+)
+def test_what_makes_no_sense_is_told_with_its_place(document, field):
+    found = load([("s.json", json.dumps([document, POD]).encode())])
+    assert ([m.field for m in found.mistakes], len(found.snapshot.all(Pod))) == ([field], 1)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["n/Deployment/a", "n/Job/b"]),
+        st.dictionaries(
+            st.sampled_from(["app", "proxy"]),
+            st.builds(
+                ContainerUsage,
+                cpu=st.none() | st.builds(Percentiles, p5=st.just("1m"), p95=st.sampled_from(["2m", 3, 0.5])),
+                days=st.none() | st.integers(0, 30) | st.floats(0, 30),
+                samples=st.none() | st.integers(0, 10**6),
+            ),
+        ),
+    )
+)
+def test_recommendations_come_back_as_they_were_published(workloads):
+    assert msgspec.to_builtins(decode("here", encode(workloads))) == msgspec.to_builtins(workloads)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"p95":"900m"', '"p95":"901m"'), ('"schema":1', '"schema":2'), ("}", ""), ('"900m"', '"much"')]
+)
+def test_a_shard_that_is_damaged_is_unreadable(old, new):
+    payload = usage(cpu=("1m", "900m")).data["recommendations.json"]
+    assert isinstance(decode("here", payload.replace(old, new)), Unreadable)
+
+
+def test_a_damaged_shard_is_a_problem_and_not_a_recommendation():
+    text = json.dumps({"kind": "ConfigMap", "metadata": {"name": "r", "labels": {"trimtab.dev/recommendations": "v1"}}})
+    found = from_snapshot(load([("s.json", text.encode())]).snapshot)
+    assert (len(found.problems), found.recommendations.workloads) == (1, {})
+
+
+def test_what_is_not_known_has_a_name():
+    assert isinstance(Recommendations().find("n", "Deployment", "a", "app"), NotYet)

@@ -115,6 +115,21 @@ def test_a_pod_without_metadata_is_shown(tmp_path: Path, metadata: str) -> None:
     assert found["stored"]["metadata"]["namespace"] == "default"
 
 
+_SERVICE = """\
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {name: fn}
+spec: {template: {spec: {containers: [{image: x}]}}}
+"""
+
+
+def test_a_custom_kind_whose_template_is_no_pods_is_left_and_told(tmp_path: Path) -> None:
+    files = write(tmp_path, DEPLOYMENT + "---\n" + _SERVICE)
+    report = admitted("-f", files, "--policies", write(tmp_path, POLICY))
+    assert [pod["name"] for pod in report["pods"]] == ["web"]
+    assert "Service fn spec.template.spec.containers[0].name: expected a value, came nothing" in report["notes"][-1]
+
+
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     result = trimtab("admit", "-f", tmp_path / "nothing.yaml")
     assert result.exit_code == 2

@@ -4,6 +4,7 @@ A `Snapshot` is what `kubectl get nodes,pods,… -A -o yaml|json` printed (a Lis
 of files), decoded into shapes that name only what we read. Kinds we have no use for are counted, not kept.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -132,6 +133,8 @@ def decode(document: Document, shape: type[S]) -> S | Mistake:
     except msgspec.ValidationError as error:
         sentence, _, where = str(error).partition(" - at `$")
         path = _path(where.rstrip("`"))
+        if missing := _MISSING.fullmatch(sentence):
+            return document.mistake((*path, missing[1]), "a value", "nothing")
         return document.mistake(path, _lower(sentence))
 
 
@@ -142,6 +145,9 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     return value
+
+
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 def _lower(sentence: str) -> str:

@@ -77,8 +77,3 @@ def test_millicores_are_written_as_kubernetes_prints_them(number, written):
 @pytest.mark.parametrize(("number", "written"), [(134217728, "128Mi"), (1000, "1000"), (0, "0"), (1 << 60, "1Ei")])
 def test_bytes_are_written_with_the_largest_suffix_that_loses_nothing(number, written):
     assert quantity.memory(number) == written
-
-
-def test_the_smallest_and_the_largest_go_by_value():
-    assert (quantity.smallest(["1", "900m", "1k"]), quantity.largest(["1", "900m", "1k"])) == ("900m", "1k")
-    assert (quantity.smallest([]), quantity.largest([])) == (None, None)

@@ -63,10 +63,6 @@ class Snapshot:
                 for found in self.objects.get(kind, ()):
                     yield kind, found  # type: ignore[misc]
 
-    def has(self, kind: str) -> bool:
-        """Was at least one object of this kind seen?"""
-        return bool(self.objects.get(kind))
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReading:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.cluster.api.rules import RuntimeClass
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.resources import same
 from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
 from trimtab.policy.draft import Draft
@@ -40,7 +40,7 @@ def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None
     defined = found.overhead.pod_fixed if found else {}
     if not defined:
         _stray(settings, draft)
-    elif not equal(defined, get(draft.spec.overhead, {})):
+    elif not same(defined, get(draft.spec.overhead, {})):
         _contradicting(settings, draft, name, defined)
 
 
@@ -109,7 +109,7 @@ def _verify(draft: Draft, found: RuntimeClass) -> None:
 def _bring(draft: Draft, found: RuntimeClass) -> None:
     own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
-    if own and not equal(defined, own):
+    if own and not same(defined, own):
         if not draft.decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
             draft.denied = contradicts(found.metadata.name, shown(own), shown(defined) or "none")
         return
@@ -132,11 +132,6 @@ def _bring_scheduling(draft: Draft, found: RuntimeClass, reason: Reason) -> None
         draft.spec = change(draft.spec, node_selector={**selector, **missing})
     if lacking:
         draft.spec = change(draft.spec, tolerations=tolerations + lacking)
-
-
-def equal(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
-    """Kubernetes' semantic equality: the same keys, quantities compared by value."""
-    return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
 
 
 def shown(amounts: Mapping[str, Written]) -> str:

@@ -81,6 +81,12 @@ class Judge:
             return Stays(found)
         return self._budgeted(pod, pool, over)
 
+    def moved(self, pod: Pod, verdict: Verdict) -> Verdict:
+        """The same pod is not moved twice in a short time."""
+        if isinstance(verdict, Moves):
+            return Stays(r.MOVED_BEFORE(f"pod {pod.key} was moved not long ago"))
+        return verdict
+
     def _long_gone(self, pod: Pod) -> bool:
         """Asked to go longer ago than its grace and half a minute: nobody waits for it any more.
 

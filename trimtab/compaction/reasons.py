@@ -21,6 +21,7 @@ CRITICAL = Code("system-critical", "Its priority says that the system depends on
 SYSTEM_YOUNG = Code("system-pod-without-budget", "A kube-system pod without budget, younger than an hour.", "Give it a budget, or wait.")  # fmt: skip
 YOUNG_POD = Code("pod-too-young", "It has not run long enough.", "Wait.")
 NOT_READY_POD = Code("pod-not-ready", "It is not ready, and its budget counts on what is.", "Mend the pod, or say unhealthyPodEvictionPolicy: AlwaysAllow.")  # fmt: skip
+MOVED_BEFORE = Code("moved-before", "It was moved not long ago.", "Wait.")
 GOING = Code("pod-going", "It is on its way out already; the node is not empty before it is gone.", "Wait.")
 
 # ── nodes ────────────────────────────────────────────────────────────────
@@ -47,6 +48,7 @@ NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move
 BACK_OFF = Code("drain-failed-before", "Emptying it failed not long ago.", "Wait; the wait doubles with each failure.")
 AUTOSCALERS = Code("left-to-autoscaler", "The cluster autoscaler will remove it by itself.", "Nothing.")
 WORTH_KEEPING = Code("receives-pods", "It stays because the plan puts pods there.", "Nothing.")
+GOES = Code("node-goes", "All its pods have a place elsewhere, together.", "Nothing.")
 
 # ── pools ────────────────────────────────────────────────────────────────
 EMPTY_POOL = Code("pool-matches-nothing", "No node belongs to the pool.", "Mend its labels.")

@@ -239,6 +239,17 @@ class Search:
         self.undo(log, mark)
         return False
 
+    def clear(self) -> None:
+        """Everything back: the room is as it was before the search."""
+        for node in list(reversed(self.drained)):
+            limits = self.limits[node]
+            if limits is not None:
+                limits.back(node)
+            self.room.reopen(node)
+        for pod in list(reversed(self.dest)):
+            self._lift(pod, [])
+        self.drained.clear()
+
     def world_major(self, node: int) -> int:
         """What goes with the node of the scarcer resource: its free room and what its pods need elsewhere."""
         if node not in self._weights:

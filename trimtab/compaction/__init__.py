@@ -1,0 +1,16 @@
+"""Which nodes can go, in which order, and where does every pod go?
+
+Decisions only: a snapshot, settings and the moment in; a plan that says why out. Nothing is cordoned or evicted here.
+
+    blockers      may this pod move?
+    candidates    may this node be tried, and may its pool be planned now?
+    search        which set of nodes goes together; improve: could the set be better?
+    limits        minimum sizes and room that is kept
+    waves         budgets as one ledger: who goes in which wave
+    replay        would the plan go through, move by move?
+    bound         how much could go at all
+    plan          all of it: a list of waves, and a reason for every node that stays
+    recheck       is a step still right, a moment later?
+    simulate      a plan carried out on a simulated cluster, round by round
+    observations  what earlier rounds saw
+"""

@@ -1,0 +1,270 @@
+"""All of it: which nodes go, in which waves, where every pod goes, and why every other node stays."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Reason
+from trimtab.compaction import reasons as r
+from trimtab.compaction.bound import Item, bound, parts
+from trimtab.compaction.candidates import Now
+from trimtab.compaction.improve import DEAR, improve
+from trimtab.compaction.prepare import Prepared, prepare
+from trimtab.compaction.replay import replay
+from trimtab.compaction.search import DRAINED, Search
+from trimtab.compaction.values import Bound, Move, Plan, Step, Wave
+from trimtab.compaction.waves import arrange, turns
+from trimtab.compaction.weigh import by_evictions, by_room
+from trimtab.packing.drain import Places, exactly
+from trimtab.packing.room import Room
+from trimtab.packing.shelves import Shelves
+from trimtab.packing.world import World
+
+EFFORT = 6_000_000
+"""Places looked for after the first pass, divided by the number of nodes: large clusters pack well by themselves."""
+MOST_EFFORT = 20_000
+EXACT = 400_000
+"""Pod-and-node checks for nodes that need the order-bound way."""
+ROOM_WEIGHT = 4
+
+
+def plan(world: World, pools: Sequence[Pool], now: Now = Now(), effort: int | None = None) -> Plan:  # noqa: B008
+    """The plan for these pools, now. Equal input gives an equal plan."""
+    made = prepare(world, pools, now)
+    if effort is None:
+        effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes)))
+    search = _search(made, effort)
+    return Planner(made, search).plan()
+
+
+def _search(made: Prepared, effort: int) -> Search:
+    """The first pass in one order or two, the better kept, then improved."""
+    errands = {id(e): e for e in made.errands if e is not None}.values()
+    lean = by_evictions(made.candidates, made.loads, made.saves)
+    roomy = by_room(made.candidates, made.loads, made.saves, _takes(made), ROOM_WEIGHT)
+
+    def first(order: Sequence[int]) -> Search:
+        shelves = Shelves(made.room, made.masks, errands)
+        search = Search(made.room, order, made.loads, made.errands, shelves, made.limits, 0)
+        for node in set(range(len(made.world.nodes))) - set(order):
+            if not made.room.closed[node]:
+                shelves.open_up(node)
+        search.fill()
+        return search
+
+    found = first(lean)
+    if roomy != lean:
+        saved, moved = _value(made, found)
+        found.clear()
+        found = first(roomy)
+        more, extra = _value(made, found)
+        if more <= saved or (extra - moved) * saved > DEAR * (more - saved) * max(1, moved):
+            found.clear()
+            found = first(lean)
+    found.effort = effort
+    improve(found, [made.saves.get(n, 0) for n in range(len(made.world.nodes))])
+    return found
+
+
+def _value(made: Prepared, search: Search) -> tuple[int, int]:
+    return sum(made.saves[n] for n in search.drained), len(search.dest)
+
+
+def _takes(made: Prepared) -> dict[int, int]:
+    """Node → room it takes away: what its pods need elsewhere, and what is free on it and could be used.
+
+    Free cores without memory to go with them are no room: what is free counts at most as much as its scarcer half.
+    """
+    world = made.world
+    moving = {n: sum(world.next_of[p].major for p in made.loads[n]) for n in made.candidates}
+    major = sum(moving.values())
+    minor = max(1, sum(world.next_of[p].minor for n in made.candidates for p in made.loads[n]))
+    return {n: moving[n] + max(0, min(world.major[n], world.minor[n] * major // minor)) for n in made.candidates}
+
+
+@dataclass(slots=True, eq=False)
+class Planner:
+    """Turns what the search found into waves that hold, move by move."""
+
+    made: Prepared
+    search: Search
+    waves: list[list[int]] = field(default_factory=list)
+    dest: dict[int, int] = field(default_factory=dict)
+    failed: list[int] = field(default_factory=list)
+
+    @property
+    def world(self) -> World:
+        return self.made.world
+
+    @property
+    def allowed(self) -> list[int]:
+        return [budget.allowed for budget in self.world.inventory.budgets]
+
+    def plan(self) -> Plan:
+        made, search = self.made, self.search
+        order = by_evictions(search.drained, made.loads, made.saves)
+        order = [node for node in order if self._worth(node)]
+        room = self._room()
+        self.dest = dict(search.dest)
+        needs = {node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order}
+        for wave in arrange(order, needs, self.allowed):
+            kept = [node for node in wave if self._replayed(room, node)]
+            if kept:
+                self.waves.append(kept)
+        self._leftovers(room)
+        waves = tuple(Wave(steps=tuple(map(self._step, wave))) for wave in self.waves)
+        return Plan(
+            waves=waves, refusals=self._refusals(room), unit=made.unit, bound=self._bound(), notes=self._notes(),
+            pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
+        )  # fmt: skip
+
+    def _room(self) -> Room:
+        room = Room(self.world)
+        room.closed[:] = bytes(
+            1 if self.world.closed[n] or (self.made.room.closed[n] and self.search.state[n] != DRAINED) else 0
+            for n in range(len(self.world.nodes))
+        )
+        for kind, node in self.made.reserved:
+            room.take(kind, node)
+        return room
+
+    def _turns(self, node: int) -> list[tuple[int, int]]:
+        return turns(self.made.loads[node], self.made.budget_of, self.allowed)
+
+    def _replayed(self, room: Room, node: int) -> bool:
+        if replay(room, node, [pod for pod, _ in self._turns(node)], self.dest):
+            return True
+        self.failed.append(node)
+        return False
+
+    def _worth(self, node: int) -> bool:
+        """Does it save enough for the pods that move?"""
+        pool, limits = self.made.pool_of[node], self.made.limits[node]
+        if not pool.least_gain or limits is None:
+            return True
+        mean = sum(self.made.saves[n] for n in limits.nodes) // len(limits.nodes)
+        if self.made.saves[node] * 1000 >= pool.least_gain * mean * len(self.made.loads[node]):
+            return True
+        self.made.refusals[node] = r.NO_GAIN(f"node {self.world.nodes[node].name} would move {len(self.made.loads[node])} pods")  # noqa: E501  fmt: skip
+        return False
+
+    # ── what needs the exact, order-bound way ────────────────────────────
+    def _leftovers(self, room: Room) -> None:
+        """Nodes whose pods could not be planned free of order: one at a time after all others, each its own wave."""
+        made = self.made
+        gone = {node for wave in self.waves for node in wave}
+        kept = set(self.dest.values())
+        bound = [
+            n for n in self.search.order
+            if n not in gone and n not in kept and (n in self.failed or any(made.errands[p] is None for p in made.loads[n]))
+        ]  # fmt: skip
+        checks, targets = EXACT, [n for n in range(len(self.world.nodes)) if not room.closed[n]]
+        for node in by_evictions(bound, made.loads, made.saves):
+            checks -= len(made.loads[node]) * len(targets)
+            limits = made.limits[node]
+            if checks < 0 or limits is None or not self._worth(node):
+                break
+            refusal = limits.refuses(node) if node not in self.failed else None
+            if refusal is None and self._drained_exactly(room, node, targets, kept):
+                if node not in self.failed:
+                    limits.go(node)
+
+    def _drained_exactly(self, room: Room, node: int, targets: Sequence[int], kept: set[int]) -> bool:
+        if node in kept:
+            return False
+        gone = {n for wave in self.waves for n in wave}
+        pods = [pod for pod, _ in self._turns(node)]
+        found = exactly(room, node, pods, [n for n in targets if n not in gone])
+        if not isinstance(found, Places):
+            self.made.refusals[node] = found.reason
+            return False
+        dest = dict(found.of)
+        if not replay(room, node, pods, dest):
+            return False
+        limits = self.made.limits[node]
+        for pod, place in dest.items():
+            other = self.made.limits[place]
+            if other is not None:
+                other.arrive(self.world.next_of[pod], place)
+        if limits is not None and limits.short() is not None:
+            room.reopen(node)
+            self.made.refusals[node] = r.NO_HEADROOM(f"pool {limits.pool.name} would have less room than it keeps")
+            return False
+        self.dest.update(dest)
+        kept.update(dest.values())
+        self.waves.append([node])
+        return True
+
+    # ── telling it ───────────────────────────────────────────────────────
+    def _step(self, node: int) -> Step:
+        made, world = self.made, self.world
+        name, budgets = world.nodes[node].name, world.inventory.budgets
+        moves = tuple(
+            Move(
+                pod=world.pods[pod].key, uid=world.pods[pod].uid, source=name, turn=turn,
+                target=world.nodes[self.dest[pod]].name,
+                budget=budgets[made.budget_of[pod]].key if pod in made.budget_of else None,
+            )
+            for pod, turn in self._turns(node)
+        )  # fmt: skip
+        reason = r.GOES(f"all {len(moves)} pods of node {name} have a place elsewhere" if moves else f"node {name} is empty")  # noqa: E501  fmt: skip
+        return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
+
+    def _refusals(self, room: Room) -> dict[str, Reason]:
+        gone = {node for wave in self.waves for node in wave}
+        receivers = Counter(self.dest[pod] for node in gone for pod in self.made.loads[node])
+        return {
+            node.name: self._refusal(number, receivers)
+            for number, node in enumerate(self.world.nodes)
+            if number not in gone
+        }
+
+    def _refusal(self, number: int, receivers: Counter[int]) -> Reason:
+        found = self.made.refusals.get(number)
+        if found is not None:
+            return found
+        name = self.world.nodes[number].name
+        why = self.search.refused.get(number)
+        if isinstance(why, Reason):
+            return why
+        if receivers[number]:
+            return r.WORTH_KEEPING(f"node {name} takes {receivers[number]} pods of nodes that go")
+        pod = self.world.pods[why].key if isinstance(why, int) else "one of its pods"
+        return r.NO_PLACE(f"not all pods of node {name} find a place elsewhere: {pod} does not")
+
+    def _bound(self) -> Bound:
+        made, world = self.made, self.world
+        part = parts(made.masks, len(world.nodes))
+        items: dict[int, list[Item]] = {}
+        for node in range(len(world.nodes)):
+            if made.room.closed[node] and self.search.state[node] != DRAINED:
+                continue
+            items.setdefault(part[node], []).append(self._item(node))
+        return bound(items.values(), set(made.candidates), made.pinned)
+
+    def _item(self, node: int) -> Item:
+        made, world = self.made, self.world
+        pods = made.loads[node]
+        if node in made.pinned:
+            pods = [p for p in world.on[node] if not (world.pods[p].daemon or world.pods[p].static)]
+        free = (world.major[node], world.minor[node], world.slots[node])
+        takes = tuple(
+            max(0, have) + moving
+            for have, moving in zip(
+                free,
+                (sum(world.next_of[p].major for p in pods), sum(world.next_of[p].minor for p in pods), len(pods)),
+                strict=True,
+            )
+        )
+        return Item(node=node, saves=made.saves.get(node, 0), takes=takes, free=free)
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = list(self.world.inventory.notes)
+        if self.made.now.observations is None:
+            notes.append("no observations were given: pools are taken for settled")
+        if self.made.now.at is None:
+            notes.append("no time was given: rules that need a clock were not applied")
+        if self.made.now.autoscaler is None:
+            notes.append("nothing is known of the cluster autoscaler: it is taken for healthy and quiet")
+        return tuple(notes)

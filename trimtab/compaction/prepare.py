@@ -1,0 +1,148 @@
+"""Everything a search needs, read off the world once: who may move, who may go, what it saves, what it takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Reason
+from trimtab.compaction.blockers import Judge, Moves, Stays
+from trimtab.compaction.candidates import Nodes, Now, pool_refusal, pods_waiting, young_receivers
+from trimtab.compaction.limits import Limits
+from trimtab.compaction.reasons import BLOCKED, FEW
+from trimtab.compaction.weigh import weigh
+from trimtab.packing.errands import Errand, Errands
+from trimtab.packing.kinds import Kind
+from trimtab.packing.room import Room
+from trimtab.packing.world import World
+
+
+@dataclass(slots=True, eq=False)
+class Prepared:
+    world: World
+    room: Room
+    now: Now
+    judge: Judge
+    pool_of: dict[int, Pool]
+    """Nodes that are in exactly one pool."""
+    refusals: dict[int, Reason] = field(default_factory=dict)
+    pools: dict[str, Reason] = field(default_factory=dict)
+    pods: dict[int, Reason] = field(default_factory=dict)
+    """Pod → why it must stay."""
+    pinned: set[int] = field(default_factory=set)
+    """Nodes that could be tried but for a pod that must stay."""
+    loads: list[list[int]] = field(default_factory=list)
+    """Node → pods that must move with it, largest first."""
+    budget_of: dict[int, int] = field(default_factory=dict)
+    candidates: list[int] = field(default_factory=list)
+    errands: list[Errand | None] = field(default_factory=list)
+    masks: list[bytearray] = field(default_factory=list)
+    saves: dict[int, int] = field(default_factory=dict)
+    unit: str = ""
+    limits: list[Limits | None] = field(default_factory=list)
+    reserved: list[tuple[Kind, int]] = field(default_factory=list)
+    """Room taken for pods that are not there yet."""
+
+
+def prepare(world: World, pools: Sequence[Pool], now: Now) -> Prepared:
+    made = Prepared(world, Room(world), now, Judge.of(world.inventory, now.at), {})
+    nodes = Nodes(world, pools, now)
+    _assign(made, nodes)
+    _close(made)
+    _refuse_pools(made, pools)
+    _refuse_nodes(made, nodes)
+    _few(made, pools)
+    _judge(made)
+    made.saves, made.unit = weigh(world, made.pool_of)
+    _limit(made)
+    _errands(made)
+    return made
+
+
+def _assign(made: Prepared, nodes: Nodes) -> None:
+    for number in range(len(made.world.nodes)):
+        found = nodes.pool_of(number)
+        if isinstance(found, Reason):
+            made.refusals[number] = found
+        else:
+            made.pool_of[number] = found
+
+
+def _close(made: Prepared) -> None:
+    for number in young_receivers(made.world, made.pool_of, made.now.at):
+        made.room.closed[number] = 1
+
+
+def _refuse_pools(made: Prepared, pools: Sequence[Pool]) -> None:
+    members: dict[str, list[int]] = {pool.name: [] for pool in pools}
+    for number, pool in made.pool_of.items():
+        members[pool.name].append(number)
+    waiting = pods_waiting(made.world, made.room, made.pool_of, made.reserved)
+    for pool in pools:
+        refusal = pool_refusal(pool, members[pool.name], made.world, made.now) or waiting.get(pool.name)
+        if refusal is not None:
+            made.pools[pool.name] = refusal
+
+
+def _refuse_nodes(made: Prepared, nodes: Nodes) -> None:
+    for number, pool in made.pool_of.items():
+        refusal = nodes.refusal(number, pool) or made.pools.get(pool.name)
+        if refusal is not None:
+            made.refusals[number] = refusal
+        else:
+            made.candidates.append(number)
+
+
+def _few(made: Prepared, pools: Sequence[Pool]) -> None:
+    """Some pools want to see several nodes under the line before one goes."""
+    for pool in pools:
+        mine = [n for n in made.candidates if made.pool_of[n] is pool]
+        if len(mine) < pool.under_count:
+            for number in mine:
+                made.refusals[number] = FEW(
+                    f"pool {pool.name} has {len(mine)} nodes under the line and wants to see {pool.under_count}"
+                )
+            made.candidates = [n for n in made.candidates if made.pool_of[n] is not pool]
+
+
+def _judge(made: Prepared) -> None:
+    world, moved = made.world, made.now.moved
+    made.loads = [[] for _ in world.nodes]
+    for node in made.candidates:
+        pool = made.pool_of[node]
+        for pod in world.on[node]:
+            verdict = made.judge.verdict(world.pods[pod], pool)
+            if moved and world.pods[pod].key in moved:
+                verdict = made.judge.moved(world.pods[pod], verdict)
+            if isinstance(verdict, Stays):
+                made.pods[pod] = verdict.reason
+                if node not in made.pinned:
+                    made.pinned.add(node)
+                    made.refusals[node] = BLOCKED(f"node {world.nodes[node].name} stays: {verdict.reason}")
+            elif isinstance(verdict, Moves):
+                made.loads[node].append(pod)
+                if verdict.budget is not None:
+                    made.budget_of[pod] = verdict.budget
+    made.candidates = [n for n in made.candidates if n not in made.pinned]
+
+
+def _limit(made: Prepared) -> None:
+    by_pool: dict[int, tuple[Pool, list[int]]] = {}
+    for number, pool in made.pool_of.items():
+        by_pool.setdefault(id(pool), (pool, []))[1].append(number)
+    made.limits = [None] * len(made.world.nodes)
+    for pool, numbers in by_pool.values():
+        limits = Limits(pool, made.world, numbers)
+        for number in numbers:
+            made.limits[number] = limits
+
+
+def _errands(made: Prepared) -> None:
+    """Errands read the room's counts; so they come after everything that reserves room."""
+    world, errands = made.world, Errands(made.room)
+    made.errands = [None] * len(world.pods)
+    for node in made.candidates:
+        for pod in made.loads[node]:
+            made.errands[pod] = errands.of(world.next_of[pod], node)
+        kinds = world.next_of
+        made.loads[node].sort(key=lambda pod: (-kinds[pod].major, -kinds[pod].minor, pod))
+    made.masks = errands.masks

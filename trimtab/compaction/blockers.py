@@ -6,7 +6,7 @@ refused here too, for a pod left behind pins the node.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trimtab.cluster.budget import Budget, Guard
 from trimtab.cluster.inventory import Inventory
@@ -58,6 +58,8 @@ class Judge:
     now: Seconds | None
     replicas: Mapping[str, int]
     """Owner uid → pods of it that are there and not on their way out."""
+    _alike: dict[object, Verdict] = field(default_factory=dict)
+    """Verdicts on pods of one template that carry nothing of their own: thousands are asked, one is judged."""
 
     @classmethod
     def of(cls, inventory: Inventory, now: Seconds | None) -> "Judge":
@@ -68,6 +70,17 @@ class Judge:
         return cls(inventory, Guard.of(inventory.budgets), now, replicas)
 
     def verdict(self, pod: Pod, pool: Pool) -> Verdict:
+        if pod.annotations or pod.local or pod.deleted is not None or pool.min_pod_age or pod.owner is None:
+            return self._verdict(pod, pool)
+        name = (id(pod.ask), pod.owner.uid, pod.ready, pod.priority, pod.phase, id(pool))
+        found = self._alike.get(name)
+        if found is None:
+            found = self._verdict(pod, pool)
+            if not isinstance(found, Stays) and pod.namespace != "kube-system":
+                self._alike[name] = found
+        return found
+
+    def _verdict(self, pod: Pod, pool: Pool) -> Verdict:
         if pod.finished or pod.static or self._long_gone(pod):
             return SKIPPED
         over = self.guard.over(pod.namespace, pod.ask.labels)

@@ -11,6 +11,9 @@ from trimtab.compaction.search import DRAINED, OPEN, Log, Search
 DEAR = 4
 """An exchange may cost at most this many times the plan's own evictions per price."""
 
+MOST_OUT, MOST_IN = 100, 200
+"""Pairs looked at for a swap: the last of those that go, the first of those that stay."""
+
 
 def improve(search: Search, prices: Sequence[int]) -> None:
     """Adds and swaps until nothing pays any more or the effort is spent."""
@@ -63,8 +66,8 @@ def _exchanges(search: Search, prices: Sequence[int]) -> Iterable[tuple[int, int
     slack = _slack(search)
     moved, saved = len(search.dest), sum(prices[n] for n in search.drained)
     found = []
-    receivers = _receivers(search)
-    for out in (n for n in search.order if search.state[n] == DRAINED):
+    receivers = _receivers(search)[:MOST_IN]
+    for out in [n for n in search.order if search.state[n] == DRAINED][-MOST_OUT:]:
         for into in receivers:
             gain, more = prices[into] - prices[out], len(search.loads[into]) - len(search.loads[out])
             if search.world_major(into) - search.world_major(out) > slack:

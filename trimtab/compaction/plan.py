@@ -21,8 +21,9 @@ from trimtab.packing.room import Room
 from trimtab.packing.shelves import Shelves
 from trimtab.packing.world import World
 
-EFFORT = 6_000_000
-"""Places looked for after the first pass, divided by the number of nodes: large clusters pack well by themselves."""
+EFFORT = 2_000_000_000
+"""Places looked for after the first pass, divided by the square of the number of nodes: large clusters pack well by
+themselves, and each look costs more there."""
 MOST_EFFORT = 20_000
 EXACT = 400_000
 """Pod-and-node checks for nodes that need the order-bound way."""
@@ -33,7 +34,7 @@ def plan(world: World, pools: Sequence[Pool], now: Now = Now(), effort: int | No
     """The plan for these pools, now. Equal input gives an equal plan."""
     made = prepare(world, pools, now)
     if effort is None:
-        effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes)))
+        effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes) ** 2))
     search = _search(made, effort)
     return Planner(made, search).plan()
 
@@ -92,14 +93,14 @@ class Planner:
     waves: list[list[int]] = field(default_factory=list)
     dest: dict[int, int] = field(default_factory=dict)
     failed: list[int] = field(default_factory=list)
+    allowed: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.allowed = [budget.allowed for budget in self.world.inventory.budgets]
 
     @property
     def world(self) -> World:
         return self.made.world
-
-    @property
-    def allowed(self) -> list[int]:
-        return [budget.allowed for budget in self.world.inventory.budgets]
 
     def plan(self) -> Plan:
         made, search = self.made, self.search

@@ -42,6 +42,8 @@ class Search:
     refused: dict[int, object] = field(default_factory=dict)
     """Candidate → the limit that kept it, or the pod that found no place."""
     _later: dict[int, list[int]] = field(default_factory=dict)
+    _looked: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """Errands alike → from where to the end no candidate would take one: they only get fewer."""
     _dead: set[int] = field(default_factory=set)
     _weights: dict[int, int] = field(default_factory=dict)
 
@@ -117,10 +119,16 @@ class Search:
             later = self._later[errand.where] = [node for node in self.order if mask[node]]
         while later and self.state[later[-1]] != CANDIDATE:
             later.pop()
-        for node in reversed(later):
+        alike = (errand.where, errand.major, errand.minor) if errand.simple else (id(errand), 0, 0)
+        place = min(self._looked.get(alike, len(later)), len(later))
+        while place > 0:
+            place -= 1
+            node = later[place]
             if self.state[node] == CANDIDATE and self.shelves.fits(errand, node):
+                self._looked[alike] = place
                 self._open(node)
                 return node
+        self._looked[alike] = 0
         return -1
 
     def _open(self, node: int) -> None:

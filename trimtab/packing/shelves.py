@@ -28,7 +28,8 @@ class Shelves:
         self._least_major = min((e.major for e in errands), default=0)
         self._least_minor = min((e.minor for e in errands), default=0)
         atoms: dict[tuple[int, ...], int] = {}
-        self._shelf = [atoms.setdefault(row, len(atoms)) for row in zip(*masks, strict=True)] if masks else []
+        rows = zip(*masks, strict=True) if masks else [()] * len(self.open)
+        self._shelf = [atoms.setdefault(row, len(atoms)) for row in rows]
         asked = sum(e.major for e in errands) or 1
         self._mean = sum(e.minor for e in errands) // asked
         self._steps = [self._mean * k // 4 for k in STEPS]

@@ -5,7 +5,6 @@ order they are asked; the first that says no is the reason. What the cluster aut
 refused here too, for a pod left behind pins the node.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.budget import Budget, Guard
@@ -56,18 +55,22 @@ class Judge:
     inventory: Inventory
     guard: Guard
     now: Seconds | None
-    replicas: Mapping[str, int]
-    """Owner uid → pods of it that are there and not on their way out."""
+    _replicas: dict[str, int] = field(default_factory=dict)
+    """Owner uid → pods of it that are there and not on their way out; counted when first asked."""
     _alike: dict[object, Verdict] = field(default_factory=dict)
     """Verdicts on pods of one template that carry nothing of their own: thousands are asked, one is judged."""
 
     @classmethod
     def of(cls, inventory: Inventory, now: Seconds | None) -> "Judge":
-        replicas: dict[str, int] = {}
-        for pod in inventory.pods:
-            if pod.owner is not None and pod.deleted is None and not pod.finished:
-                replicas[pod.owner.uid] = replicas.get(pod.owner.uid, 0) + 1
-        return cls(inventory, Guard.of(inventory.budgets), now, replicas)
+        return cls(inventory, Guard.of(inventory.budgets), now)
+
+    def replicas(self, uid: str) -> int:
+        """How many pods of an owner are there, where the owner itself is not in the snapshot."""
+        if not self._replicas:
+            for pod in self.inventory.pods:
+                if pod.owner is not None and pod.deleted is None and not pod.finished:
+                    self._replicas[pod.owner.uid] = self._replicas.get(pod.owner.uid, 0) + 1
+        return self._replicas.get(uid, 0)
 
     def verdict(self, pod: Pod, pool: Pool) -> Verdict:
         if pod.annotations or pod.local or pod.deleted is not None or pool.min_pod_age or pod.owner is None:
@@ -139,7 +142,7 @@ class Judge:
         if scale is not None and scale.wanted is not None and scale.ready < scale.wanted:
             return r.OWNER_SHORT(f"{kind} {pod.namespace}/{name} has {scale.ready} of {scale.wanted} pods ready")
         wanted = scale.wanted if scale is not None and scale.wanted is not None else None
-        count = wanted if wanted is not None else self.replicas.get(pod.owner.uid, 0) if pod.owner else 0
+        count = wanted if wanted is not None else self.replicas(pod.owner.uid) if pod.owner else 0
         if count < 2 and not pool.single_replicas:
             return r.SINGLE(f"pod {pod.key} is the only replica of {kind} {name}")
         return None

@@ -31,10 +31,14 @@ class Limits:
     """Zone → requested on them; only kept where a zone's death must be survived."""
     room: dict[str, Pair] = field(default_factory=dict)
     """Zone → free on them; likewise."""
+    loose: bool = False
+    """No room is kept at all: nothing needs to be counted."""
     mean: tuple[int, int] = (0, 0)
     largest: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
+        headroom = self.pool.headroom
+        self.loose = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
         sizes = [self._size(node) for node in self.nodes]
         if sizes:
             self.mean = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
@@ -46,11 +50,6 @@ class Limits:
             if not self.world.closed[node]:
                 self._count(node, 1)
 
-    @property
-    def loose(self) -> bool:
-        """Is no room kept at all?"""
-        headroom = self.pool.headroom
-        return not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
 
     def _size(self, node: int) -> tuple[int, int]:
         first, second = self.world.resources
@@ -88,6 +87,8 @@ class Limits:
 
     def arrive(self, kind: Kind, node: int, sign: int = 1) -> None:
         """A moved pod came to a node of the pool (sign -1: it went on)."""
+        if self.loose:
+            return
         zone = self.world.nodes[node].zone
         for i, amount in enumerate((kind.major, kind.minor)):
             self.free[i] -= sign * amount

@@ -14,7 +14,7 @@ from trimtab.compaction.prepare import Prepared, prepare
 from trimtab.compaction.replay import replay
 from trimtab.compaction.search import DRAINED, Search
 from trimtab.compaction.values import Bound, Move, Plan, Step, Wave
-from trimtab.compaction.waves import arrange, turns
+from trimtab.compaction.waves import arrange, led, turns
 from trimtab.compaction.weigh import by_evictions, by_room
 from trimtab.packing.drain import Places, exactly
 from trimtab.packing.room import Room
@@ -109,7 +109,8 @@ class Planner:
         room = self._room()
         self.dest = dict(search.dest)
         needs = {node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order}
-        for wave in arrange(order, needs, self.allowed):
+        value = {node: (len(made.loads[node]), made.saves[node]) for node in order}
+        for wave in arrange(led(order, needs, self.allowed, value), needs, self.allowed):
             kept = [node for node in wave if self._replayed(room, node)]
             if kept:
                 self.waves.append(kept)

@@ -3,6 +3,7 @@
 Kinds are made as pods come; `settle` then numbers resources, natures and groups, when all that is spoken of is known.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -102,10 +103,11 @@ class Recruiter:
         names: set[str] = set()
         for amounts in self.amounts:
             names.update(amounts)
-        for pod in self.inventory.pods:
-            found = {} if isinstance(pod.ask.requests, Unreadable) or not pod.node else pod.ask.requests
-            for name in asked:
-                asked[name] += found.get(name, 0)
+        asks = {id(pod.ask): pod.ask for pod in self.inventory.pods}
+        for number, count in Counter(id(pod.ask) for pod in self.inventory.pods if pod.node).items():
+            found = asks[number].requests
+            for name in asked if not isinstance(found, Unreadable) else ():
+                asked[name] += found.get(name, 0) * count
         for node in self.inventory.nodes:
             for name in have:
                 have[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)

@@ -69,11 +69,11 @@ def build(inventory: Inventory, again: Again | None = None) -> World:
     later = now if again is None else [recruiter.kind(pod, again(pod)) for pod in here]
     queue = [(pod, recruiter.kind(pod, again(pod) if again else None)) for pod in waiting]
     node_of = [index[pod.node] for pod in here]
-    recruiter.settle(
-        [kind for kind, pod in zip(now, here, strict=True) if not (pod.daemon or pod.static)]
-        + ([] if later is now else later)
-        + [kind for _, kind in queue]
-    )
+    movable = {kind.number: kind for kind in (*(later if later is not now else ()), *(kind for _, kind in queue))}
+    for kind, pod in zip(now, here, strict=True):
+        if kind.number not in movable and not (pod.daemon or pod.static):
+            movable[kind.number] = kind
+    recruiter.settle([movable[number] for number in sorted(movable)])
     world = World(
         inventory=inventory, nodes=nodes, index=index, pods=here, node_of=node_of, kind_of=now, next_of=later,
         on=_by_node(node_of, len(nodes)), waiting=queue, groups=recruiter.roster.groups, wheres=recruiter.wheres,

@@ -66,24 +66,34 @@ def quality():
     spent = time.process_time() - started
     verify.verify(raw, waves_of(found))
     evictions, cores = len(found.moves), found.saves / 1000
-    print(f"goal cost, as planned: {len(inventory.nodes) - len(found.steps)} nodes left, {cores:.0f} cores freed, "
-          f"{evictions} evictions, {len(found.waves)} waves, {spent:.2f} s; every state verified")
-    print(f"  bound by volume: {found.bound.saves / 1000:.0f} cores, {found.bound.nodes} nodes; "
-          f"{found.bound.pinned} nodes hold a pod that may not move, without them "
-          f"{found.bound.unpinned_nodes - found.bound.nodes} more could go")
-    print(f"  on the way: {milestone(found, 132) / 1000:.0f} cores by eviction 132, "
-          f"{milestone(found, 1633) / 1000:.0f} by eviction 1633")
+    print(
+        f"goal cost, as planned: {len(inventory.nodes) - len(found.steps)} nodes left, {cores:.0f} cores freed, "
+        f"{evictions} evictions, {len(found.waves)} waves, {spent:.2f} s; every state verified"
+    )
+    print(
+        f"  bound by volume: {found.bound.saves / 1000:.0f} cores, {found.bound.nodes} nodes; "
+        f"{found.bound.pinned} nodes hold a pod that may not move, without them "
+        f"{found.bound.unpinned_nodes - found.bound.nodes} more could go"
+    )
+    print(
+        f"  on the way: {milestone(found, 132) / 1000:.0f} cores by eviction 132, "
+        f"{milestone(found, 1633) / 1000:.0f} by eviction 1633"
+    )
     result = {}
     for scheduler in Scheduler:
         made = simulate(inventory, [ALL], scheduler)
         result[scheduler] = made
-        print(f"  simulate --scheduler {scheduler}: {made.nodes_after} nodes left, {made.saved / 1000:.0f} cores, "
-              f"{made.evictions} evictions, moved twice {made.moved_twice}, {len(made.rounds)} rounds, "
-              f"{made.waiting} pods left waiting")
+        print(
+            f"  simulate --scheduler {scheduler}: {made.nodes_after} nodes left, {made.saved / 1000:.0f} cores, "
+            f"{made.evictions} evictions, moved twice {made.moved_twice}, {len(made.rounds)} rounds, "
+            f"{made.waiting} pods left waiting"
+        )
     nodes = plan(build(inventory), [replace(ALL, goal=Goal.NODES)])
     verify.verify(raw, waves_of(nodes))
-    print(f"goal nodes: {len(inventory.nodes) - len(nodes.steps)} nodes left, {len(nodes.moves)} evictions, "
-          f"{len(nodes.waves)} waves; every state verified")
+    print(
+        f"goal nodes: {len(inventory.nodes) - len(nodes.steps)} nodes left, {len(nodes.moves)} evictions, "
+        f"{len(nodes.waves)} waves; every state verified"
+    )
     headroom(inventory, raw)
     return result[Scheduler.PLAN], len(inventory.nodes) - len(nodes.steps)
 
@@ -93,8 +103,10 @@ def headroom(inventory, raw):
     verify.verify(raw, waves_of(found))
     after = build(simulate(inventory, [replace(ALL, headroom=Headroom(percent=10))]).after)
     free = sum(after.major) * 100 / sum(after.amount(n, "cpu") for n in range(len(after.nodes)))
-    print(f"10 % headroom: {found.saves / 1000:.0f} cores freed, {len(found.moves)} evictions, "
-          f"{free:.1f} % of cpu free on what stays")
+    print(
+        f"10 % headroom: {found.saves / 1000:.0f} cores freed, {len(found.moves)} evictions, "
+        f"{free:.1f} % of cpu free on what stays"
+    )
     assert free >= 10
 
 
@@ -102,8 +114,11 @@ def synthetic(nodes):
     """The generated cluster, kept in the temporary folder between runs."""
     kept = Path(tempfile.gettempdir()) / f"trimtab-synthetic-{nodes}x30.json"
     if not kept.exists():
-        made = subprocess.run([sys.executable, SHARED / "bench/synthetic_cluster.py", "--nodes", str(nodes)],
-                              check=True, capture_output=True)
+        made = subprocess.run(
+            [sys.executable, SHARED / "bench/synthetic_cluster.py", "--nodes", str(nodes)],
+            check=True,
+            capture_output=True,
+        )
         kept.write_bytes(made.stdout)
     return kept.read_bytes()
 
@@ -124,9 +139,11 @@ def speed(nodes, runs):
         gc.collect()
     total, building = min(times)
     verify.verify(msgspec.json.decode(content)["items"], waves_of(found))
-    print(f"{nodes} x 30: plan with all waves {total:.2f} s CPU (of which building the world {building:.2f}), "
-          f"{len(found.steps)} nodes, {found.saves / 1000:.0f} cores, {len(found.moves)} evictions, "
-          f"{len(found.waves)} waves; every state verified")
+    print(
+        f"{nodes} x 30: plan with all waves {total:.2f} s CPU (of which building the world {building:.2f}), "
+        f"{len(found.steps)} nodes, {found.saves / 1000:.0f} cores, {len(found.moves)} evictions, "
+        f"{len(found.waves)} waves; every state verified"
+    )
     one_node(world)
     return total, found, world
 
@@ -141,8 +158,10 @@ def one_node(world):
         yes += isinstance(drains.where(node, made.loads[node]), Places)
         times.append(time.perf_counter() - started)
     times.sort()
-    print(f"  can this one node go: median {times[len(times) // 2] * 1000:.3f} ms, "
-          f"95 % under {times[len(times) * 95 // 100] * 1000:.3f} ms ({yes} of {len(times)} can)")
+    print(
+        f"  can this one node go: median {times[len(times) // 2] * 1000:.3f} ms, "
+        f"95 % under {times[len(times) * 95 // 100] * 1000:.3f} ms ({yes} of {len(times)} can)"
+    )
 
 
 def lp(found, world):
@@ -164,8 +183,10 @@ def main():
     share = lp(found, world)
     large, found, world = speed(5000, 2)
     lp(found, world)
-    print(f"RESULT nodes_after={fewest} cores_freed={best.saved / 1000:.0f} evictions={best.evictions} "
-          f"moved_twice={best.moved_twice} plan_cpu_s_1000={small:.2f} plan_cpu_s_5000={large:.2f} of_lp_bound={share}")
+    print(
+        f"RESULT nodes_after={fewest} cores_freed={best.saved / 1000:.0f} evictions={best.evictions} "
+        f"moved_twice={best.moved_twice} plan_cpu_s_1000={small:.2f} plan_cpu_s_5000={large:.2f} of_lp_bound={share}"
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,10 @@ def rows_of(made, world):
     """(classes of receivers, kinds of pods) as the relaxation sees them."""
     shelves = list(zip(*made.masks, strict=True))
     classes, kinds = {}, {}
-    of = [classes.setdefault((shelves[n], world.amount(n, "cpu"), world.amount(n, "memory")), len(classes)) for n in range(len(world.nodes))]
+    of = [
+        classes.setdefault((shelves[n], world.amount(n, "cpu"), world.amount(n, "memory")), len(classes))
+        for n in range(len(world.nodes))
+    ]
     loads = []
     for node in made.candidates:
         counts = {}
@@ -29,7 +32,10 @@ def rows_of(made, world):
 def bound(made, world):
     classes, kinds, of, loads = rows_of(made, world)
     extended = [r for r, name in enumerate(world.names) if not name.startswith("volumes:")]
-    free = [[max(0, a[n]) for a in (world.major, world.minor, world.slots, *(world.rest[r] for r in extended))] for n in range(len(world.nodes))]
+    free = [
+        [max(0, a[n]) for a in (world.major, world.minor, world.slots, *(world.rest[r] for r in extended))]
+        for n in range(len(world.nodes))
+    ]
     scale = [1000, 1 << 30, 1, *(1 for _ in extended)]
     width = len(scale)
     shelf = [None] * len(classes)
@@ -45,7 +51,9 @@ def bound(made, world):
             if made.masks[kind[0]][shelf[c]]:
                 flows[number, c] = variables
                 variables += 1
-    asks = {number: [kind[1], kind[2], 1, *(dict(kind[3]).get(r, 0) for r in extended)] for kind, number in kinds.items()}
+    asks = {
+        number: [kind[1], kind[2], 1, *(dict(kind[3]).get(r, 0) for r in extended)] for kind, number in kinds.items()
+    }
     upper, equal = ([], [], []), ([], [], [])
 
     def add(matrix, row, column, value):
@@ -65,9 +73,13 @@ def bound(made, world):
     gain = numpy.zeros(variables)
     gain[: len(made.candidates)] = [-made.saves[n] for n in made.candidates]
     found = linprog(
-        gain, bounds=[(0, 1)] * len(made.candidates) + [(0, None)] * len(flows), method="highs",
-        A_ub=csr_matrix((upper[0], upper[1:]), shape=(len(limit), variables)), b_ub=limit,
-        A_eq=csr_matrix((equal[0], equal[1:]), shape=(len(kinds), variables)), b_eq=numpy.zeros(len(kinds)),
+        gain,
+        bounds=[(0, 1)] * len(made.candidates) + [(0, None)] * len(flows),
+        method="highs",
+        A_ub=csr_matrix((upper[0], upper[1:]), shape=(len(limit), variables)),
+        b_ub=limit,
+        A_eq=csr_matrix((equal[0], equal[1:]), shape=(len(kinds), variables)),
+        b_eq=numpy.zeros(len(kinds)),
     )
     assert found.status == 0, found.message
     return -found.fun

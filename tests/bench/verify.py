@@ -64,7 +64,8 @@ def read(items):
     budgets = {}
     for item in kinds["PodDisruptionBudget"]:
         selector = item["spec"]["selector"]
-        assert list(selector) == ["matchLabels"] and list(selector["matchLabels"]) == ["app"], selector
+        assert list(selector) == ["matchLabels"], selector
+        assert list(selector["matchLabels"]) == ["app"], selector
         budgets[(item["metadata"]["namespace"], selector["matchLabels"]["app"])] = item["status"]["disruptionsAllowed"]
     state = State({i["metadata"]["name"]: i for i in kinds["Node"]}, {key(i): i for i in kinds["Pod"]}, budgets, claims)
     for name, pod in state.pods.items():

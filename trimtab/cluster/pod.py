@@ -173,9 +173,7 @@ def _ask(shape: Shape, labels: Labels) -> Ask:
         tolerations=get(spec.tolerations, ()),
         together=_required(affinity.pod_affinity),
         apart=_required(affinity.pod_anti_affinity),
-        spreads=tuple(
-            s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == "DoNotSchedule"
-        ),
+        spreads=tuple(s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == "DoNotSchedule"),
         ports=tuple(sorted(set(_ports(spec)))),
         scheduler=spec.scheduler_name or "default-scheduler",
     )

@@ -14,8 +14,8 @@ from trimtab.cluster.pod import CRITICAL as CRITICAL_PRIORITY
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import KEEP, Pool
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.span import seconds_of
 from trimtab.compaction import reasons as r
-from trimtab.compaction.duration import duration
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -165,7 +165,7 @@ class Judge:
         """`true`, or a Go duration from its start. A malformed one protects nobody (Karpenter's rule)."""
         if said is None:
             return None
-        lasts = duration(said)
+        lasts = seconds_of(said)
         started = pod.started if pod.started is not None else pod.created
         active = lasts is not None and (self.now is None or started is None or self.now < started + lasts)
         if said == "true" or active:

@@ -90,7 +90,9 @@ class Nodes:
         seen = self.now.observations
         failure = seen.failures.get(node.name) if seen is not None else None
         if failure is not None and self.now.at is not None and self.now.at < failure.until:
-            return r.BACK_OFF(f"emptying node {node.name} failed {failure.times} times; next try in {failure.until - self.now.at} s")  # noqa: E501  fmt: skip
+            return r.BACK_OFF(
+                f"emptying node {node.name} failed {failure.times} times; next try in {failure.until - self.now.at} s"
+            )
         return None
 
     def _busy(self, number: int, pool: Pool) -> Reason | None:
@@ -109,7 +111,11 @@ class Nodes:
             return (world.major, world.minor)[world.resources.index(resource)][number]
         if resource == "pods":
             return world.slots[number]
-        return world.rest[world.names.index(resource)][number] if resource in world.names else world.amount(number, resource)  # noqa: E501  fmt: skip
+        return (
+            world.rest[world.names.index(resource)][number]
+            if resource in world.names
+            else world.amount(number, resource)
+        )
 
     def _brief(self, node: Node, pool: Pool) -> Reason | None:
         seen, at = self.now.observations, self.now.at
@@ -230,7 +236,11 @@ def pods_waiting(
             continue
         for number, pool in pools.items():
             node = world.nodes[number]
-            if pool.name not in refused and kind.unknown is None and nature.objection(kind.ask, kind.volumes, node) is None:  # noqa: E501  fmt: skip
+            if (
+                pool.name not in refused
+                and kind.unknown is None
+                and nature.objection(kind.ask, kind.volumes, node) is None
+            ):
                 big = (world.amount(number, world.resources[0]), world.amount(number, world.resources[1]))
                 if kind.major <= big[0] and kind.minor <= big[1]:
                     refused[pool.name] = r.PODS_WAIT(f"pod {pod.key} waits for a node and could use pool {pool.name}")

@@ -50,7 +50,6 @@ class Limits:
             if not self.world.closed[node]:
                 self._count(node, 1)
 
-
     def _size(self, node: int) -> tuple[int, int]:
         first, second = self.world.resources
         return self.world.amount(node, first), self.world.amount(node, second)

@@ -24,7 +24,7 @@ class Failure:
     @property
     def until(self) -> Seconds:
         """5 minutes after the first, doubling, at most 2 hours."""
-        return self.last + min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(self.times - 1, 10))
+        return self.last + min(LONGEST_WAIT, FIRST_WAIT << min(self.times - 1, 10))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,9 @@ class Planner:
         order = [node for node in order if self._worth(node)]
         room = self._room()
         self.dest = dict(search.dest)
-        needs = {node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order}
+        needs = {
+            node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order
+        }
         value = {node: (len(made.loads[node]), made.saves[node]) for node in order}
         for wave in arrange(led(order, needs, self.allowed, value), needs, self.allowed):
             kept = [node for node in wave if self._replayed(room, node)]
@@ -148,7 +150,9 @@ class Planner:
         mean = sum(self.made.saves[n] for n in limits.nodes) // len(limits.nodes)
         if self.made.saves[node] * 1000 >= pool.least_gain * mean * len(self.made.loads[node]):
             return True
-        self.made.refusals[node] = r.NO_GAIN(f"node {self.world.nodes[node].name} would move {len(self.made.loads[node])} pods")  # noqa: E501  fmt: skip
+        self.made.refusals[node] = r.NO_GAIN(
+            f"node {self.world.nodes[node].name} would move {len(self.made.loads[node])} pods"
+        )
         return False
 
     # ── what needs the exact, order-bound way ────────────────────────────
@@ -157,20 +161,20 @@ class Planner:
         made = self.made
         gone = {node for wave in self.waves for node in wave}
         kept = set(self.dest.values())
-        bound = [
-            n for n in self.search.order
-            if n not in gone and n not in kept and (n in self.failed or any(made.errands[p] is None for p in made.loads[n]))
-        ]  # fmt: skip
+        left = [n for n in self.search.order if n not in gone and n not in kept]
+        bound = [n for n in left if n in self.failed or any(made.errands[p] is None for p in made.loads[n])]
         checks, targets = EXACT, [n for n in range(len(self.world.nodes)) if not room.closed[n]]
         for node in by_evictions(bound, made.loads, made.saves):
             checks -= len(made.loads[node]) * len(targets)
             limits = made.limits[node]
-            if checks < 0 or limits is None or not self._worth(node):
+            if checks < 0:
                 break
+            if limits is None or not self._worth(node):
+                continue
             refusal = limits.refuses(node) if node not in self.failed else None
-            if refusal is None and self._drained_exactly(room, node, targets, kept):
-                if node not in self.failed:
-                    limits.go(node)
+            drained = refusal is None and self._drained_exactly(room, node, targets, kept)
+            if drained and node not in self.failed:
+                limits.go(node)
 
     def _drained_exactly(self, room: Room, node: int, targets: Sequence[int], kept: set[int]) -> bool:
         if node in kept:
@@ -210,7 +214,9 @@ class Planner:
             )
             for pod, turn in self._turns(node)
         )  # fmt: skip
-        reason = r.GOES(f"all {len(moves)} pods of node {name} have a place elsewhere" if moves else f"node {name} is empty")  # noqa: E501  fmt: skip
+        reason = r.GOES(
+            f"all {len(moves)} pods of node {name} have a place elsewhere" if moves else f"node {name} is empty"
+        )
         return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
 
     def _refusals(self, room: Room) -> dict[str, Reason]:

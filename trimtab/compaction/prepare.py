@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import Judge, Moves, Stays
-from trimtab.compaction.candidates import Nodes, Now, pool_refusal, pods_waiting, young_receivers
+from trimtab.compaction.candidates import Nodes, Now, pods_waiting, pool_refusal, young_receivers
 from trimtab.compaction.limits import Limits
 from trimtab.compaction.reasons import BLOCKED, FEW
 from trimtab.compaction.weigh import weigh

@@ -126,9 +126,7 @@ def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler) -> 
         if target >= 0:
             room.take(kind, target)
         name = world.nodes[target].name if target >= 0 else ""
-        landings.append(
-            Landing(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget)
-        )
+        landings.append(Landing(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget))
     return Round(
         nodes=tuple(step.node for step in wave.steps), landings=tuple(landings), saved=sum(s.saves for s in wave.steps)
     )

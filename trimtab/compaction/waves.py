@@ -83,8 +83,12 @@ def _heads(nodes: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _saved_early(
-    order: Sequence[int], costs: Mapping[int, Needs], allowed: Sequence[int], value: Mapping[int, tuple[int, int]], early: int
-) -> int:  # fmt: skip
+    order: Sequence[int],
+    costs: Mapping[int, Needs],
+    allowed: Sequence[int],
+    value: Mapping[int, tuple[int, int]],
+    early: int,
+) -> int:
     """What the first wave saves within so many evictions."""
     spent: dict[int, int] = {}
     total = 0

@@ -30,10 +30,12 @@ def _shares(pools: Mapping[int, Pool], money: Mapping[int, int]) -> dict[int, in
         total = totals.setdefault(pool.name, [0, 0])
         total[0] += money[node]
         total[1] += 1
-    return {
-        node: SHARES if pool.goal is Goal.NODES else money[node] * SHARES * totals[pool.name][1] // max(1, totals[pool.name][0])
-        for node, pool in pools.items()
-    }  # fmt: skip
+
+    def share(node: int, pool: Pool) -> int:
+        total, count = totals[pool.name]
+        return SHARES if pool.goal is Goal.NODES else money[node] * SHARES * count // max(1, total)
+
+    return {node: share(node, pool) for node, pool in pools.items()}
 
 
 def by_evictions(nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Mapping[int, int]) -> list[int]:
@@ -42,8 +44,12 @@ def by_evictions(nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Ma
 
 
 def by_room(
-    nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Mapping[int, int], takes: Mapping[int, int], weight: int
-) -> list[int]:  # fmt: skip
+    nodes: Sequence[int],
+    loads: Sequence[Sequence[int]],
+    saves: Mapping[int, int],
+    takes: Mapping[int, int],
+    weight: int,
+) -> list[int]:
     """Also counting the room a node takes away for what it saves: where room is the limit, that decides.
 
     `weight` says how much the room counts against the evictions, both as shares of their sums.

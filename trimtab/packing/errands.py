@@ -88,9 +88,7 @@ class Errands:
         where, nodes = self._mask(kind, wide, domains)
         counts = self.room.counts
         bars = tuple((g.domain, counts[g.number]) for g in kind.bars if g.apart)
-        caps = tuple(
-            (_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart
-        )
+        caps = tuple((_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart)
         return Errand(kind, nodes, where, bars, caps, not bars and not caps, kind.major, kind.minor)
 
     def _holds(self, kind: Kind, wide: Iterable[Group], domains: Iterable[int]) -> bool:

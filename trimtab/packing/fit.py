@@ -110,7 +110,9 @@ def why_not(room: Room, kind: Kind, node: int) -> Reason | None:
     objection = nature.objection(kind.ask, kind.volumes, world.nodes[node])
     if objection is not None:
         return objection
-    return _short(room, kind, node) or _barred(room, kind, node) or _company(room, kind, node) or _skewed(room, kind, node)
+    return (
+        _short(room, kind, node) or _barred(room, kind, node) or _company(room, kind, node) or _skewed(room, kind, node)
+    )
 
 
 def _closed(room: Room, node: int) -> str:

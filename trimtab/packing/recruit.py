@@ -106,8 +106,9 @@ class Recruiter:
         asks = {id(pod.ask): pod.ask for pod in self.inventory.pods}
         for number, count in Counter(id(pod.ask) for pod in self.inventory.pods if pod.node).items():
             found = asks[number].requests
-            for name in asked if not isinstance(found, Unreadable) else ():
-                asked[name] += found.get(name, 0) * count
+            if not isinstance(found, Unreadable):
+                for name in asked:
+                    asked[name] += found.get(name, 0) * count
         for node in self.inventory.nodes:
             for name in have:
                 have[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)
@@ -159,9 +160,7 @@ class Recruiter:
 
     def _terms(self, kind: Kind, term: PodAffinityTerm) -> Term | None:
         """The pods a term speaks of; None (and the kind unknown) where that cannot be told."""
-        spaces = namespaces_of(
-            kind.ask.namespace, term.namespaces, term.namespace_selector, self.inventory.namespaces
-        )
+        spaces = namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, self.inventory.namespaces)
         if isinstance(spaces, str):
             kind.unknown = kind.unknown or UNJUDGED(spaces)
             return None
@@ -179,9 +178,7 @@ class Recruiter:
     def _together(self, kind: Kind) -> Together:
         found = [self._terms(kind, term) for term in kind.ask.together]
         terms = tuple(term for term in found if term is not None)
-        groups = tuple(
-            self.roster.speaking_of(terms, term.topology_key, lasting=False) for term in kind.ask.together
-        )
+        groups = tuple(self.roster.speaking_of(terms, term.topology_key, lasting=False) for term in kind.ask.together)
         return Together(groups=groups, itself=groups[0].matches(kind.ask.namespace, kind.ask.labels))
 
     def _spread(self, kind: Kind, constraint: TopologySpreadConstraint) -> Spread:

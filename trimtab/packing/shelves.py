@@ -19,7 +19,19 @@ NEAR = 48
 
 
 class Shelves:
-    __slots__ = ("_least_major", "_least_minor", "_light", "_heavy", "_lists", "_mean", "_steps", "_shelf", "_width", "open", "room")
+    __slots__ = (
+        "_heavy",
+        "_least_major",
+        "_least_minor",
+        "_light",
+        "_lists",
+        "_mean",
+        "_shelf",
+        "_steps",
+        "_width",
+        "open",
+        "room",
+    )
 
     def __init__(self, room: Room, masks: Sequence[bytearray], errands: Iterable[Errand]) -> None:
         self.room = room
@@ -118,10 +130,7 @@ class Shelves:
         for domain, counts in errand.bars:
             if domain[node] in counts:
                 return False
-        for domain, counts, most in errand.caps:
-            if domain[node] < 0 or counts.get(domain[node], 0) > most:
-                return False
-        return True
+        return all(domain[node] >= 0 and counts.get(domain[node], 0) <= most for domain, counts, most in errand.caps)
 
     def fits(self, errand: Errand, node: int) -> bool:
         """Would it fit on this very node, open or not?"""

@@ -6,7 +6,7 @@ from trimtab.cluster.api.meta import UNSET, LabelSelector, Metadata, Shape, Unse
 class BudgetSpec(Shape, frozen=True, kw_only=True):
     min_available: int | str | UnsetType = UNSET
     max_unavailable: int | str | UnsetType = UNSET
-    selector: LabelSelector | None | UnsetType = UNSET
+    selector: LabelSelector | UnsetType | None = UNSET
     """Absent selects nothing; empty selects every pod of the namespace (policy/v1)."""
     unhealthy_pod_eviction_policy: str = ""
 

@@ -16,7 +16,7 @@ NOW = 1767312000 + 86400
 
 Item = dict[str, Any]
 
-ALL = Pool(name="all", everything=True, min_nodes=0)
+ALL = Pool(name="all", everything=True, min_nodes=0, single_replicas=True)
 """Every node, no threshold, no minimum: the plan alone decides."""
 
 

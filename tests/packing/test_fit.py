@@ -78,7 +78,9 @@ def test_match_fields_choose_a_node_by_name() -> None:
 
 
 def test_an_empty_node_selector_term_chooses_nothing() -> None:
-    spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}}
+    spec = {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}
+    }
     assert answer([node("a"), node("b"), pod("x-1", "a", spec=spec)], "x-1", "b") == "node-not-selected"
 
 
@@ -101,7 +103,11 @@ def test_case_11_an_extended_resource_the_node_does_not_have() -> None:
 
 
 def test_ephemeral_storage_counts() -> None:
-    world = [node("a"), node("b", extra={"ephemeral-storage": "1Gi"}), pod("x-1", "a", extra={"ephemeral-storage": "2Gi"})]
+    world = [
+        node("a"),
+        node("b", extra={"ephemeral-storage": "1Gi"}),
+        pod("x-1", "a", extra={"ephemeral-storage": "2Gi"}),
+    ]
     assert answer(world, "x-1", "b") == "no-room"
 
 
@@ -134,7 +140,9 @@ def test_anti_affinity_speaks_of_its_own_namespace_unless_it_selects_others() ->
     other = pod("y-1", "b", namespace="other")
     assert answer([node("a"), node("b"), pod("x-1", "a", spec=apart("y")), other], "x-1", "b") == "fits"
     everywhere = apart("y")
-    everywhere["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["namespaceSelector"] = {}
+    everywhere["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0][
+        "namespaceSelector"
+    ] = {}
     assert answer([node("a"), node("b"), pod("x-1", "a", spec=everywhere), other], "x-1", "b") == "anti-affinity"
 
 
@@ -169,7 +177,12 @@ def test_spread_counts_the_drained_node_as_a_domain_unless_taints_are_honoured()
 
 
 def test_min_domains_take_the_smallest_count_for_zero() -> None:
-    items = [node("a"), node("b"), pod("x-a", "a", spec=spread("x", minDomains=5, nodeTaintsPolicy="Honor")), pod("x-b", "b")]
+    items = [
+        node("a"),
+        node("b"),
+        pod("x-a", "a", spec=spread("x", minDomains=5, nodeTaintsPolicy="Honor")),
+        pod("x-b", "b"),
+    ]
     assert answer(items, "x-a", "b") == "topology-spread"
 
 
@@ -188,7 +201,12 @@ def test_a_node_without_the_key_takes_no_spread_pod() -> None:
 
 def test_match_label_keys_narrow_the_spread_to_the_pods_own_revision() -> None:
     constraint = spread("x", matchLabelKeys=["rev"])
-    items = [node("a"), node("b"), pod("x-a", "a", labels={"rev": "2"}, spec=constraint), pod("x-b", "b", labels={"rev": "1"})]
+    items = [
+        node("a"),
+        node("b"),
+        pod("x-a", "a", labels={"rev": "2"}, spec=constraint),
+        pod("x-b", "b", labels={"rev": "1"}),
+    ]
     assert answer(items, "x-a", "b") == "fits"
 
 
@@ -198,7 +216,8 @@ def volume(zone: str, mode: str = "ReadWriteOnce") -> list[Item]:
         {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
          "spec": {"volumeName": "pv", "accessModes": [mode]}},
         {"kind": "PersistentVolume", "metadata": {"name": "pv"},
-         "spec": {"csi": {"driver": "disk", "volumeHandle": "1"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}},
+         "spec": {"csi": {"driver": "disk", "volumeHandle": "1"},
+                  "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}},
     ]  # fmt: skip
 
 
@@ -216,7 +235,11 @@ def test_a_claim_that_is_not_in_the_snapshot_cannot_be_judged() -> None:
 
 
 def test_attach_limits_count_volumes_of_the_driver() -> None:
-    full = {"kind": "CSINode", "metadata": {"name": "b"}, "spec": {"drivers": [{"name": "disk", "allocatable": {"count": 0}}]}}
+    full = {
+        "kind": "CSINode",
+        "metadata": {"name": "b"},
+        "spec": {"drivers": [{"name": "disk", "allocatable": {"count": 0}}]},
+    }
     nodes = [node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "1"})]
     assert answer([*nodes, pod("x-1", "a", spec=DATA), *volume("1"), full], "x-1", "b") == "no-room"
 

@@ -91,8 +91,8 @@ class Judge:
             return self._daemon(pod, pool, over)
         if pod.deleted is not None:
             return Stays(r.GOING(f"pod {pod.key} is on its way out"))
-        found = self._owner(pod, pool) or self._annotated(pod, pool) or self._data(pod) or self._system(pod, over)
-        found = found or self._age(pod, pool)
+        found = self._system(pod, over) or self._owner(pod, pool) or self._annotated(pod, pool)
+        found = found or self._data(pod) or self._age(pod, pool)
         if found is not None:
             return Stays(found)
         return self._budgeted(pod, pool, over)

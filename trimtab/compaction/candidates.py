@@ -15,10 +15,6 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.windows import open_now
 from trimtab.compaction import reasons as r
 from trimtab.compaction.observations import Observations
-from trimtab.packing import nature
-from trimtab.packing.fit import admits
-from trimtab.packing.kinds import Kind
-from trimtab.packing.room import Room
 from trimtab.packing.world import World
 
 NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -216,32 +212,3 @@ def _autoscaler(pool: Pool, now: Now) -> Reason | None:
         return r.AUTOSCALER_ILL("the cluster autoscaler calls the cluster unhealthy")
     busy = found.scaling_up(pool.name)
     return r.SCALING_UP(f"the cluster autoscaler is scaling up {busy}") if busy else None
-
-
-def pods_waiting(
-    world: World, room: Room, pools: Mapping[int, Pool], reserved: list[tuple[Kind, int]]
-) -> dict[str, Reason]:
-    """Reserves room for pods that wait, and tells which pools they keep from planning.
-
-    A pod that fits now gets its place; one that no node could ever hold is nobody's business; one that a pool's
-    nodes could hold, but not now, keeps that pool from shrinking.
-    """
-    refused: dict[str, Reason] = {}
-    everything = range(len(world.nodes))
-    for pod, kind in world.waiting:
-        place = next((n for n in everything if admits(room, kind, n)), None)
-        if place is not None:
-            room.take(kind, place)
-            reserved.append((kind, place))
-            continue
-        for number, pool in pools.items():
-            node = world.nodes[number]
-            if (
-                pool.name not in refused
-                and kind.unknown is None
-                and nature.objection(kind.ask, kind.volumes, node) is None
-            ):
-                big = (world.amount(number, world.resources[0]), world.amount(number, world.resources[1]))
-                if kind.major <= big[0] and kind.minor <= big[1]:
-                    refused[pool.name] = r.PODS_WAIT(f"pod {pod.key} waits for a node and could use pool {pool.name}")
-    return refused

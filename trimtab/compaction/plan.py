@@ -105,7 +105,7 @@ class Planner:
     def plan(self) -> Plan:
         made, search = self.made, self.search
         order = by_evictions(search.drained, made.loads, made.saves)
-        order = [node for node in order if self._worth(node)]
+        order = [node for node in order if self._worth(node) and not self._left(node)]
         room = self._room()
         self.dest = dict(search.dest)
         needs = {
@@ -155,6 +155,25 @@ class Planner:
         )
         return False
 
+    def _left(self, node: int) -> bool:
+        """Will the autoscaler take it by itself? Its place in the plan is kept, but nothing is evicted by us.
+
+        It removes a node whose requests are under its threshold, of cpu and of memory, and whose pods fit
+        elsewhere; what it must not evict we don't either.
+        """
+        autoscaler, world = self.made.now.autoscaler, self.world
+        if autoscaler is None:
+            return False
+        free = (world.major[node], world.minor[node])
+        have = [world.amount(node, resource) for resource in world.resources]
+        if any((h - f) * 100 >= autoscaler.threshold * h for h, f in zip(have, free, strict=True)):
+            return False
+        name = world.nodes[node].name
+        self.made.refusals[node] = r.AUTOSCALERS(
+            f"node {name} is under the autoscaler's own threshold of {autoscaler.threshold} %: it will go by itself"
+        )
+        return True
+
     # ── what needs the exact, order-bound way ────────────────────────────
     def _leftovers(self, room: Room) -> None:
         """Nodes whose pods could not be planned free of order: one at a time after all others, each its own wave."""
@@ -162,7 +181,7 @@ class Planner:
         gone = {node for wave in self.waves for node in wave}
         kept = set(self.dest.values())
         left = [n for n in self.search.order if n not in gone and n not in kept]
-        bound = [n for n in left if n in self.failed or any(made.errands[p] is None for p in made.loads[n])]
+        bound = [n for n in left if n in self.failed or self._ordered(n)]
         checks, targets = EXACT, [n for n in range(len(self.world.nodes)) if not room.closed[n]]
         for node in by_evictions(bound, made.loads, made.saves):
             checks -= len(made.loads[node]) * len(targets)
@@ -175,6 +194,14 @@ class Planner:
             drained = refusal is None and self._drained_exactly(room, node, targets, kept)
             if drained and node not in self.failed:
                 limits.go(node)
+
+    def _ordered(self, node: int) -> bool:
+        """Was the search too strict with it? Spread is checked there as if every other domain could be empty."""
+        if any(self.made.errands[pod] is None for pod in self.made.loads[node]):
+            return True
+        why = self.search.refused.get(node)
+        errand = self.made.errands[why] if isinstance(why, int) else None
+        return errand is not None and bool(errand.caps)
 
     def _drained_exactly(self, room: Room, node: int, targets: Sequence[int], kept: set[int]) -> bool:
         if node in kept:

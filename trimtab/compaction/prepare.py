@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import Judge, Moves, Stays
-from trimtab.compaction.candidates import Nodes, Now, pods_waiting, pool_refusal, young_receivers
+from trimtab.compaction.candidates import Nodes, Now, pool_refusal, young_receivers
 from trimtab.compaction.limits import Limits
+from trimtab.compaction.promises import Promises
 from trimtab.compaction.reasons import BLOCKED, FEW
-from trimtab.compaction.weigh import weigh
+from trimtab.compaction.weigh import by_evictions, weigh
 from trimtab.packing.errands import Errand, Errands
 from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room
@@ -53,6 +54,7 @@ def prepare(world: World, pools: Sequence[Pool], now: Now) -> Prepared:
     _few(made, pools)
     _judge(made)
     made.saves, made.unit = weigh(world, made.pool_of)
+    _promise(made, pools)
     _limit(made)
     _errands(made)
     return made
@@ -76,9 +78,8 @@ def _refuse_pools(made: Prepared, pools: Sequence[Pool]) -> None:
     members: dict[str, list[int]] = {pool.name: [] for pool in pools}
     for number, pool in made.pool_of.items():
         members[pool.name].append(number)
-    waiting = pods_waiting(made.world, made.room, made.pool_of, made.reserved)
     for pool in pools:
-        refusal = pool_refusal(pool, members[pool.name], made.world, made.now) or waiting.get(pool.name)
+        refusal = pool_refusal(pool, members[pool.name], made.world, made.now)
         if refusal is not None:
             made.pools[pool.name] = refusal
 
@@ -125,6 +126,24 @@ def _judge(made: Prepared) -> None:
     made.candidates = [n for n in made.candidates if n not in made.pinned]
 
 
+def _promise(made: Prepared, pools: Sequence[Pool]) -> None:
+    """Room for pods that are not there yet, before any is given away."""
+    promises = Promises(made.room, by_evictions(made.candidates, made.loads, made.saves), made.pool_of)
+    promises.waiting()
+    promises.returning()
+    for pool in pools:
+        if pool.headroom.largest_pod:
+            promises.largest(pool, [p for n in made.candidates if made.pool_of[n] is pool for p in made.loads[n]])
+    made.reserved = promises.kept
+    made.refusals |= promises.holders
+    for node in made.candidates:
+        refusal = promises.pools.get(made.pool_of[node].name)
+        if refusal is not None:
+            made.refusals[node] = refusal
+    made.pools |= promises.pools
+    made.candidates = [node for node in made.candidates if node not in made.refusals]
+
+
 def _limit(made: Prepared) -> None:
     by_pool: dict[int, tuple[Pool, list[int]]] = {}
     for number, pool in made.pool_of.items():
@@ -134,6 +153,10 @@ def _limit(made: Prepared) -> None:
         limits = Limits(pool, made.world, numbers)
         for number in numbers:
             made.limits[number] = limits
+    for kind, node in made.reserved:
+        found = made.limits[node]
+        if found is not None:
+            found.arrive(kind, node)
 
 
 def _errands(made: Prepared) -> None:

@@ -106,6 +106,7 @@ NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move
 BACK_OFF = Code("drain-failed-before", "Emptying it failed not long ago.", "Wait; the wait doubles with each failure.")
 AUTOSCALERS = Code("left-to-autoscaler", "The cluster autoscaler will remove it by itself.", "Nothing.")
 WORTH_KEEPING = Code("receives-pods", "It stays because the plan puts pods there.", "Nothing.")
+PROMISED = Code("room-promised", "It keeps room for a pod that is not there yet.", "Wait until that pod runs.")
 GOES = Code("node-goes", "All its pods have a place elsewhere, together.", "Nothing.")
 
 # ── pools ────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ sorting solves it; the tightest of the resources counts. Nodes that share no pod
 bounded apart and summed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trimtab.compaction.values import Bound
@@ -57,8 +57,11 @@ def _knapsack(items: Sequence[Item], saves: Callable[[Item], int], r: int, limit
     return total
 
 
-def parts(masks: Iterable[bytearray], nodes: int) -> list[int]:
-    """Node → number of its part: nodes that some pod could use both are in one."""
+def parts(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: int) -> list[int]:
+    """Node → number of its part: a node, and all nodes that its pods could go to, are in one.
+
+    `uses` says which of the masks (node → 1 where pods may go) the pods of a node have.
+    """
     leader = list(range(nodes))
 
     def find(node: int) -> int:
@@ -67,12 +70,15 @@ def parts(masks: Iterable[bytearray], nodes: int) -> list[int]:
             node = leader[node]
         return node
 
-    for mask in masks:
-        first = -1
-        for node in range(nodes):
-            if mask[node]:
-                if first < 0:
-                    first = find(node)
-                else:
-                    leader[find(node)] = first
+    firsts = {}
+    for number in sorted({number for used in uses.values() for number in used}):
+        members = [node for node in range(nodes) if masks[number][node]]
+        for node in members:
+            leader[find(node)] = find(members[0])
+        if members:
+            firsts[number] = members[0]
+    for node, used in uses.items():
+        for number in used:
+            if number in firsts:
+                leader[find(node)] = find(firsts[number])
     return [find(node) for node in range(nodes)]

@@ -1,7 +1,7 @@
 """All of it: which nodes go, in which waves, where every pod goes, and why every other node stays."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool
@@ -11,7 +11,7 @@ from trimtab.compaction.bound import Item, bound, parts
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.improve import DEAR, improve
 from trimtab.compaction.prepare import Prepared, prepare
-from trimtab.compaction.replay import replay
+from trimtab.compaction.replay import replay, take_back
 from trimtab.compaction.search import DRAINED, Search
 from trimtab.compaction.values import Bound, Move, Plan, Step, Wave
 from trimtab.compaction.waves import arrange, led, turns
@@ -191,9 +191,8 @@ class Planner:
             if limits is None or not self._worth(node):
                 continue
             refusal = limits.refuses(node) if node not in self.failed else None
-            drained = refusal is None and self._drained_exactly(room, node, targets, kept)
-            if drained and node not in self.failed:
-                limits.go(node)
+            if refusal is None:
+                self._drained_exactly(room, node, targets, kept)
 
     def _ordered(self, node: int) -> bool:
         """Was the search too strict with it? Spread is checked there as if every other domain could be empty."""
@@ -215,19 +214,34 @@ class Planner:
         dest = dict(found.of)
         if not replay(room, node, pods, dest):
             return False
-        limits = self.made.limits[node]
-        for pod, place in dest.items():
-            other = self.made.limits[place]
-            if other is not None:
-                other.arrive(self.world.next_of[pod], place)
-        if limits is not None and limits.short() is not None:
-            room.reopen(node)
-            self.made.refusals[node] = r.NO_HEADROOM(f"pool {limits.pool.name} would have less room than it keeps")
+        if not self._within(node, dest):
+            take_back(room, node, pods, dest)
             return False
         self.dest.update(dest)
         kept.update(dest.values())
         self.waves.append([node])
         return True
+
+    def _within(self, node: int, dest: Mapping[int, int]) -> bool:
+        """Do the pools still have the room they keep? Counted when they have."""
+        limits, kinds = self.made.limits[node], self.world.next_of
+        counts = limits is not None and node not in self.failed
+        if limits is not None and counts:
+            limits.go(node)
+        arrivals = [
+            (found, pod, place) for pod, place in dest.items() if (found := self.made.limits[place]) is not None
+        ]
+        for found, pod, place in arrivals:
+            found.arrive(kinds[pod], place)
+        short = limits.short() if limits is not None else None
+        if short is None:
+            return True
+        self.made.refusals[node] = short
+        for found, pod, place in arrivals:
+            found.arrive(kinds[pod], place, -1)
+        if limits is not None and counts:
+            limits.back(node)
+        return False
 
     # ── telling it ───────────────────────────────────────────────────────
     def _step(self, node: int) -> Step:
@@ -270,7 +284,12 @@ class Planner:
 
     def _bound(self) -> Bound:
         made, world = self.made, self.world
-        part = parts(made.masks, len(world.nodes))
+        uses = {node: {world.next_of[pod].where for pod in made.loads[node]} for node in made.candidates}
+        for node in made.pinned:
+            uses[node] = {
+                world.next_of[p].where for p in world.on[node] if not (world.pods[p].daemon or world.pods[p].static)
+            }
+        part = parts(world.wheres, uses, len(world.nodes))
         items: dict[int, list[Item]] = {}
         for node in range(len(world.nodes)):
             if made.room.closed[node] and self.search.state[node] != DRAINED:

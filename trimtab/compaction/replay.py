@@ -20,14 +20,15 @@ def replay(room: Room, node: int, pods: Sequence[int], dest: Mapping[int, int]) 
         room.uncount(world.kind_of[pod].adds, node)
         if not admits(room, world.next_of[pod], dest[pod]):
             room.count(world.kind_of[pod].adds, node)
-            _undo(room, node, done, dest)
+            take_back(room, node, done, dest)
             return False
         room.take(world.next_of[pod], dest[pod])
         done.append(pod)
     return True
 
 
-def _undo(room: Room, node: int, done: Iterable[int], dest: Mapping[int, int]) -> None:
+def take_back(room: Room, node: int, done: Iterable[int], dest: Mapping[int, int]) -> None:
+    """Undoes `replay`."""
     for pod in reversed(list(done)):
         room.give(room.world.next_of[pod], dest[pod])
         room.count(room.world.kind_of[pod].adds, node)

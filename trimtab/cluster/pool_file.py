@@ -216,7 +216,7 @@ def settings(document: Document, name: str) -> tuple[Pool | None, list[Mistake]]
     reader = Reader(document)
     top = reader.section(document.value, (), TOP)
     base = top.get("preset", "balanced")
-    if base not in PRESETS:
+    if not isinstance(base, str) or base not in PRESETS:
         reader.wrong(Bad(("preset",), f"one of {', '.join(PRESETS)}", shown(base), nearest(str(base), PRESETS)))
         base = "balanced"
     pool, into = preset(base, name), {}  # type: Pool, dict[str, Any]

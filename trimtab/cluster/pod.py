@@ -34,6 +34,7 @@ DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 CRITICAL = 2_000_000_000
 """The value of system-cluster-critical: at and above it a pod belongs to the system."""
 
+FINISHED = ("Succeeded", "Failed")
 COPIED = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 Port = tuple[str, str, int]
@@ -106,7 +107,7 @@ class Pod:
     @property
     def finished(self) -> bool:
         """Succeeded or Failed: it holds nothing any more."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in FINISHED
 
     @property
     def static(self) -> bool:

@@ -17,8 +17,14 @@ MOST_OUT, MOST_IN = 100, 200
 
 def improve(search: Search, prices: Sequence[int]) -> None:
     """Adds and swaps until nothing pays any more or the effort is spent."""
-    while search.effort > 0 and (_add(search) or _swap(search, prices)):
-        pass
+    fresh = True
+    while search.effort > 0:
+        if _add(search) or _swap(search, prices):
+            fresh = True
+        elif fresh and search.repack():
+            fresh = False
+        else:
+            break
 
 
 def _slack(search: Search) -> int:

@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import reasons as r
-from trimtab.compaction.bound import Item, bound, parts
+from trimtab.compaction.bounded import bounded
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.improve import DEAR, improve
+from trimtab.compaction.choose import searched
 from trimtab.compaction.prepare import Prepared, prepare
 from trimtab.compaction.replay import replay, take_back
 from trimtab.compaction.search import DRAINED, Search
-from trimtab.compaction.values import Bound, Move, Plan, Step, Wave
+from trimtab.compaction.values import Move, Plan, Step, Wave
 from trimtab.compaction.waves import arrange, led, turns
-from trimtab.compaction.weigh import by_evictions, by_room
+from trimtab.compaction.weigh import by_evictions
 from trimtab.packing.drain import Places, exactly
 from trimtab.packing.room import Room
-from trimtab.packing.shelves import Shelves
 from trimtab.packing.world import World
 
 EFFORT = 2_000_000_000
@@ -27,7 +26,6 @@ themselves, and each look costs more there."""
 MOST_EFFORT = 20_000
 EXACT = 400_000
 """Pod-and-node checks for nodes that need the order-bound way."""
-ROOM_WEIGHT = 4
 
 
 def plan(world: World, pools: Sequence[Pool], now: Now = Now(), effort: int | None = None) -> Plan:  # noqa: B008
@@ -35,53 +33,8 @@ def plan(world: World, pools: Sequence[Pool], now: Now = Now(), effort: int | No
     made = prepare(world, pools, now)
     if effort is None:
         effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes) ** 2))
-    search = _search(made, effort)
+    search = searched(made, effort)
     return Planner(made, search).plan()
-
-
-def _search(made: Prepared, effort: int) -> Search:
-    """The first pass in one order or two, the better kept, then improved."""
-    errands = {id(e): e for e in made.errands if e is not None}.values()
-    lean = by_evictions(made.candidates, made.loads, made.saves)
-    roomy = by_room(made.candidates, made.loads, made.saves, _takes(made), ROOM_WEIGHT)
-
-    def first(order: Sequence[int]) -> Search:
-        shelves = Shelves(made.room, made.masks, errands)
-        search = Search(made.room, order, made.loads, made.errands, shelves, made.limits, 0)
-        for node in set(range(len(made.world.nodes))) - set(order):
-            if not made.room.closed[node]:
-                shelves.open_up(node)
-        search.fill()
-        return search
-
-    found = first(lean)
-    if roomy != lean:
-        saved, moved = _value(made, found)
-        found.clear()
-        found = first(roomy)
-        more, extra = _value(made, found)
-        if more <= saved or (extra - moved) * saved > DEAR * (more - saved) * max(1, moved):
-            found.clear()
-            found = first(lean)
-    found.effort = effort
-    improve(found, [made.saves.get(n, 0) for n in range(len(made.world.nodes))])
-    return found
-
-
-def _value(made: Prepared, search: Search) -> tuple[int, int]:
-    return sum(made.saves[n] for n in search.drained), len(search.dest)
-
-
-def _takes(made: Prepared) -> dict[int, int]:
-    """Node → room it takes away: what its pods need elsewhere, and what is free on it and could be used.
-
-    Free cores without memory to go with them are no room: what is free counts at most as much as its scarcer half.
-    """
-    world = made.world
-    moving = {n: sum(world.next_of[p].major for p in made.loads[n]) for n in made.candidates}
-    major = sum(moving.values())
-    minor = max(1, sum(world.next_of[p].minor for n in made.candidates for p in made.loads[n]))
-    return {n: moving[n] + max(0, min(world.major[n], world.minor[n] * major // minor)) for n in made.candidates}
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +72,7 @@ class Planner:
         self._leftovers(room)
         waves = tuple(Wave(steps=tuple(map(self._step, wave))) for wave in self.waves)
         return Plan(
-            waves=waves, refusals=self._refusals(room), unit=made.unit, bound=self._bound(), notes=self._notes(),
+            waves=waves, refusals=self._refusals(room), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
             pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
         )  # fmt: skip
 
@@ -281,37 +234,6 @@ class Planner:
             return r.WORTH_KEEPING(f"node {name} takes {receivers[number]} pods of nodes that go")
         pod = self.world.pods[why].key if isinstance(why, int) else "one of its pods"
         return r.NO_PLACE(f"not all pods of node {name} find a place elsewhere: {pod} does not")
-
-    def _bound(self) -> Bound:
-        made, world = self.made, self.world
-        uses = {node: {world.next_of[pod].where for pod in made.loads[node]} for node in made.candidates}
-        for node in made.pinned:
-            uses[node] = {
-                world.next_of[p].where for p in world.on[node] if not (world.pods[p].daemon or world.pods[p].static)
-            }
-        part = parts(world.wheres, uses, len(world.nodes))
-        items: dict[int, list[Item]] = {}
-        for node in range(len(world.nodes)):
-            if made.room.closed[node] and self.search.state[node] != DRAINED:
-                continue
-            items.setdefault(part[node], []).append(self._item(node))
-        return bound(items.values(), set(made.candidates), made.pinned)
-
-    def _item(self, node: int) -> Item:
-        made, world = self.made, self.world
-        pods = made.loads[node]
-        if node in made.pinned:
-            pods = [p for p in world.on[node] if not (world.pods[p].daemon or world.pods[p].static)]
-        free = (world.major[node], world.minor[node], world.slots[node])
-        takes = tuple(
-            max(0, have) + moving
-            for have, moving in zip(
-                free,
-                (sum(world.next_of[p].major for p in pods), sum(world.next_of[p].minor for p in pods), len(pods)),
-                strict=True,
-            )
-        )
-        return Item(node=node, saves=made.saves.get(node, 0), takes=takes, free=free)
 
     def _notes(self) -> tuple[str, ...]:
         notes = list(self.world.inventory.notes)

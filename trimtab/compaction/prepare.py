@@ -106,24 +106,27 @@ def _few(made: Prepared, pools: Sequence[Pool]) -> None:
 
 
 def _judge(made: Prepared) -> None:
-    world, moved = made.world, made.now.moved
-    made.loads = [[] for _ in world.nodes]
+    made.loads = [[] for _ in made.world.nodes]
     for node in made.candidates:
-        pool = made.pool_of[node]
-        for pod in world.on[node]:
-            verdict = made.judge.verdict(world.pods[pod], pool)
-            if moved and world.pods[pod].key in moved:
-                verdict = made.judge.moved(world.pods[pod], verdict)
-            if isinstance(verdict, Stays):
-                made.pods[pod] = verdict.reason
-                if node not in made.pinned:
-                    made.pinned.add(node)
-                    made.refusals[node] = BLOCKED(f"node {world.nodes[node].name} stays: {verdict.reason}")
-            elif isinstance(verdict, Moves):
-                made.loads[node].append(pod)
-                if verdict.budget is not None:
-                    made.budget_of[pod] = verdict.budget
+        _judge_node(made, node, made.pool_of[node])
     made.candidates = [n for n in made.candidates if n not in made.pinned]
+
+
+def _judge_node(made: Prepared, node: int, pool: Pool) -> None:
+    pods, moved, load, verdict_of = made.world.pods, made.now.moved, made.loads[node], made.judge.verdict
+    for number in made.world.on[node]:
+        pod = pods[number]
+        verdict = verdict_of(pod, pool)
+        if moved and pod.key in moved:
+            verdict = made.judge.moved(pod, verdict)
+        if type(verdict) is Moves:
+            load.append(number)
+            if verdict.budget is not None:
+                made.budget_of[number] = verdict.budget
+        elif isinstance(verdict, Stays):
+            made.pods[number] = verdict.reason
+            made.pinned.add(node)
+            made.refusals.setdefault(node, BLOCKED(f"node {made.world.nodes[node].name} stays: {verdict.reason}"))
 
 
 def _promise(made: Prepared, pools: Sequence[Pool]) -> None:
@@ -163,9 +166,12 @@ def _errands(made: Prepared) -> None:
     """Errands read the room's counts; so they come after everything that reserves room."""
     world, errands = made.world, Errands(made.room)
     made.errands = [None] * len(world.pods)
+    kinds, free, of = world.next_of, errands.free, errands.of
     for node in made.candidates:
-        for pod in made.loads[node]:
-            made.errands[pod] = errands.of(world.next_of[pod], node)
-        kinds = world.next_of
-        made.loads[node].sort(key=lambda pod: (-kinds[pod].major, -kinds[pod].minor, pod))
+        load = made.loads[node]
+        for pod in load:
+            kind = kinds[pod]
+            found = free.get(kind.number)
+            made.errands[pod] = found if found is not None else of(kind, node)
+        load.sort(key=lambda pod: kinds[pod].rank)
     made.masks = errands.masks

@@ -247,6 +247,24 @@ class Search:
         self.undo(log, mark)
         return False
 
+    def repack(self) -> bool:
+        """All moved pods lifted and placed again, largest first over all nodes: what is free comes together."""
+        if len(self.dest) > self.effort:
+            return False
+        log: Log = []
+        pods = sorted(self.dest, key=self._size)
+        for pod in pods:
+            self._lift(pod, log)
+        for pod in pods:
+            errand = self.errands[pod]
+            place = self.shelves.best(errand) if errand is not None else -1
+            self.effort -= 1
+            if errand is None or place < 0:
+                self.undo(log)
+                return False
+            self._put(pod, errand, place, log)
+        return True
+
     def clear(self) -> None:
         """Everything back: the room is as it was before the search."""
         for node in list(reversed(self.drained)):

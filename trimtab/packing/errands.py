@@ -43,7 +43,7 @@ class Errands:
     sets: dict[bytes, int] = field(default_factory=dict)
     masks: list[bytearray] = field(default_factory=list)
     _made: dict[tuple[int, tuple[int, ...]], Errand | None] = field(default_factory=dict)
-    _free: dict[int, Errand | None] = field(default_factory=dict)
+    free: dict[int, Errand | None] = field(default_factory=dict)
     """Kinds that no wide domain ties, and kinds that can't be planned."""
     _keys: dict[int, tuple[Group, ...] | None] = field(default_factory=dict)
     _masks: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
@@ -54,12 +54,12 @@ class Errands:
 
     def of(self, kind: Kind, node: int) -> Errand | None:
         """The errand of a pod of this kind that leaves this node; None when order would matter."""
-        if kind.number in self._free:
-            return self._free[kind.number]
+        if kind.number in self.free:
+            return self.free[kind.number]
         wide = self._wide(kind)
         if not wide:
-            self._free[kind.number] = None if wide is None else self._make(kind, (), ())
-            return self._free[kind.number]
+            self.free[kind.number] = None if wide is None else self._make(kind, (), ())
+            return self.free[kind.number]
         domains = tuple(group.domain[node] for group in wide)
         name = (kind.number, domains)
         if name not in self._made:

@@ -29,6 +29,8 @@ class Group:
     """The topology key; "" is the node itself."""
     domain: Sequence[int]
     """Node → domain, -1 where the node has none (no such label, or not eligible)."""
+    domains: int
+    """How many domains there are."""
     apart: bool
     """Each domain is one node: what was free of conflict stays so while others only leave."""
     lasting: bool
@@ -48,17 +50,17 @@ class Topology:
     """Domains of nodes by topology key."""
 
     nodes: Sequence[Node]
-    known: dict[str, tuple[list[int], bool]] = field(default_factory=dict)
+    known: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
 
-    def of(self, key: str) -> tuple[list[int], bool]:
-        """(node → domain or -1, is every domain one node only?)."""
+    def of(self, key: str) -> tuple[list[int], bool, int]:
+        """(node → domain or -1, is every domain one node only?, how many domains there are)."""
         if key not in self.known:
             numbers: dict[str, int] = {}
             domain = [
                 -1 if (value := node.labels.get(key)) is None else numbers.setdefault(value, len(numbers))
                 for node in self.nodes
             ]
-            self.known[key] = (domain, len(numbers) == sum(d >= 0 for d in domain))
+            self.known[key] = (domain, len(numbers) == sum(d >= 0 for d in domain), len(numbers))
         return self.known[key]
 
 
@@ -100,10 +102,12 @@ class Roster:
     def _make(
         self, terms: tuple[Term, ...], key: str, lasting: bool, eligible: bytearray | None, per_node: bool
     ) -> Group:
-        domain, apart = self.topology.of(key) if key else (list(range(len(self.topology.nodes))), True)
+        everywhere = range(len(self.topology.nodes))
+        domain, apart, count = self.topology.of(key) if key else (list(everywhere), True, len(everywhere))
         if eligible is not None:
             domain = [d if eligible[n] else -1 for n, d in enumerate(domain)]
-        made = Group(len(self.groups), terms, key, domain, apart, lasting, per_node)
+            count = len({d for d in domain if d >= 0})
+        made = Group(len(self.groups), terms, key, domain, count, apart, lasting, per_node)
         self.groups.append(made)
         return made
 

@@ -47,6 +47,8 @@ class Kind:
     minor: int = 0
     rest: tuple[tuple[int, int], ...] = ()
     """(resource number, amount) of everything else but the slot."""
+    rank: int = 0
+    """Sorts largest first: by `major`, then by `minor`."""
     where: int = 0
     """Number of the set of nodes whose nature admits it."""
     adds: tuple[int, ...] = ()

@@ -36,11 +36,21 @@ class Recruiter:
 
     def __post_init__(self) -> None:
         self.roster = Roster(Topology(self.inventory.nodes))
+        if not any(claim.alone for claim in self.inventory.claims.values()):
+            return
         for pod in self.inventory.pods:
             for name in pod.claims if not pod.finished else ():
                 claim = self.inventory.claims.get((pod.namespace, name))
                 if claim is not None and claim.alone:
                     self.shared[pod.namespace, name] = self.shared.get((pod.namespace, name), 0) + 1
+
+    def all(self, pods: Iterable[Pod]) -> list[Kind]:
+        """The kind of each pod, as they ask now."""
+        known, found = self.known, []
+        for pod in pods:
+            kind = known.get(id(pod.ask)) if not pod.claims and not pod.devices else None
+            found.append(kind if kind is not None else self.kind(pod))
+        return found
 
     def kind(self, pod: Pod, again: Amounts | None = None) -> Kind:
         """The kind of this pod; made when first seen."""
@@ -118,6 +128,7 @@ class Recruiter:
         numbers = {name: number for number, name in enumerate(self.names)}
         for kind, amounts in zip(self.kinds, self.amounts, strict=True):
             kind.major, kind.minor = (amounts.get(name, 0) for name in self.resources)
+            kind.rank = -(kind.major << 64 | kind.minor)
             kind.rest = tuple(sorted((numbers[k], v) for k, v in amounts.items() if k in numbers))
 
     # ── natures ──────────────────────────────────────────────────────────
@@ -192,7 +203,7 @@ class Recruiter:
         )  # fmt: skip
         return Spread(
             group=group, skew=constraint.max_skew, own=int(group.matches(ask.namespace, ask.labels)),
-            domains=len({d for d in group.domain if d >= 0}),
+            domains=group.domains,
             fewest=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.inventory import Inventory
 from trimtab.cluster.node import Node
-from trimtab.cluster.pod import Ask, Pod
+from trimtab.cluster.pod import FINISHED, Ask, Pod
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.packing.groups import Group
@@ -62,10 +62,10 @@ def build(inventory: Inventory, again: Again | None = None) -> World:
     """The world of one snapshot. A few microseconds per pod."""
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
-    here = [pod for pod in inventory.pods if pod.node in index and not pod.finished]
+    here = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED]
     waiting = [pod for pod in inventory.pods if not pod.node and not pod.finished]
     recruiter = Recruiter(inventory)
-    now = [recruiter.kind(pod) for pod in here]
+    now = recruiter.all(here)
     later = now if again is None else [recruiter.kind(pod, again(pod)) for pod in here]
     queue = [(pod, recruiter.kind(pod, again(pod) if again else None)) for pod in waiting]
     node_of = [index[pod.node] for pod in here]
@@ -109,10 +109,11 @@ def _rest(world: World, node: int, name: str) -> int:
 
 
 def _occupy(world: World) -> None:
+    major, minor, slots = world.major, world.minor, world.slots
     for pod, node, kind in zip(world.pods, world.node_of, world.kind_of, strict=True):
-        world.major[node] -= kind.major
-        world.minor[node] -= kind.minor
-        world.slots[node] -= 1
+        major[node] -= kind.major
+        minor[node] -= kind.minor
+        slots[node] -= 1
         for number, amount in kind.rest:
             world.rest[number][node] -= amount
         for number in kind.adds:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.cluster.api import node, pod, rules, scaling, workload
+from trimtab.cluster.api import budget, node, pod, rules, scaling, storage, workload
 from trimtab.cluster.api.meta import Labels, Metadata, Shape
 from trimtab.cluster.documents import Document, read
 from trimtab.cluster.mistake import Mistake, shown
@@ -36,6 +36,11 @@ KINDS: dict[str, type[Shape]] = {
     "VerticalPodAutoscaler": scaling.VerticalPodAutoscaler,
     "HorizontalPodAutoscaler": scaling.HorizontalPodAutoscaler,
     "ConfigMap": ConfigMap,
+    "PodDisruptionBudget": budget.PodDisruptionBudget,
+    "PersistentVolume": storage.PersistentVolume,
+    "PersistentVolumeClaim": storage.PersistentVolumeClaim,
+    "StorageClass": storage.StorageClass,
+    "CSINode": storage.CSINode,
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController"),
         workload.Workload,

@@ -18,6 +18,7 @@ from trimtab.command.admit.draw import draw
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
 from trimtab.command.main import FOUND, Wrong
 from trimtab.command.manifests import Manifests
+from trimtab.command.progress import progress
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import Facts, from_snapshot
 from trimtab.policy.load import load_policies
@@ -73,7 +74,10 @@ def verb(
     contents = files.read(filenames)
     asked = _read(contents, policy_paths, cluster_paths, vpa_webhook)
     terms = Terms(overhead="webhook" if overhead == "webhook" else "server")
-    previews = [preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms) for t in asked.templates]
+    previews = [
+        preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms)
+        for t in progress(asked.templates, "Admitting")
+    ]
     if output == "yaml":
         _write(_manifests(contents, asked.templates, previews), output_file)
     else:

@@ -2,7 +2,7 @@
 
 from certs.due import due, due_folder
 from certs.errors import CertsError, Missing, Unusable, Unwritable
-from certs.folder import Folder, read, write
+from certs.folder import CA_KEY, CERTIFICATE, Folder, read, read_authority, write
 from certs.loader import Loader
 from certs.pair import Pair
 from certs.problem import Problem
@@ -10,6 +10,8 @@ from certs.renew import issue, renew, renew_if_due
 from certs.status import Status, status
 
 __all__ = [
+    "CA_KEY",
+    "CERTIFICATE",
     "CertsError",
     "Folder",
     "Loader",
@@ -23,6 +25,7 @@ __all__ = [
     "due_folder",
     "issue",
     "read",
+    "read_authority",
     "renew",
     "renew_if_due",
     "status",

@@ -47,6 +47,16 @@ def read(path: Path) -> Folder:
     )
 
 
+def read_authority(path: Path) -> Folder:
+    """The authority alone, with an empty pair where none is here: enough to issue a pair anew.
+
+    Raises `Missing` without `ca.crt`.
+    """
+    pair = [_bytes(path / name) if (path / name).exists() else b"" for name in (CERTIFICATE, KEY)]
+    key = _bytes(path / CA_KEY) if (path / CA_KEY).exists() else None
+    return Folder(bundle=_bytes(path / CA), pair=Pair(certificate=pair[0], key=pair[1]), authority_key=key)
+
+
 def write(path: Path, folder: Folder) -> None:
     """Put the files in place: each complete and synced under another name first, then all renamed.
 

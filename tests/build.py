@@ -189,7 +189,7 @@ def usage(
     """A published recommendation for one container: resource → (P5, P95)."""
     percentiles = {resource: Percentiles(p5=low, p95=high) for resource, (low, high) in seen.items()}
     payload = encode({f"{NAMESPACE}/{workload}": {name: ContainerUsage(days=14, **percentiles)}})
-    metadata = Metadata(name=f"trimtab-recommendations-{shard}", labels={LABEL: "v1"})
+    metadata = Metadata(name=f"trimtab-recommendations-{shard}", namespace="trimtab-system", labels={LABEL: "v1"})
     return ConfigMap(metadata=metadata, data={KEY: payload})
 
 

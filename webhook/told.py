@@ -20,7 +20,7 @@ def tell(record: Record, meters: Meters, log: Logger) -> None:
     decision = record.decision
     if decision is None:
         return
-    for found in decision.changes:
+    for found in decision.changes if record.outcome is Outcome.CHANGED else ():
         meters.decided(found.policy, action(found.field), found.reason.code.name)
     for left in decision.left:
         meters.decided(left.policy, action(left.field), left.reason.code.name)

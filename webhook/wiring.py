@@ -10,7 +10,7 @@ from trimtab.admission.validate import validate
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.snapshot import load
 from trimtab.policy.document import Policies
-from trimtab.policy.facts import Facts, from_snapshot
+from trimtab.policy.facts import NOTHING_KNOWN, Facts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.subject import Terms
 from trimtab.runtime import clock, files, log
@@ -47,7 +47,9 @@ def world(settings: Settings) -> World:
     if mistakes:
         raise UnsoundFiles(mistakes)
     terms = Terms(overhead=settings.overhead, paused=settings.paused, own_namespace=settings.namespace)
-    return World(loaded.policies, from_snapshot(snapshot.snapshot), terms)
+    # Without a snapshot nothing is known of the cluster, which is not the same as an empty one.
+    facts = from_snapshot(snapshot.snapshot, own_namespace=settings.namespace) if settings.cluster else NOTHING_KNOWN
+    return World(loaded.policies, facts, terms)
 
 
 def build(settings: Settings) -> Service:

@@ -134,7 +134,8 @@ def test_i9_a_policy_that_only_watches_says_what_it_would_do(mode, warnings):
 def test_a_denied_pod_hears_both_values():
     rule = policies(policy("{overhead: {contradicting: deny}}"))
     came = plain(pod(runtime_class_name="kata", overhead={"cpu": "1m"}))
-    found = response(answer(review(came), rule, facts(runtime_class("kata", overhead={"cpu": "250m"}))))
+    world = facts(runtime_class("kata", overhead={"cpu": "250m"}))
+    found = response(answer(review(came), rule, world, Terms(overhead="webhook")))
     assert (found["allowed"], "1m" in found["status"]["message"], "250m" in found["status"]["message"]) == (
         False,
         True,

@@ -79,11 +79,6 @@ def test_bytes_are_written_with_the_largest_suffix_that_loses_nothing(number, wr
     assert quantity.memory(number) == written
 
 
-def test_the_smallest_and_the_largest_go_by_value():
-    assert (quantity.smallest(["1", "900m", "1k"]), quantity.largest(["1", "900m", "1k"])) == ("900m", "1k")
-    assert (quantity.smallest([]), quantity.largest([])) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("written", "stored"),
     [

@@ -73,9 +73,16 @@ def test_a_shard_that_is_damaged_is_unreadable(old, new):
 
 
 def test_a_damaged_shard_is_a_problem_and_not_a_recommendation():
-    text = json.dumps({"kind": "ConfigMap", "metadata": {"name": "r", "labels": {"trimtab.dev/recommendations": "v1"}}})
+    metadata = {"name": "r", "namespace": "trimtab-system", "labels": {"trimtab.dev/recommendations": "v1"}}
+    text = json.dumps({"kind": "ConfigMap", "metadata": metadata})
     found = from_snapshot(load([("s.json", text.encode())]).snapshot)
     assert (len(found.problems), found.recommendations.workloads) == (1, {})
+
+
+def test_only_our_own_namespace_is_believed():
+    metadata = {"name": "r", "namespace": "evil", "labels": {"trimtab.dev/recommendations": "v1"}}
+    found = from_snapshot(load([("s.json", json.dumps({"kind": "ConfigMap", "metadata": metadata}).encode())]).snapshot)
+    assert (found.problems, found.recommendations.workloads) == ((), {})
 
 
 def test_what_is_not_known_has_a_name():

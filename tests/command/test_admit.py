@@ -109,10 +109,26 @@ def test_a_nonsense_quantity_is_refused_as_the_server_refuses_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize("metadata", ["", "metadata: null\n", "metadata: {}\n"])
-def test_a_pod_without_metadata_is_shown(tmp_path: Path, metadata: str) -> None:
+def test_a_pod_without_a_name_is_refused_as_the_server_refuses_it(tmp_path: Path, metadata: str) -> None:
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
     (found,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
-    assert found["stored"]["metadata"]["namespace"] == "default"
+    assert (found["namespace"], found["refused"]["code"]) == ("default", 422)
+    assert "name or generateName is required" in found["refusedWithoutUs"]["message"]
+
+
+_SERVICE = """\
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {name: fn}
+spec: {template: {spec: {containers: [{image: x}]}}}
+"""
+
+
+def test_a_custom_kind_whose_template_is_no_pods_is_left_and_told(tmp_path: Path) -> None:
+    files = write(tmp_path, DEPLOYMENT + "---\n" + _SERVICE)
+    report = admitted("-f", files, "--policies", write(tmp_path, POLICY))
+    assert [pod["name"] for pod in report["pods"]] == ["web"]
+    assert "Service fn spec.template.spec.containers[0].name: expected a value, came nothing" in report["notes"][-1]
 
 
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:

@@ -24,6 +24,13 @@ def test_sound_policies_are_said_to_be_sound(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "1 policy is sound.\n")
 
 
+@pytest.mark.parametrize("verb", ["check", "list"])
+def test_files_without_a_policy_are_not_said_to_be_sound(tmp_path: Path, verb: str) -> None:
+    result = trimtab(verb, write(tmp_path, "# nothing yet\n---\n"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "expected at least one PodPolicy, came none" in result.stderr
+
+
 def test_ten_mistakes_in_three_files_are_all_named(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: aply\n"
@@ -55,7 +62,7 @@ def test_ten_mistakes_in_three_files_are_all_named(tmp_path: Path) -> None:
 def test_a_class_that_the_cluster_lacks_is_a_finding(tmp_path: Path) -> None:
     policy = POLICY.replace("limits: {cpu: remove}", "runtimeClass: {name: gvisor}")
     cluster = write(tmp_path, "kind: Namespace\nmetadata: {name: a}\n")
-    result = trimtab("check", write(tmp_path, policy), "--cluster", cluster, "--strict", "-o", "json")
+    result = trimtab("check", write(tmp_path, policy), "--cluster", cluster, "-o", "json")
     assert result.exit_code == 1
     assert [f["code"] for f in json.loads(result.stdout)["findings"]] == ["runtimeclass-not-found"]
 
@@ -133,7 +140,7 @@ def test_mistakes_in_json_have_lines_too(tmp_path: Path) -> None:
         assert f"{tmp_path}/a.json:18:" in trimtab("check", tmp_path).stderr
 
 
-def test_a_key_given_twice_in_json_is_the_last_one(tmp_path: Path) -> None:
+def test_a_key_given_twice_in_json_is_a_mistake_as_in_yaml(tmp_path: Path) -> None:
     policy = json.dumps(yaml.safe_load(POLICY))
     (tmp_path / "a.json").write_text(f'{{"kind": "List", "items": [], "items": [{policy}]}}')
-    assert trimtab("check", tmp_path).stdout == "1 policy is sound.\n"
+    assert "expected the key 'items' once" in trimtab("check", tmp_path).stderr

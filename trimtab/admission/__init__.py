@@ -1,8 +1,13 @@
 """What do we answer to this review, and what will the API server store?
 
 review      AdmissionReview v1, as far as we read and write it
+answer      bytes of a review → bytes of the answer, and a record of what was decided
+judge       one pod → a decision, and a patch that is safe to send
 patch       two pods → JSON patch, and a patch applied
 check       is this patch safe to send?
-answer      bytes of a review → bytes of the answer, and a record of what was decided
-apiserver/  the API server's own steps around us, simulated, for `trimtab admit`
+validate    may this PodPolicy enter the cluster?
+apiserver/  the API server's own steps around us, simulated
+templates   which pods would this manifest make?
+preview     a pod through both passes of the server, with us in the chain
+rewrite     the manifest as if its author had written what we decided
 """

@@ -180,7 +180,7 @@ def _audit(record: Record) -> Mapping[str, str]:
     found = {"outcome": record.outcome.value}
     decision = record.decision
     if decision is not None:
-        if decision.changes:
+        if record.outcome is Outcome.CHANGED:
             found["changed"] = ", ".join(sorted({change.policy for change in decision.changes if change.policy}))
         codes = sorted({left.reason.code.name for left in decision.left if left.loud})
         if decision.skipped is not None:

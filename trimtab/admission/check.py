@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from trimtab.admission.apiserver import limitranger, quota, validation
+from trimtab.admission.apiserver import limitranger, priority, quota, runtimeclass, validation
 from trimtab.admission.apiserver.outcome import Refused
 from trimtab.admission.patch import CannotApply, Operation, apply_in_place, plain
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.facts import Facts
+from trimtab.policy.subject import DEFAULT_TERMS, Terms
 
 
 def problem(
@@ -22,6 +23,7 @@ def problem(
     decide_again: Callable[[Pod], Pod],
     facts: Facts,
     namespace: str,
+    terms: Terms = DEFAULT_TERMS,
 ) -> str | None:
     """Why the patch must not be sent; None: it is sound.
 
@@ -39,15 +41,25 @@ def problem(
     again = decide_again(after)
     if again != after:
         return "deciding again would change the pod once more"
-    refusal = _refusal(after, facts, namespace)
-    if refusal is not None and _refusal(before, facts, namespace) is None:
+    refusal = _refusal(after, facts, namespace, terms)
+    if refusal is not None and _refusal(before, facts, namespace, terms) is None:
         return f"the API server would refuse it: {refusal.message}"
     return None
 
 
-def _refusal(pod: Pod, facts: Facts, namespace: str) -> Refused | None:
-    """What validation, LimitRanger or a quota say of the pod once LimitRanger has put its defaults back."""
-    for step in (limitranger.admit, validation.validate, limitranger.validate, quota.validate):
+_STEPS = (
+    limitranger.admit, priority.admit, runtimeclass.admit,
+    validation.validate, limitranger.validate, runtimeclass.validate, quota.validate,
+)  # fmt: skip
+"""What the API server does after us and may refuse the pod in, in its order."""
+_OF_CLASSES = (runtimeclass.admit, runtimeclass.validate)
+
+
+def _refusal(pod: Pod, facts: Facts, namespace: str, terms: Terms) -> Refused | None:
+    """What the server's own steps after us say of the pod: what they fill in counts, too (a class's overhead)."""
+    for step in _STEPS:
+        if step in _OF_CLASSES and terms.overhead != "server":
+            continue
         found = step(pod, facts, namespace)
         if isinstance(found, Refused):
             return found

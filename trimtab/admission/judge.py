@@ -62,7 +62,7 @@ def judge(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
     def again(found: Pod) -> Pod:
         return decide(found, policies, facts, namespace, terms, watching=False).pod
 
-    wrong = problem(pod, decision.pod, operations, again, facts, namespace)
+    wrong = problem(pod, decision.pod, operations, again, facts, namespace, terms)
     if wrong is not None:
         return Verdict(outcome=Outcome.UNSAFE, decision=decision, problem=wrong)
     return Verdict(outcome=Outcome.CHANGED, decision=decision, operations=operations)

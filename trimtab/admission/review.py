@@ -77,12 +77,13 @@ def encode(
     warnings: tuple[str, ...] = (),
     audit: Mapping[str, str] | None = None,
     code: int = 403,
+    reason: str = "Forbidden",
     message: str = "",
 ) -> bytes:
     """The answer's bytes. `patchType` is there exactly where a patch is; `message` only where it is not allowed."""
     response: dict[str, Any] = {"uid": review.request.uid, "allowed": allowed}
     if not allowed:
-        response["status"] = {"code": code, "reason": "Forbidden", "message": message}
+        response["status"] = {"code": code, "reason": reason, "message": message}
     elif operations:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(_encoder.encode(operations)).decode()

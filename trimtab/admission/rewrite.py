@@ -12,8 +12,8 @@ from typing import Any
 from trimtab.admission.patch import Operation, plain
 from trimtab.admission.preview import Preview
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.documents import Path
 from trimtab.cluster.resources import limits_of, requests_of
+from trimtab.cluster.yaml_text import Path
 from trimtab.policy.marker import ANNOTATION
 
 Manifest = MutableMapping[str, Any]

@@ -14,10 +14,11 @@ import msgspec
 
 from trimtab.cluster.api.meta import Metadata, OwnerReference, change, get
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.documents import Document, Path
+from trimtab.cluster.documents import Document
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.snapshot import decode, kind_of
+from trimtab.cluster.yaml_text import Path
 from trimtab.policy.facts import Facts
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"

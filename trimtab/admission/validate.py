@@ -4,6 +4,8 @@ What the CRD's schema can say the API server has refused before; everything deep
 own messages.
 """
 
+from typing import Any
+
 import msgspec
 
 from trimtab.admission import review as wire
@@ -22,7 +24,7 @@ def validate(body: bytes) -> tuple[int, bytes]:
     problem = _problem(review.request)
     if problem is None:
         return 200, wire.encode(review)
-    return 200, wire.encode(review, allowed=False, code=422, message=problem)
+    return 200, wire.encode(review, allowed=False, code=422, reason="Invalid", message=problem)
 
 
 def _problem(request: wire.Request) -> str | None:
@@ -30,9 +32,19 @@ def _problem(request: wire.Request) -> str | None:
     asked = request.resource
     if (asked.group, asked.resource) != (GROUP, PLURAL) or request.operation not in ("CREATE", "UPDATE"):
         return None
+    if request.sub_resource:  # a status changes no policy
+        return None
     try:
         value = msgspec.json.decode(bytes(request.object))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return f"the {KIND} cannot be read: {error}"
+    if _leaving(value):
+        return None
     _, mistakes = load_document(Document(file=KIND, index=0, value=value))
     return "\n".join(mistake.sentence for mistake in mistakes) or None
+
+
+def _leaving(value: Any) -> bool:
+    """Is it being deleted? Then only its finalizers change, and that must not be held up."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    return isinstance(metadata, dict) and bool(metadata.get("deletionTimestamp"))

@@ -7,7 +7,6 @@ milli-units or whole units, rounded up as the scheduler rounds (`Quantity.MilliV
 """
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import NewType
 
@@ -108,16 +107,6 @@ def compare(a: Written, b: Written) -> int:
 def same(a: Written, b: Written) -> bool:
     """Equal by value, as Kubernetes' semantic equality has it."""
     return a == b or parse(a) == parse(b)
-
-
-def smallest(written: Iterable[Written]) -> Written | None:
-    """The smallest by value; None when there is none to choose from."""
-    return min(written, key=parse, default=None)
-
-
-def largest(written: Iterable[Written]) -> Written | None:
-    """The largest by value; None when there is none to choose from."""
-    return max(written, key=parse, default=None)
 
 
 def cpu(millicores: int) -> str:

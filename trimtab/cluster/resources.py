@@ -57,6 +57,11 @@ def amounts(written: Mapping[str, Written]) -> Amounts:
     return {name: quantity.of(name, value) for name, value in written.items()}
 
 
+def same(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
+    """Kubernetes' semantic equality: the same resources, quantities compared by value."""
+    return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
+
+
 def plus(*parts: Mapping[str, int]) -> Amounts:
     total: Amounts = {}
     for part in parts:

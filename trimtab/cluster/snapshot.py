@@ -4,14 +4,15 @@ A `Snapshot` is what `kubectl get nodes,pods,… -A -o yaml|json` printed (a Lis
 of files), decoded into shapes that name only what we read. Kinds we have no use for are counted, not kept.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.cluster.api import node, pod, rules, scaling, workload
+from trimtab.cluster.api import budget, node, pod, rules, scaling, storage, workload
 from trimtab.cluster.api.meta import Labels, Metadata, Shape
 from trimtab.cluster.documents import Document, read
 from trimtab.cluster.mistake import Mistake, shown
@@ -35,6 +36,11 @@ KINDS: dict[str, type[Shape]] = {
     "VerticalPodAutoscaler": scaling.VerticalPodAutoscaler,
     "HorizontalPodAutoscaler": scaling.HorizontalPodAutoscaler,
     "ConfigMap": ConfigMap,
+    "PodDisruptionBudget": budget.PodDisruptionBudget,
+    "PersistentVolume": storage.PersistentVolume,
+    "PersistentVolumeClaim": storage.PersistentVolumeClaim,
+    "StorageClass": storage.StorageClass,
+    "CSINode": storage.CSINode,
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController"),
         workload.Workload,
@@ -61,10 +67,6 @@ class Snapshot:
             if shape is workload.Workload:
                 for found in self.objects.get(kind, ()):
                     yield kind, found  # type: ignore[misc]
-
-    def has(self, kind: str) -> bool:
-        """Was at least one object of this kind seen?"""
-        return bool(self.objects.get(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +101,21 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
         elif kind not in KINDS:
             ignored[kind] += 1
         else:
-            found = decode(document, KINDS[kind])
+            found = decode(_legible(document), KINDS[kind])
             if isinstance(found, Mistake):
                 mistakes.append(found)
             else:
                 objects.setdefault(kind, []).append(found)
     kept = {kind: tuple(found) for kind, found in objects.items()}
     return SnapshotReading(Snapshot(kept, dict(ignored)), tuple(mistakes))
+
+
+def _legible(document: Document) -> Document:
+    """A ReplicationController's selector is a plain map of labels, everybody else's is a LabelSelector."""
+    spec = document.value.get("spec") if kind_of(document.value) == "ReplicationController" else None
+    if not isinstance(spec, dict) or not isinstance(spec.get("selector"), dict):
+        return document
+    return replace(document, value={**document.value, "spec": {**spec, "selector": {"matchLabels": spec["selector"]}}})
 
 
 def kind_of(value: Any) -> str | None:
@@ -124,6 +134,8 @@ def decode(document: Document, shape: type[S]) -> S | Mistake:
     except msgspec.ValidationError as error:
         sentence, _, where = str(error).partition(" - at `$")
         path = _path(where.rstrip("`"))
+        if missing := _MISSING.fullmatch(sentence):
+            return document.mistake((*path, missing[1]), "a value", "nothing")
         return document.mistake(path, _lower(sentence))
 
 
@@ -134,6 +146,9 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     return value
+
+
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 def _lower(sentence: str) -> str:

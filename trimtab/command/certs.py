@@ -49,20 +49,26 @@ def verb() -> None:
 @click.option("--force", is_flag=True, help="Issue anew although nothing is due.")
 def issue(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """Issue a CA and a serving pair into FOLDER; renew them where something is due."""
-    wanted, now = names or DEFAULT_NAMES, clock.utc()
     try:
-        if force or not (folder / "tls.crt").exists():
-            certs.write(folder, certs.issue(wanted, now=now))
-            why = "issued"
-        else:
-            found, reasons = certs.renew_if_due(certs.read(folder), wanted, now=now)
-            if reasons:
-                certs.write(folder, found)
-            why = "; ".join(map(str, reasons)) or "nothing was due"
+        click.echo(f"{folder}: {_issued(folder, names or DEFAULT_NAMES, force=force)}")
     except (certs.CertsError, ValueError) as error:
         click.echo(f"{folder}: {error}", err=True)
         sys.exit(ASKED_WRONGLY)
-    click.echo(f"{folder}: {why}")
+
+
+def _issued(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
+    """What was done, in words. An authority that is there stays, or hands over to its successor: clients trust it."""
+    now = clock.utc()
+    if not (folder / certs.CA_KEY).exists() and not (folder / certs.CERTIFICATE).exists():
+        certs.write(folder, certs.issue(names, now=now))
+        return "issued"
+    if force or not (folder / certs.CERTIFICATE).exists():
+        certs.write(folder, certs.renew(certs.read_authority(folder), names, now=now))
+        return "issued anew by the authority that is here"
+    found, reasons = certs.renew_if_due(certs.read(folder), names, now=now)
+    if reasons:
+        certs.write(folder, found)
+    return "; ".join(map(str, reasons)) or "nothing was due"
 
 
 @verb.command("status")

@@ -85,3 +85,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        click.echo(f"trimtab failed, and that is our bug: {type(error).__name__}: {error}", err=True)
+        click.echo("For the traceback: python -X dev -m trimtab …", err=True)
+        sys.exit(FAILED)

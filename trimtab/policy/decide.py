@@ -125,6 +125,8 @@ def _together(first: Decision, again: Decision) -> Decision:
     """Two rounds as one decision: what the second says of fields that the first changed is no news."""
     changes = {found.field: found for found in first.changes}
     told = set(changes)
+    if runtime_class.FIELD in told:  # the server fills the new class's overhead in after us, not between two rounds
+        told.add(overhead.FIELD)
     for found in again.changes:
         before = changes[found.field].before if found.field in changes else found.before
         changes[found.field] = replace(found, before=before)
@@ -150,6 +152,8 @@ def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
     draft, failures = _draft(subject, applied)
     decision = _decision(draft, subject, failures)
     left = (*decision.left, *_not_in_rollout(meaning, ours))
+    if not meaning:
+        left = (Left(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod")),)
     matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
     return replace(decision, left=left, matched=matched, would=_would(subject, ours) if watching else ())
 
@@ -179,6 +183,7 @@ def _draft(subject: Subject, policies: list[PodPolicy]) -> tuple[Draft, list[str
         draft.changes_guaranteed = policy.spec.guaranteed == "change"
         draft.names_daemons = names_daemons(policy)
         _ask(policy, draft, failures)
+    draft.policy = ""
     for name, finish in (("requests and limits", settle), ("overhead", overhead.finish)):
         _safely(name, lambda finish=finish: finish(draft), draft, failures)  # type: ignore[misc]
     return draft, failures
@@ -195,16 +200,11 @@ def _ask(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
 
 def _safely(name: str, step: Callable[[], None], draft: Draft, failures: list[str]) -> None:
     """One step; where it fails, the draft is as it was before it."""
-    metadata, spec = draft.metadata, draft.spec
-    sizes = len(draft.changes), len(draft.requests), len(draft.limits)
+    before = draft.kept()
     try:
         step()
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
-        draft.metadata, draft.spec = metadata, spec
-        del draft.changes[sizes[0] :]
-        for wants, size in ((draft.requests, sizes[1]), (draft.limits, sizes[2])):
-            for key in list(wants)[size:]:
-                del wants[key]
+        draft.restore(before)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
         draft.leave(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
 

@@ -97,6 +97,15 @@ class Draft:
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 
+    def kept(self) -> tuple[object, ...]:
+        """All that a step may change, for `restore`."""
+        return tuple(v.copy() if isinstance(v, dict | list | set) else v for v in (getattr(self, n) for n in _KEPT))
+
+    def restore(self, kept: tuple[object, ...]) -> None:
+        """Everything as it was at `kept`."""
+        for name, value in zip(_KEPT, kept, strict=True):
+            setattr(self, name, value)
+
     @property
     def pod(self) -> Pod:
         """The pod as decided so far; the very same object where nothing changed."""
@@ -158,6 +167,9 @@ class Draft:
         left = Left(field=name, policy=policy or self.policy, reason=reason, loud=loud)
         if left not in self.left:
             self.left.append(left)
+
+
+_KEPT = ("metadata", "spec", "requests", "limits", "shares", "changes", "left", "denied", "_deciders", "_asked")
 
 
 def _shown(value: Value) -> str:

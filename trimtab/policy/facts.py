@@ -20,6 +20,8 @@ from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Recommend
 from trimtab.cluster.resources import amounts, larger
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 
+OWN_NAMESPACE = "trimtab-system"
+
 EVERYTHING = frozenset(
     {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "Node"}
     | {"VerticalPodAutoscaler", "HorizontalPodAutoscaler"}
@@ -54,17 +56,30 @@ class Facts:
     """What was there and made no sense."""
 
     def above(self, namespace: str, owner: Owner) -> Owner | None:
-        return self.owners.get((namespace, owner.kind, owner.name))
+        """The owner's own controller, as far as it is known or its name tells.
+
+        A Job not listed yet tells its CronJob: its name ends in the minute of its schedule (eight digits).
+        """
+        key = (namespace, owner.kind, owner.name)
+        if key in self.owners or owner.kind != "Job":
+            return self.owners.get(key)
+        base, dash, minute = owner.name.rpartition("-")
+        known = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
+        return Owner("CronJob", base) if known else None
 
     def chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
         """The pod's controllers, nearest first."""
         return chain(pod.metadata, namespace, self.above)
 
 
-def from_snapshot(snapshot: Snapshot, *, vpa_acts: bool = True) -> Facts:
+NOTHING_KNOWN = Facts(known=frozenset())
+"""Before the first list of anything: what depends on the cluster is left alone and told as missing."""
+
+
+def from_snapshot(snapshot: Snapshot, *, vpa_acts: bool = True, own_namespace: str = OWN_NAMESPACE) -> Facts:
     """Everything a decision may ask, from one snapshot; what is not in it is taken not to exist."""
     ranges = _by_namespace(snapshot.all(LimitRange))
-    recommendations, problems = _recommendations(snapshot.all(ConfigMap))
+    recommendations, problems = _recommendations(snapshot.all(ConfigMap), own_namespace)
     return Facts(
         namespaces={n.metadata.name: get(n.metadata.labels, {}) for n in snapshot.all(Namespace)},
         runtime_classes={c.metadata.name: c for c in snapshot.all(RuntimeClass)},
@@ -121,11 +136,12 @@ def _owners(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
     return found
 
 
-def _recommendations(maps: Iterable[ConfigMap]) -> tuple[Recommendations, tuple[Unreadable, ...]]:
+def _recommendations(maps: Iterable[ConfigMap], own_namespace: str) -> tuple[Recommendations, tuple[Unreadable, ...]]:
     workloads: dict[str, Mapping[str, ContainerUsage]] = {}
     problems: list[Unreadable] = []
     for shard in maps:
-        if get(shard.metadata.labels, {}).get(LABEL) != "v1":
+        # Only our own namespace is believed: a label is something that every tenant can write.
+        if get(shard.metadata.labels, {}).get(LABEL) != "v1" or shard.metadata.namespace != own_namespace:
             continue
         found = decode(f"ConfigMap {shard.metadata.namespace}/{shard.metadata.name}", shard.data.get(KEY, ""))
         if isinstance(found, Unreadable):

@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from trimtab.cluster.documents import Document, Path, read
+from trimtab.cluster.documents import Document, read
 from trimtab.cluster.mistake import Mistake, nearest, shown
 from trimtab.cluster.snapshot import without_nulls
+from trimtab.cluster.yaml_text import Path
 from trimtab.policy.document import API_VERSION, KIND, Actions, PodPolicy, Policies, PolicyMetadata, Spec
 from trimtab.policy.schema import fields_at
 

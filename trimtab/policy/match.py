@@ -9,8 +9,6 @@ from trimtab.policy.containers import is_image, means
 from trimtab.policy.document import Conditions, Containers, Namespaces, PodPolicy
 from trimtab.policy.subject import MIRROR, OPT_OUT, Place, Subject
 
-PAUSED = "trimtab.dev/paused"
-
 
 def always_left_alone(subject: Subject) -> Reason | None:
     """Pods no policy is ever asked about, with the reason; None: policies decide."""
@@ -88,7 +86,10 @@ def _labelled(wanted: dict[str, str], subject: Subject) -> bool:
 
 
 def _named(patterns: tuple[str, ...], name: object) -> bool:
-    return glob(patterns)(name if isinstance(name, str) and name else "none")
+    """`none` stands for a pod that names nothing; no other pattern does."""
+    if not isinstance(name, str) or not name:
+        return "none" in patterns
+    return glob(patterns)(name)
 
 
 def _owned(wanted: tuple[str, ...], subject: Subject) -> bool:

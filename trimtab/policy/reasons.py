@@ -60,7 +60,7 @@ OPTED_OUT = Code(
     'The pod or its namespace says `trimtab.dev/opt-out: "true"`.',
     "Remove the label or annotation to have policies apply again.",
 )
-PAUSED = Code("paused", "All changes are switched off.", "Remove `trimtab.dev/paused` to switch them on again.")
+PAUSED = Code("paused", "All changes are switched off.", "Set `TRIMTAB_PAUSED` to false to switch them on again.")
 NO_POLICY = Code("no-policy", "No policy matches the pod.", "See `trimtab policies explain` for what each one matches.")
 
 # Why one field is left alone -------------------------------------------------------------------------------------
@@ -191,6 +191,11 @@ PRIORITY_CLASS_NOT_FOUND = Code(
     "priorityclass-not-found",
     "The PriorityClass does not exist; a pod naming it would be refused.",
     "Create the class, or mend the name in the policy.",
+)
+CONTROLLERS_LABEL = Code(
+    "controllers-label",
+    "The label is one by which controllers tell their pods; with another value the pod would be lost to its owner.",
+    "Take another label.",
 )
 NO_SELECTOR_LABEL = Code(
     "no-selector-label",

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from trimtab.cluster.documents import Path
+from trimtab.cluster.yaml_text import Path
 from trimtab.policy.document import API_VERSION, KIND, Spec
 
 GROUP, VERSION = API_VERSION.split("/")

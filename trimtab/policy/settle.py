@@ -126,14 +126,14 @@ def _standing_limit(draft: Draft, cell: _Cell) -> Written | None:
         return cell.written_limit if cell.written_limit is not None or back is None else back.value
     if cell.limit.factor is not None:
         return None
-    obstacle = _obstacle(cell)
+    obstacle = _obstacle(draft, cell)
     if obstacle is None:
         return None
     draft.leave(cell.limit_name, obstacle, loud=True, policy=cell.limit.policy)
     return cell.written_limit
 
 
-def _obstacle(cell: _Cell) -> Reason | None:
+def _obstacle(draft: Draft, cell: _Cell) -> Reason | None:
     """Why the limit cannot be removed; None: it can."""
     facts, resource = cell.subject.facts, cell.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.known:
@@ -144,7 +144,8 @@ def _obstacle(cell: _Cell) -> Reason | None:
     whole = _bounds_pods(cell)
     if whole is not None:
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {whole} bounds the {resource} limits of the whole pod")
-    quota = counts_limit(facts.quotas.get(cell.subject.namespace, ()), cell.subject.pod, resource)
+    # The pod as decided so far: another PriorityClass may bring it under another quota.
+    quota = counts_limit(facts.quotas.get(cell.subject.namespace, ()), draft.pod, resource)
     return reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} counts limits.{resource}") if quota else None
 
 

@@ -13,7 +13,7 @@ from trimtab.cluster.api.meta import Labels, get
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.resources import QoS, Role, qos, role
-from trimtab.policy.facts import Facts
+from trimtab.policy.facts import OWN_NAMESPACE, Facts
 
 OverheadBy = Literal["server", "webhook"]
 
@@ -27,7 +27,7 @@ class Terms:
 
     overhead: OverheadBy = "server"
     """Who writes `spec.overhead`: the API server's RuntimeClass admission, or (where that is off) we."""
-    own_namespace: str = "trimtab-system"
+    own_namespace: str = OWN_NAMESPACE
     system_namespaces: frozenset[str] = frozenset({"kube-system", "kube-node-lease", "kube-public"})
     """Their pods are never changed: the cluster needs them to come up, and they may be needed to start us."""
     paused: bool = False

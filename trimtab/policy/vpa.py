@@ -43,15 +43,25 @@ def boosts(subject: Subject, place: Place, resource: str) -> bool:
 
 
 def of(subject: Subject) -> VerticalPodAutoscaler | None:
-    """The VPA that manages this pod; None where none does or its webhook cannot act."""
+    """The VPA that manages this pod; None where none does or its webhook cannot act.
+
+    A VPA targets the topmost controller that is well known or can be scaled. Whether a custom one can be scaled is
+    not known here: it is looked at, and so is what stands below it, down to the first well-known one.
+    """
     if not subject.facts.vpas or not subject.facts.vpa_acts:
         return None
     for owner in reversed(subject.owners):
-        found = subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ())
-        for vpa in found:
+        for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
             if vpa.spec.update_policy.update_mode != "Off":
                 return vpa
+        if owner.kind in _WELL_KNOWN:
+            break
     return None
+
+
+_WELL_KNOWN = frozenset(
+    {"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
+)
 
 
 def sizing(vpa: VerticalPodAutoscaler | None, subject: Subject, place: Place, resource: str) -> Sizing | None:

@@ -7,10 +7,10 @@ tolerations of the class that a pod names, in both passes, and checks the overhe
 from trimtab.admission.apiserver.outcome import Refused
 from trimtab.admission.apiserver.rounding import stored
 from trimtab.admission.apiserver.tolerations import merge
-from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import ResourceList, UnsetType, change, get
+from trimtab.cluster.api.meta import UnsetType, change, get
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.api.rules import RuntimeClass, Scheduling
+from trimtab.cluster.resources import same
 from trimtab.policy.facts import Facts
 
 PLUGIN = "RuntimeClass"
@@ -40,7 +40,7 @@ def validate(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
         return found
     fixed = stored(found.overhead.pod_fixed) if found else {}
     if fixed:
-        return pod if _equal(get(pod.spec.overhead, {}), fixed) else _MISMATCH
+        return pod if same(get(pod.spec.overhead, {}), fixed) else _MISMATCH
     return pod if isinstance(pod.spec.overhead, UnsetType) else _STRAY
 
 
@@ -57,12 +57,7 @@ def _overhead(spec: PodSpec, found: RuntimeClass) -> PodSpec | Refused:
     if not fixed:
         return spec
     own = get(spec.overhead, {})
-    return _MISMATCH if own and not _equal(own, fixed) else change(spec, overhead=dict(fixed))
-
-
-def _equal(a: ResourceList, b: ResourceList) -> bool:
-    """The same resources, the same values; how they are written does not matter."""
-    return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
+    return _MISMATCH if own and not same(own, fixed) else change(spec, overhead=dict(fixed))
 
 
 def _scheduling(spec: PodSpec, scheduling: Scheduling) -> PodSpec | Refused:

@@ -13,4 +13,6 @@ difference of two; so every field that may be changed is named here.
     workload   what owns pods: ReplicaSet, Deployment, Job, …
     scaling    VerticalPodAutoscaler, HorizontalPodAutoscaler
     node       Node
+    budget     PodDisruptionBudget
+    storage    PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode
 """

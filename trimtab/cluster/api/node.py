@@ -1,5 +1,7 @@
 """What does a node look like to the API server, as far as we read it?"""
 
+from msgspec import field
+
 from trimtab.cluster.api.meta import Metadata, ResourceList, Shape
 from trimtab.cluster.api.pod import Condition
 
@@ -14,7 +16,7 @@ class Taint(Shape, frozen=True, kw_only=True):
 class NodeSpec(Shape, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
-    provider_id: str = ""
+    provider_id: str = field(default="", name="providerID")
 
 
 class NodeStatus(Shape, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ class WorkloadStatus(Shape, frozen=True, kw_only=True):
 
 
 class Workload(Shape, frozen=True, kw_only=True):
-    """Any owner. ReplicationController's selector is a plain map: it is read as absent (see `snapshot`)."""
+    """Any owner. A ReplicationController's selector, a plain map, is read as its labels (see `snapshot`)."""
 
     kind: str = ""
     api_version: str = ""

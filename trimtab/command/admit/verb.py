@@ -12,12 +12,13 @@ from trimtab.admission.templates import Template, template
 from trimtab.cluster.documents import Document
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.mistake import Mistake
-from trimtab.cluster.snapshot import KINDS, build
+from trimtab.cluster.snapshot import KINDS, build, kind_of
 from trimtab.command import files, live, output
 from trimtab.command.admit.draw import draw
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
 from trimtab.command.main import FOUND, Wrong
 from trimtab.command.manifests import Manifests
+from trimtab.command.progress import progress
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import Facts, from_snapshot
 from trimtab.policy.load import load_policies
@@ -76,7 +77,10 @@ def verb(
     contents = files.read(filenames)
     asked = _read(contents, policy_paths, cluster, vpa_webhook)
     terms = Terms(overhead="webhook" if overhead == "webhook" else "server")
-    previews = [preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms) for t in asked.templates]
+    previews = [
+        preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms)
+        for t in progress(asked.templates, "Admitting")
+    ]
     if output == "yaml":
         _write(_manifests(contents, asked.templates, previews), output_file)
     else:
@@ -106,7 +110,8 @@ def _read(contents: list[files.Content], policy_paths: tuple[str, ...], cluster:
     loaded = load_policies(files.read(policy_paths) if policy_paths else files.shipped())
     templates = [template(document) for document in documents]
     built = build([*standing, *documents])
-    mistakes += [*more, *loaded.mistakes, *(found for found in templates if isinstance(found, Mistake))]
+    unread = [(d, found) for d, found in zip(documents, templates, strict=True) if isinstance(found, Mistake)]
+    mistakes += [*more, *loaded.mistakes, *(found for document, found in unread if kind_of(document.value) in KINDS)]
     mistakes += [found for found in built.mistakes if found not in mistakes]
     if mistakes:
         raise Wrong(mistakes)
@@ -115,7 +120,9 @@ def _read(contents: list[files.Content], policy_paths: tuple[str, ...], cluster:
         names = ", ".join(name for name, _ in contents)
         raise Wrong([Mistake(file=names, expected="a Pod, or something with a pod template", came="none")])
     facts = from_snapshot(built.snapshot, vpa_acts=vpa_acts)
-    return _Asked(templates=pods, policies=loaded.policies, facts=facts, notes=_notes(cluster, facts))
+    strange = [found for document, found in unread if kind_of(document.value) not in KINDS]
+    notes = (*_notes(cluster, facts), *(f"Left as it is, for its template is no pod's: {f}" for f in strange))
+    return _Asked(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
 
 
 def _documents(contents: list[files.Content]) -> tuple[list[Document], list[Mistake]]:

@@ -61,21 +61,18 @@ def verb() -> None:
 @verb.command("check")
 @_PATHS
 @click.option("--cluster", "cluster_paths", multiple=True, metavar="SNAPSHOT", help="Also look things up in there.")
-@click.option("--strict", is_flag=True, help="Exit 1 where anything is found.")
 @output.options
-def check(
-    paths: tuple[str, ...], cluster_paths: tuple[str, ...], strict: bool, output: str, output_file: str | None
-) -> None:
+def check(paths: tuple[str, ...], cluster_paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """Are these policies sound? Every mistake of every file, with its line; exits 2 where there is one.
 
     What is sound but will not do what it says (a class that does not exist in the snapshot, a rule that another
-    always overrules) is told as a finding.
+    always overrules) is told as a finding, and exits 1.
     """
     policies = _load(paths)
     facts = _facts(cluster_paths)
     report = _report(policies.all, lint(policies, facts))
     _emit(output, output_file, report, _draw_check)
-    if strict and report.findings:
+    if report.findings:
         sys.exit(FOUND)
 
 
@@ -119,6 +116,9 @@ def _load(paths: Iterable[str]) -> Policies:
     loaded = load_policies(contents)
     if loaded.mistakes:
         raise Wrong(loaded.mistakes)
+    if not loaded.policies.all:
+        names = ", ".join(name for name, _ in contents)
+        raise Wrong([Mistake(file=names, expected="a PodPolicy", came="none")])
     return loaded.policies
 
 

@@ -6,6 +6,11 @@ from trimtab.policy.draft import Draft
 from trimtab.policy.subject import Place
 from trimtab.policy.vocabulary import Flag, LabelKey, LabelValue, words
 
+_CONTROLLERS = frozenset(
+    {"pod-template-hash", "controller-revision-hash", "job-name", "controller-uid", "pod-template-generation"}
+)
+_CONTROLLERS_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
+
 
 @words
 class Labels:
@@ -45,8 +50,16 @@ def _added(part: str, settings: Labels | Annotations, draft: Draft, present: dic
     for key, value in settings.add.items():
         before = present.get(key)
         name = f"{part}[{key}]"
-        if before is not None and before != value and not settings.override:
+        if part == "labels" and draft.subject.owners and _is_controllers(key):
+            reason = reasons.CONTROLLERS_LABEL(f"controllers tell their pods by {key}")
+            draft.leave(name, reason, loud=True)
+        elif before is not None and before != value and not settings.override:
             draft.leave(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
         elif draft.claim(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
     return {**present, **added} if added else None
+
+
+def _is_controllers(key: str) -> bool:
+    """Labels by which a controller tells its pods: another value, and it would count the pod as lost."""
+    return key in _CONTROLLERS or key.startswith(_CONTROLLERS_PREFIXES)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.cluster.api.rules import RuntimeClass
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.resources import same
 from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
 from trimtab.policy.draft import Draft
@@ -25,7 +25,8 @@ class Overhead:
     """Overhead without a class that defines it. The API server refuses such pods: `strip` saves them, `warn` only
     tells, `deny` refuses with our words, `keep` says nothing."""
     contradicting: Literal["deny", "strip", "warn"] = "deny"
-    """Overhead other than the class defines (only seen where the API server's RuntimeClass admission is off)."""
+    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on the
+    server has filled or refused it before us: what we see then is its newer value, and only told."""
 
 
 def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None:
@@ -39,7 +40,7 @@ def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None
     defined = found.overhead.pod_fixed if found else {}
     if not defined:
         _stray(settings, draft)
-    elif not equal(defined, get(draft.spec.overhead, {})):
+    elif not same(defined, get(draft.spec.overhead, {})):
         _contradicting(settings, draft, name, defined)
 
 
@@ -56,6 +57,9 @@ def _stray(settings: Overhead, draft: Draft) -> None:
 
 def _contradicting(settings: Overhead, draft: Draft, name: str, defined: Mapping[str, Written]) -> None:
     own = shown(get(draft.spec.overhead, {}))
+    if draft.subject.terms.overhead == "server" or draft.applied_before.get(FIELD) == own:
+        draft.leave(FIELD, contradicts(name, own, shown(defined)), loud=True)
+        return
     if settings.contradicting == "strip":
         _strip(draft, own)
         return
@@ -105,8 +109,8 @@ def _verify(draft: Draft, found: RuntimeClass) -> None:
 def _bring(draft: Draft, found: RuntimeClass) -> None:
     own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
-    if own and not equal(defined, own):
-        if not draft.decided(FIELD):
+    if own and not same(defined, own):
+        if not draft.decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
             draft.denied = contradicts(found.metadata.name, shown(own), shown(defined) or "none")
         return
     if defined and not own:
@@ -128,11 +132,6 @@ def _bring_scheduling(draft: Draft, found: RuntimeClass, reason: Reason) -> None
         draft.spec = change(draft.spec, node_selector={**selector, **missing})
     if lacking:
         draft.spec = change(draft.spec, tolerations=tolerations + lacking)
-
-
-def equal(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
-    """Kubernetes' semantic equality: the same keys, quantities compared by value."""
-    return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
 
 
 def shown(amounts: Mapping[str, Written]) -> str:

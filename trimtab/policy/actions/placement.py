@@ -154,13 +154,20 @@ def _obstacle(settings: Placement, draft: Draft) -> Reason | None:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
     needed = [label.requirement for label in settings.require]
     needed += [Requirement(key=k, operator="In", values=(v,)) for k, v in (settings.node_selector or {}).items()]
-    impossible = contradiction(draft.spec, needed)
+    impossible = contradiction(draft.spec, [*needed, *_brought(draft)])
     if impossible:
         return reasons.CONTRADICTION(impossible)
     terms = required_terms(draft.spec)
     if needed and terms and all(map(is_empty, terms)):
         return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty and match no node")
     return None
+
+
+def _brought(draft: Draft) -> list[Requirement]:
+    """What the RuntimeClass chosen for the pod will require of its node, once the API server has filled it in."""
+    chosen = draft.subject.facts.runtime_classes.get(get(draft.spec.runtime_class_name, ""))
+    selector = chosen.scheduling.node_selector if chosen else {}
+    return [Requirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
 
 
 def _select(settings: Placement, draft: Draft) -> None:

@@ -1,0 +1,180 @@
+"""May this pod move? The cases of the peers' own tests (§5.2), and rules nobody else has."""
+
+import pytest
+
+from tests.cluster_of import ALL, NOW, SAFE, Item, budget, cluster, node, pod
+from trimtab.cluster.pool import Pool
+from trimtab.compaction.blockers import Judge, Moves, Stays
+from trimtab.compaction.candidates import Now
+from trimtab.compaction.plan import plan
+from trimtab.packing.world import build
+
+MIRROR = "kubernetes.io/config.mirror"
+DISTURB = "karpenter.sh/do-not-disrupt"
+
+
+def verdict(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -> str:
+    """ "moves", "skipped", or the code of the reason it stays; a twin keeps it from being the only replica."""
+    twin = {**pod("twin", "b"), "metadata": {**item["metadata"], "name": "twin", "uid": "twin", "annotations": {}}}
+    inventory = cluster(node("a"), node("b"), item, twin, *others)
+    mine = next(p for p in inventory.pods if p.name == item["metadata"]["name"])
+    found = Judge.of(inventory, now).verdict(mine, pool)
+    return "moves" if isinstance(found, Moves) else found.reason.code.name if isinstance(found, Stays) else "skipped"
+
+
+def test_case_13_a_pod_without_controller_blocks() -> None:
+    assert verdict(pod("x-1", "a", owner="")) == "pod-without-owner"
+
+
+def test_case_14_a_mirror_pod_in_kube_system_is_ignored() -> None:
+    assert verdict(pod("x-1", "a", owner="Node", namespace="kube-system", annotations={MIRROR: "1"})) == "skipped"
+
+
+def test_case_15_a_daemon_set_pod_neither_moves_nor_blocks_a_custom_one_neither() -> None:
+    assert verdict(pod("x-1", "a", owner="DaemonSet")) == "skipped"
+    custom = {"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"}
+    assert verdict(pod("x-1", "a", owner="OwnDaemons", annotations=custom)) == "skipped"
+
+
+SCRATCH = {"volumes": [{"name": "one", "emptyDir": {}}, {"name": "two", "hostPath": {"path": "/x"}}]}
+NAMED = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [({}, "local-data"), ({SAFE: "true"}, "moves"), ({NAMED: "one,two"}, "moves"), ({NAMED: "one"}, "local-data")],
+)
+def test_case_18_local_data_blocks_unless_it_is_said_to_be_scratch(annotations: Item, expected: str) -> None:
+    assert verdict(pod("x-1", "a", spec=SCRATCH, annotations=annotations)) == expected
+
+
+def test_an_empty_dir_in_memory_does_not_block() -> None:
+    assert verdict(pod("x-1", "a", spec={"volumes": [{"name": "m", "emptyDir": {"medium": "Memory"}}]})) == "moves"
+
+
+def test_case_19_a_volume_that_is_not_local_does_not_block() -> None:
+    assert verdict(pod("x-1", "a", spec={"volumes": [{"name": "g", "gitRepo": {"repository": "r"}}]})) == "moves"
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_case_21_a_finished_bare_pod_is_ignored(phase: str) -> None:
+    assert verdict(pod("x-1", "a", owner="", phase=phase)) == "skipped"
+
+
+def test_case_22_a_terminating_pod_counts_until_half_a_minute_after_its_grace() -> None:
+    gone, going = "2026-01-02T23:59:00Z", "2026-01-02T23:59:45Z"
+    assert verdict(pod("x-1", "a", owner="", deleted=gone)) == "skipped"
+    assert verdict(pod("x-1", "a", owner="", deleted=going)) == "pod-going"
+    assert verdict(pod("x-1", "a", owner="", deleted="2026-01-03T00:05:00Z")) == "pod-going"
+
+
+def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted() -> None:
+    items = [
+        pod("d-1", "a", owner="DaemonSet"), pod("m-1", "a", owner="Node", annotations={MIRROR: "1"}),
+        pod("c-1", "a", spec={"priority": 2000000000}),
+    ]  # fmt: skip
+    found = plan(build(cluster(node("a"), node("b"), *items)), [ALL], Now(at=NOW))
+    assert not found.moves
+    assert found.pods["default/c-1"].code.name == "system-critical"
+
+
+def test_case_25_a_mirror_pod_is_never_evicted_whatever_it_says() -> None:
+    notes = {MIRROR: "1", "descheduler.alpha.kubernetes.io/evict": "true"}
+    assert verdict(pod("x-1", "a", owner="Node", annotations=notes)) == "skipped"
+
+
+def test_case_27_a_pod_younger_than_the_pool_wants_stays() -> None:
+    young = Pool(name="all", everything=True, min_pod_age=600)
+    assert verdict(pod("x-1", "a", created="2026-01-02T23:59:00Z"), pool=young) == "pod-too-young"
+    assert verdict(pod("x-1", "a"), pool=young) == "moves"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("true", "not-safe-to-evict"), ("48h", "not-safe-to-evict"), ("1h30m", "moves"), ("soon", "moves")],
+)
+def test_case_30_do_not_disrupt_lasts_as_long_as_it_says(said: str, expected: str) -> None:
+    assert verdict(pod("x-1", "a", annotations={DISTURB: said})) == expected
+
+
+def test_case_31_two_budgets_over_a_pod_block_it() -> None:
+    assert verdict(pod("x-1", "a"), budget("x", 1), budget("x", 1, name="again")) == "two-budgets"
+
+
+def test_case_32_a_closed_budget_blocks_daemons_but_not_mirrors_finished_or_going_pods() -> None:
+    closed = budget("x", 0)
+    assert verdict(pod("x-1", "a", owner="DaemonSet"), closed) == "budget-spent"
+    assert verdict(pod("x-1", "a", owner="Node", annotations={MIRROR: "1"}), closed) == "skipped"
+    assert verdict(pod("x-1", "a", phase="Succeeded"), closed) == "skipped"
+    assert verdict(pod("x-1", "a", deleted="2026-01-02T12:00:00Z"), closed) == "skipped"
+
+
+def test_case_33_a_budget_of_another_namespace_does_not_block() -> None:
+    assert verdict(pod("x-1", "a"), budget("x", 0, namespace="other")) == "moves"
+
+
+def test_a_budget_that_never_allows_is_told_from_one_that_is_spent() -> None:
+    assert verdict(pod("x-1", "a"), budget("x", 0)) == "budget-never-allows"
+    assert verdict(pod("x-1", "a"), budget("x", 0, most=1)) == "budget-spent"
+
+
+def test_a_budget_whose_status_is_stale_or_missing_blocks() -> None:
+    assert verdict(pod("x-1", "a"), budget("x", 1, observed=1)) == "budget-stale"
+
+
+def test_a_budget_with_a_broken_selector_blocks_its_namespace() -> None:
+    broken = budget("x", 1, selector={"matchExpressions": [{"key": "app", "operator": "Like", "values": ["x"]}]})
+    assert verdict(pod("x-1", "a"), broken) == "budget-broken"
+
+
+def test_an_unready_pod_may_go_while_enough_others_are_healthy() -> None:
+    assert verdict(pod("x-1", "a", ready=False), budget("x", 0)) == "moves"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("false", "not-safe-to-evict"), ("on-completion", "not-safe-to-evict"), ("true", "moves")]
+)
+def test_safe_to_evict(value: str, expected: str) -> None:
+    assert verdict(pod("x-1", "a", annotations={SAFE: value})) == expected
+
+
+@pytest.mark.parametrize(
+    "note", ["trimtab.dev/keep", "descheduler.alpha.kubernetes.io/prefer-no-eviction", "karpenter.sh/do-not-disrupt"]
+)
+def test_every_family_of_annotations_is_honoured(note: str) -> None:
+    assert verdict(pod("x-1", "a", annotations={note: "true"})) == "not-safe-to-evict"
+
+
+def test_an_owner_of_unknown_kind_blocks() -> None:
+    assert verdict(pod("x-1", "a", owner="Database")) == "pod-of-unknown-owner"
+
+
+def test_a_running_job_blocks_unless_the_pool_allows_it() -> None:
+    assert verdict(pod("x-1", "a", owner="Job")) == "job-running"
+    assert verdict(pod("x-1", "a", owner="Job"), pool=Pool(name="all", everything=True, jobs=True)) == "moves"
+
+
+def owner(name: str, wanted: int, ready: int) -> Item:
+    return {"kind": "ReplicaSet", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"replicas": wanted}, "status": {"replicas": wanted, "readyReplicas": ready}}  # fmt: skip
+
+
+def test_a_workload_that_is_not_whole_blocks() -> None:
+    assert verdict(pod("x-1", "a"), owner("x", 3, 2)) == "owner-not-whole"
+    assert verdict(pod("x-1", "a"), owner("x", 3, 3)) == "moves"
+
+
+def test_an_owner_that_is_gone_blocks_only_where_the_snapshot_shows_owners() -> None:
+    assert verdict(pod("x-1", "a"), owner("y", 1, 1)) == "owner-missing"
+
+
+def test_the_only_replica_stays_unless_the_pool_allows_it() -> None:
+    calm = Pool(name="all", everything=True)
+    assert verdict(pod("x-1", "a"), owner("x", 1, 1), pool=calm) == "single-replica"
+    assert verdict(pod("x-1", "a"), owner("x", 1, 1)) == "moves"
+
+
+def test_a_young_system_pod_without_budget_blocks() -> None:
+    fresh = pod("x-1", "a", namespace="kube-system", created="2026-01-02T23:30:00Z")
+    assert verdict(fresh) == "system-pod-without-budget"
+    assert verdict(pod("x-1", "a", namespace="kube-system")) == "moves"

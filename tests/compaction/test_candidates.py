@@ -1,0 +1,197 @@
+"""May this node be tried? The cases of §5.1 and the reasons of §5.4 no. 72."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
+from trimtab.cluster.autoscaler import Autoscaler, Group
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.windows import Window
+from trimtab.compaction.candidates import Now
+from trimtab.compaction.observations import Failure, Observations
+from trimtab.compaction.plan import plan
+from trimtab.compaction.values import Plan
+from trimtab.packing.world import build
+
+HALF = replace(ALL, under={"cpu": 50})
+
+
+def planned(*items: Item, pool: Pool = ALL, now: Now = Now(at=NOW)) -> Plan:  # noqa: B008
+    return plan(build(cluster(*items)), [pool], now)
+
+
+def why(name: str, *items: Item, pool: Pool = ALL, now: Now = Now(at=NOW)) -> str:  # noqa: B008
+    found = planned(*items, pool=pool, now=now)
+    return found.refusals[name].code.name if name in found.refusals else "goes"
+
+
+def test_case_1_a_node_above_the_threshold_is_not_under_used() -> None:
+    assert (
+        why("a", node("a", "1000m"), node("b"), pod("x-1", "a", "600m"), pod("x-2", "b"), pool=HALF)
+        == "node-not-under-used"
+    )
+
+
+def test_a_node_exactly_at_the_threshold_is_under_used() -> None:
+    assert why("a", node("a", "1000m"), node("b"), pod("x-1", "a", "500m"), pod("x-2", "b", "3"), pool=HALF) == "goes"
+
+
+def test_case_3_a_node_that_is_being_deleted_is_left_alone() -> None:
+    going = node("a", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}])
+    found = planned(going, node("b"))
+    assert found.refusals["a"].code.name == "node-being-deleted"
+    assert "currently being deleted" in str(found.refusals["a"])
+
+
+@pytest.mark.parametrize(
+    "note", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt", "trimtab.dev/keep"]
+)
+def test_case_4_a_node_that_is_said_to_stay_stays(note: str) -> None:
+    assert why("a", node("a", annotations={note: "true"}), node("b")) == "node-kept"
+
+
+@pytest.mark.parametrize("cpu", ["0", "nonsense"])
+def test_case_5_a_node_whose_cpu_makes_no_sense_has_that_reason(cpu: str) -> None:
+    assert why("a", node("a", cpu), node("b")) == "node-unreadable"
+
+
+def test_case_6_a_node_that_is_not_ready_is_left_alone() -> None:
+    assert why("a", node("a", ready=False), node("b")) == "node-not-ready"
+
+
+def test_case_7_daemon_set_pods_count_for_the_threshold() -> None:
+    items = [node("a", "1000m"), node("b"), pod("d-1", "a", "500m", owner="DaemonSet"), pod("x-1", "a", "100m")]
+    assert why("a", *items, pool=HALF) == "node-not-under-used"
+
+
+def test_case_9_all_thresholds_must_be_kept() -> None:
+    nodes = [node(n, "4000m", pods=10) for n in "abc"]
+    pods = [pod(f"x-{n}{i}", n, "400m") for n in "abc" for i in range(3)]
+    assert not planned(*nodes, *pods, pool=replace(ALL, under={"cpu": 20, "pods": 20})).moves
+
+
+DEVICE = "example.com/device"
+
+
+@pytest.mark.parametrize(("have", "moved"), [("8", ["default/x-1", "default/x-2"]), ("0", [])])
+def test_case_10_and_11_extended_resources_have_thresholds_and_must_be_there(have: str, moved: list[str]) -> None:
+    extra = {DEVICE: "1"}
+    items = [
+        node("n1", "4", extra={DEVICE: "8"}), node("n2", "4", extra={DEVICE: have}), node("n3", cordoned=True),
+        *(pod(f"x-{i}", "n1", "100m", extra=extra) for i in (1, 2)),
+        *(pod(f"y-{i}", "n2", "500m", extra=extra if have == "8" else {}) for i in range(4)),
+    ]  # fmt: skip
+    found = planned(*items, pool=replace(ALL, under={"cpu": 20, DEVICE: 40}))
+    assert sorted(move.pod for move in found.moves) == moved
+
+
+def test_case_12_a_pod_whose_request_is_nonsense_keeps_its_node_out_of_all_plans() -> None:
+    found = planned(node("a"), node("b"), pod("x-1", "a", "12 apples"), pod("y-1", "b"), pod("y-2", "b"))
+    assert found.refusals["a"].code.name == "node-unreadable"
+    assert "12 apples" in str(found.refusals["a"])
+    assert not found.moves
+
+
+def test_karpenters_nodes_and_the_control_plane_are_left_alone() -> None:
+    assert why("a", node("a", labels={"karpenter.sh/nodepool": "x"}), node("b")) == "karpenter-node"
+    assert why("a", node("a", labels={"node-role.kubernetes.io/control-plane": ""}), node("b")) == "control-plane-node"
+
+
+def test_a_cordon_of_somebody_else_is_left_alone() -> None:
+    assert why("a", node("a", cordoned=True), node("b")) == "cordoned-by-another"
+
+
+def test_two_nodes_of_one_name_are_both_left_alone() -> None:
+    found = planned(node("a"), node("a"), node("b"))
+    assert found.refusals["a"].code.name == "node-unreadable"
+    assert any("2 nodes are called a" in note for note in found.notes)
+
+
+def test_a_pod_on_a_node_that_is_not_there_is_told() -> None:
+    assert any("ghost" in note for note in planned(node("a"), pod("x-1", "ghost")).notes)
+
+
+def test_nodes_in_no_pool_or_in_two_are_told() -> None:
+    mine, other = Pool(name="a", labels={"p": "a"}), Pool(name="b", labels={"q": "b"})
+    world = build(cluster(node("a", labels={"p": "a", "q": "b"}), node("b")))
+    found = plan(world, [mine, other], Now(at=NOW))
+    assert [found.refusals[n].code.name for n in "ab"] == ["node-in-two-pools", "node-in-no-pool"]
+
+
+def test_a_pool_that_matches_nothing_is_told() -> None:
+    found = plan(build(cluster(node("a"))), [Pool(name="web")], Now(at=NOW))
+    assert found.pools["web"].code.name == "pool-matches-nothing"
+
+
+# ── no. 72: not yet ──────────────────────────────────────────────────────
+TWO = (node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "b"))
+
+
+def seen(**more: object) -> Now:
+    return Now(at=NOW, observations=Observations(under_since={"a": NOW - 300, "b": NOW - 300}, **more))  # type: ignore[arg-type]
+
+
+def test_case_72_under_the_line_for_five_minutes_of_ten() -> None:
+    assert why("a", *TWO, now=seen()) == "not-under-used-long-enough"
+    assert why("a", *TWO, pool=replace(ALL, under_for=300), now=seen()) == "goes"
+
+
+def test_case_72_in_no_group_annotation_set_and_at_minimum() -> None:
+    assert why("a", *TWO, pool=Pool(name="web")) == "node-in-no-pool"
+    assert why("a", *TWO, pool=replace(ALL, min_nodes=2)) == "pool-at-minimum"
+
+
+def test_a_failed_drain_backs_off_doubling() -> None:
+    failed = Failure(times=3, last=NOW - 1000)
+    assert failed.until == NOW - 1000 + 1200
+    now = Now(at=NOW, observations=Observations(under_since={"a": 0, "b": 0}, failures={"a": failed}))
+    assert why("a", *TWO, now=now) == "drain-failed-before"
+    assert Failure(times=50, last=0).until == 7200
+
+
+def test_case_79_a_young_node_is_not_taken_old_ones_are() -> None:
+    young = node("a", created="2026-01-02T23:58:00Z")
+    found = planned(young, node("b"), node("c"), pool=replace(ALL, node_age=420, quiet=0))
+    assert found.refusals["a"].code.name == "node-too-young"
+    assert sorted(step.node for step in found.steps) == ["b", "c"]
+
+
+def test_a_pool_with_a_new_node_is_not_quiet() -> None:
+    found = planned(node("a", created="2026-01-02T23:58:00Z"), node("b"))
+    assert found.pools["all"].code.name == "pool-not-quiet"
+
+
+def test_outside_its_window_a_pool_does_nothing() -> None:
+    night = Window(start=22 * 60, end=5 * 60, zone="Europe/Berlin")
+    assert why("a", *TWO, pool=replace(ALL, windows=(night,))) == "goes"
+    assert why("a", *TWO, pool=replace(ALL, windows=(replace(night, zone="Asia/Tokyo"),))) == "outside-window"
+
+
+CALM = Group(name="gke-all-1", healthy=True, scale_up="NoActivity")
+
+
+@pytest.mark.parametrize(
+    ("autoscaler", "code"),
+    [
+        (Autoscaler(updated=NOW - 10), "goes"),
+        (Autoscaler(updated=NOW - 121), "autoscaler-silent"),
+        (Autoscaler(), "autoscaler-silent"),
+        (Autoscaler(updated=NOW, healthy=False), "autoscaler-unhealthy"),
+        (Autoscaler(updated=NOW, scale_up="InProgress"), "scaling-up"),
+        (Autoscaler(updated=NOW, scale_down=False), "scale-down-disabled"),
+        (Autoscaler(updated=NOW, scale_up="InProgress", groups=(CALM,)), "goes"),
+    ],
+)  # fmt: skip
+def test_the_autoscalers_word(autoscaler: Autoscaler, code: str) -> None:
+    # A threshold of 0 leaves nothing to the autoscaler itself.
+    assert why("a", *TWO, now=Now(at=NOW, autoscaler=replace(autoscaler, threshold=0))) == code
+
+
+def test_too_few_nodes_under_the_line() -> None:
+    assert why("a", *TWO, pool=replace(ALL, under_count=3)) == "too-few-under-used"
+
+
+def test_too_many_unready_nodes_stop_everything() -> None:
+    nodes = [node(f"n{i}", ready=i > 3) for i in range(8)]
+    assert planned(*nodes).pools["all"].code.name == "cluster-unwell"

@@ -1,0 +1,57 @@
+"""The cluster on which the peers were measured. Skipped where the shared data is not there."""
+
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench import verify
+from tests.cluster_of import ALL
+from trimtab.cluster.inventory import Inventory, take
+from trimtab.cluster.pool import Goal
+from trimtab.cluster.snapshot import load
+from trimtab.compaction.plan import plan
+from trimtab.compaction.simulate import Scheduler, simulate
+from trimtab.packing.world import build
+
+DATA = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "data/clusters/openb-310-spread.json.gz"
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there (TRIMTAB_SHARED names its folder)")
+
+
+@pytest.fixture(scope="module")
+def inventory() -> Inventory:
+    return take(load([(DATA.name, DATA.read_bytes())]).snapshot)
+
+
+def test_the_plan_saves_more_with_fewer_evictions_than_any_peer(inventory: Inventory) -> None:
+    found = plan(build(inventory), [ALL])
+    assert found.saves >= 5_390_000
+    assert len(found.moves) <= 1400
+    assert (found.bound.nodes, found.bound.pinned) == (157, 48)
+    steps = [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in w.steps] for w in found.waves]
+    verify.verify(json.loads(gzip.decompress(DATA.read_bytes()))["items"], steps)
+
+
+def test_the_best_comes_first(inventory: Inventory) -> None:
+    spent = saved = 0
+    for step in plan(build(inventory), [ALL]).steps:
+        spent += len(step.moves)
+        if spent > 132:
+            break
+        saved += step.saves
+    assert saved >= 600_000
+
+
+def test_at_most_156_nodes_are_left_when_nodes_are_the_goal(inventory: Inventory) -> None:
+    assert 310 - len(plan(build(inventory), [replace(ALL, goal=Goal.NODES)]).steps) <= 156
+
+
+@pytest.mark.parametrize(("scheduler", "least"), [(Scheduler.PLAN, 5_390_000), (Scheduler.SPREAD, 5_250_000)])
+def test_carried_out_round_by_round_no_pod_moves_twice(inventory: Inventory, scheduler: Scheduler, least: int) -> None:
+    made = simulate(inventory, [ALL], scheduler)
+    assert (made.moved_twice, made.waiting) == (0, 0)
+    assert made.saved >= least
+    assert made.evictions <= 1400

@@ -1,0 +1,35 @@
+"""What does a node cost? Label, settings, table, else unknown."""
+
+from tests.cluster_of import cluster, node
+from trimtab.cluster.node import INSTANCE_TYPE, Node
+from trimtab.cluster.reason import NotYet
+from trimtab.machines.prices import price, table
+
+
+def made(**labels: str) -> Node:
+    return cluster(node("a", labels={k.replace("__", "/"): v for k, v in labels.items()})).nodes[0]
+
+
+def of_type(name: str, **labels: str) -> Node:
+    return cluster(node("a", labels={INSTANCE_TYPE: name, **labels})).nodes[0]
+
+
+def test_the_table_knows_machines_of_three_clouds() -> None:
+    assert (table()["a1.large"], table()["Standard_A2_v2"], table()["c2-standard-4"]) == (51000, 86100, 229872)
+    assert all(value > 0 for value in table().values())
+
+
+def test_label_before_settings_before_table() -> None:
+    assert price(of_type("a1.large"), {}) == 51000
+    assert price(of_type("a1.large"), {"a1.large": 7}) == 7
+    assert price(of_type("a1.large", **{"trimtab.dev/price": "9"}), {"a1.large": 7}) == 9
+
+
+def test_an_unknown_type_or_a_spot_node_has_no_price_rather_than_a_wrong_one() -> None:
+    assert isinstance(price(of_type("made-up"), {}), NotYet)
+    assert isinstance(price(of_type("a1.large", **{"karpenter.sh/capacity-type": "spot"}), {}), NotYet)
+    assert price(of_type("a1.large", **{"cloud.google.com/gke-spot": "true"}), {"a1.large": 5}) == 5
+
+
+def test_a_label_that_is_no_price_is_not_one() -> None:
+    assert isinstance(price(made(trimtab_price="cheap"), {}), NotYet)

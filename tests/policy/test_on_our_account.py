@@ -1,0 +1,71 @@
+"""No pod is refused, lost or denied on our account: what a review of the whole found, held as tests."""
+
+from tests.build import NAMESPACE, changed, codes, container, facts, pod, policies, policy, quota, runtime_class
+from trimtab.admission.apiserver.outcome import Stored
+from trimtab.admission.judge import Outcome, judge
+from trimtab.admission.preview import preview
+from trimtab.policy import reasons
+from trimtab.policy.decide import decide
+from trimtab.policy.draft import Draft
+from trimtab.policy.facts import NOTHING_KNOWN
+from trimtab.policy.subject import Subject, Terms
+
+SANDBOX = runtime_class("gvisor", overhead={"cpu": "50m"}, node_selector={"pool": "sandbox"})
+
+
+def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made():
+    rules = policies(
+        policy("{runtimeClass: {name: gvisor}}", name="class", priority=100),
+        policy("{placement: {nodeSelector: {pool: batch}}}", name="place"),
+    )
+    found = preview(pod(), rules, facts(SANDBOX), NAMESPACE)
+    assert isinstance(found.result, Stored)
+    assert codes(found.calls[0].decision, loud=True) == {"contradiction"}
+
+
+def test_a_class_whose_overhead_breaks_a_quota_is_not_set():
+    full = quota({"requests.cpu": "110m"}, used={"requests.cpu": "0"})
+    small = pod(container(requests={"cpu": "100m"}))
+    found = judge(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
+    assert found.outcome is Outcome.UNSAFE
+    assert "exceeded quota" in found.problem
+
+
+def test_before_anything_is_known_of_the_cluster_no_limit_is_removed():
+    limited = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
+    found = decide(limited, policies(policy("{limits: {cpu: remove}}")), NOTHING_KNOWN, NAMESPACE)
+    assert (changed(found), codes(found, loud=True)) == ({}, {"facts-missing"})
+
+
+def test_an_overhead_newer_than_our_facts_is_not_denied_where_the_server_fills_it():
+    filled = pod(runtime_class_name="gvisor", overhead={"cpu": "60m"})
+    found = decide(filled, policies(policy("{overhead: {stray: strip}}")), facts(SANDBOX), NAMESPACE)
+    assert (found.denied, codes(found, loud=True)) == (None, {"overhead-contradicts"})
+
+
+def test_where_the_server_does_not_fill_it_a_contradicting_overhead_is_denied():
+    filled = pod(runtime_class_name="gvisor", overhead={"cpu": "60m"})
+    found = decide(filled, policies(), facts(SANDBOX), NAMESPACE, Terms(overhead="webhook"))
+    assert "60m" in str(found.denied)
+    assert "50m" in str(found.denied)
+
+
+def test_a_label_by_which_a_controller_tells_its_pods_is_left():
+    rule = policies(policy("{labels: {add: {pod-template-hash: other}, override: true}}"))
+    owned = pod(labels={"pod-template-hash": "abc"}, owner="ReplicaSet/web-abc")
+    found = decide(owned, rule, facts(), NAMESPACE)
+    assert (changed(found), codes(found, loud=True)) == ({}, {"controllers-label"})
+
+
+def test_a_failing_action_leaves_nothing_of_itself():
+    draft = Draft(subject=Subject(pod=pod(), namespace=NAMESPACE), policy="first")
+    before = draft.kept()
+    draft.claim("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
+    draft.restore(before)
+    draft.policy = "second"
+    assert draft.claim("labels[a]", None, "c", reasons.POLICY_SAYS("it"))
+
+
+def test_only_the_word_none_means_a_pod_without_a_class():
+    rule = policies(policy("{labels: {add: {a: b}}}", match="{runtimeClasses: ['*']}"))
+    assert changed(decide(pod(), rule, facts(), NAMESPACE)) == {}

@@ -1,0 +1,183 @@
+"""What does the cluster autoscaler say of itself?
+
+Its status ConfigMap (`kube-system/cluster-autoscaler-status`, key `status`): YAML since 1.30, text before, told
+apart by content. Its flags, where its pod can be seen. What is not told is named, not assumed.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import yaml
+
+from trimtab.cluster.moment import Seconds
+from trimtab.cluster.reason import Unreadable
+
+NAME = "cluster-autoscaler-status"
+UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
+SILENCE = 120
+"""Seconds without a report after which it is taken for dead; it writes every ten."""
+CALM = frozenset({"", "NotNeeded", "NoActivity"})
+"""scaleUp states in which nothing is being added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A node group, by the cloud's name."""
+
+    name: str
+    healthy: bool
+    scale_up: str
+    """Needed, NotNeeded, InProgress, NoActivity, Backoff; empty where it is not told."""
+    target: int | None = None
+    min_size: int | None = None
+    max_size: int | None = None
+    candidates: int = 0
+    """Nodes it means to remove itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscaler:
+    healthy: bool = True
+    scale_up: str = ""
+    """Of the whole cluster."""
+    groups: tuple[Group, ...] = ()
+    updated: Seconds | None = None
+    """When it last reported; None where that cannot be read."""
+    threshold: int = 50
+    """Percent of requests below which it removes a node itself (--scale-down-utilization-threshold)."""
+    scale_down: bool = True
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """As given; a flag that is absent has its default."""
+
+    def silent(self, now: Seconds | None) -> bool:
+        """Has it not reported for two minutes? A report without a time is no report."""
+        return now is not None and (self.updated is None or now - self.updated > SILENCE)
+
+    def of(self, pool: str) -> tuple[Group, ...]:
+        """The groups of a pool: those whose name has the pool's name as a part of its own."""
+        part = re.compile(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", re.IGNORECASE)
+        return tuple(group for group in self.groups if part.search(group.name))
+
+    def scaling_up(self, pool: str) -> str:
+        """What is being added to: the pool's group, or the cluster where no group is known to be the pool's."""
+        mine = self.of(pool)
+        if mine:
+            return next((f"group {g.name} ({g.scale_up})" for g in mine if g.scale_up not in CALM), "")
+        return "" if self.scale_up in CALM else f"the cluster ({self.scale_up})"
+
+
+def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
+    """From the status text, the last-updated annotation and the process' arguments."""
+    flags = flags_of(arguments)
+    found = _yaml(status)
+    made = _from_yaml(found) if found is not None else _from_text(status)
+    if made is None:
+        return Unreadable(f"ConfigMap {NAME}", "neither the YAML status of 1.30 and later nor the text before it")
+    time = moment(updated) or moment(str((found or {}).get("time", "")))
+    return Autoscaler(
+        healthy=made.healthy, scale_up=made.scale_up, groups=made.groups, updated=time, flags=flags,
+        threshold=_percent(flags.get("scale-down-utilization-threshold", "0.5")),
+        scale_down=flags.get("scale-down-enabled", "true") != "false",
+    )  # fmt: skip
+
+
+def moment(text: str) -> Seconds | None:
+    """Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC"): fraction and zone name are cut before reading."""
+    found = re.match(r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?", text)
+    if found is None:
+        return None
+    day, clock, zone = found.groups()
+    return int(datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone in (None, 'Z') else zone}").timestamp())
+
+
+def flags_of(arguments: Iterable[str]) -> dict[str, str]:
+    """`--flag=value`, `--flag value`, and `--flag` alone, which is true."""
+    found: dict[str, str] = {}
+    waiting = ""
+    for argument in arguments:
+        if argument.startswith("-"):
+            name, has_value, value = argument.lstrip("-").partition("=")
+            found[name] = value if has_value else "true"
+            waiting = "" if has_value else name
+        elif waiting:
+            found[waiting], waiting = argument, ""
+    return found
+
+
+def _percent(text: str) -> int:
+    whole, _, fraction = text.partition(".")
+    digits = (fraction + "00")[:2]
+    return int(whole or 0) * 100 + int(digits) if (whole + digits).isdigit() else 50
+
+
+def _yaml(status: str) -> dict[str, object] | None:
+    try:
+        found = yaml.safe_load(status)
+    except yaml.YAMLError:
+        return None
+    return found if isinstance(found, dict) and ("clusterWide" in found or "nodeGroups" in found) else None
+
+
+def _from_yaml(found: Mapping[str, object]) -> Autoscaler:
+    whole = _map(found.get("clusterWide"))
+    groups = found.get("nodeGroups")
+    return Autoscaler(
+        healthy=_map(whole.get("health")).get("status", "Healthy") == "Healthy",
+        scale_up=str(_map(whole.get("scaleUp")).get("status", "")),
+        groups=tuple(_group(_map(group)) for group in (groups if isinstance(groups, list) else ())),
+    )
+
+
+def _group(found: Mapping[str, object]) -> Group:
+    health = _map(found.get("health"))
+    return Group(
+        name=str(found.get("name", "")), healthy=health.get("status", "Healthy") == "Healthy",
+        scale_up=str(_map(found.get("scaleUp")).get("status", "")), target=_int(health.get("cloudProviderTarget")),
+        min_size=_int(health.get("minSize")), max_size=_int(health.get("maxSize")),
+        candidates=_int(_map(found.get("scaleDown")).get("candidates")) or 0,
+    )  # fmt: skip
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _from_text(status: str) -> Autoscaler | None:
+    """`Cluster-wide:` and `NodeGroups:` with lines Name, Health, ScaleUp, ScaleDown."""
+    if "Cluster-wide:" not in status:
+        return None
+    whole, _, rest = status.partition("NodeGroups:")
+    groups = ["Name:" + part for part in rest.split("Name:")[1:]]
+    return Autoscaler(
+        healthy=_line(whole, "Health").startswith("Healthy"), scale_up=_word(_line(whole, "ScaleUp")),
+        groups=tuple(_text_group(part) for part in groups),
+    )  # fmt: skip
+
+
+def _text_group(part: str) -> Group:
+    health = _line(part, "Health")
+    return Group(
+        name=_word(_line(part, "Name")), healthy=health.startswith("Healthy"), scale_up=_word(_line(part, "ScaleUp")),
+        target=_number(health, "cloudProviderTarget"), min_size=_number(health, "minSize"),
+        max_size=_number(health, "maxSize"), candidates=_number(_line(part, "ScaleDown"), "candidates") or 0,
+    )  # fmt: skip
+
+
+def _line(text: str, name: str) -> str:
+    found = re.search(rf"^\s*{name}:\s*(.*)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else ""
+
+
+def _word(text: str) -> str:
+    return text.split(" ", 1)[0].split("(", 1)[0]
+
+
+def _number(text: str, name: str) -> int | None:
+    found = re.search(rf"{name}=(-?\d+)", text)
+    return int(found.group(1)) if found else None

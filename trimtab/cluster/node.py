@@ -1,0 +1,74 @@
+"""What is this node to a planner?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.node import Node as Shape
+from trimtab.cluster.api.node import Taint
+from trimtab.cluster.api.storage import CSINode
+from trimtab.cluster.moment import Seconds, seconds
+from trimtab.cluster.quantity import NotAQuantity
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resources import Amounts, amounts
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Node:
+    """One node; `allocatable` in the scheduler's numbers."""
+
+    name: str
+    labels: Labels
+    annotations: Labels
+    taints: tuple[Taint, ...]
+    cordoned: bool
+    allocatable: Amounts | Unreadable
+    """Unreadable where it is missing, names no cpu or memory, or is no quantity: never a zero by mistake."""
+    ready: bool
+    """Ready is True; False and Unknown are the same to us."""
+    created: Seconds | None
+    provider_id: str
+    attachable: Mapping[str, int]
+    """CSI driver → how many volumes it may hold here; a driver that is not named has no limit we know."""
+
+    @property
+    def zone(self) -> str:
+        """Empty where the node does not say."""
+        return self.labels.get(ZONE, "")
+
+
+def read(shape: Shape, storage: CSINode | None = None) -> Node:
+    meta = shape.metadata
+    return Node(
+        name=meta.name, labels=get(meta.labels, {}), annotations=get(meta.annotations, {}), taints=shape.spec.taints,
+        cordoned=shape.spec.unschedulable, allocatable=_allocatable(shape),
+        ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
+        created=seconds(meta.creation_timestamp), provider_id=shape.spec.provider_id, attachable=_attachable(storage),
+    )  # fmt: skip
+
+
+def _allocatable(shape: Shape) -> Amounts | Unreadable:
+    where = f"node {shape.metadata.name}"
+    try:
+        found = amounts(shape.status.allocatable)
+    except NotAQuantity as error:
+        return Unreadable(where, str(error))
+    for resource in ("cpu", "memory"):
+        if found.get(resource, 0) <= 0:
+            return Unreadable(where, f"it says no allocatable {resource}")
+    found.setdefault("pods", 110)
+    return found
+
+
+def _attachable(storage: CSINode | None) -> dict[str, int]:
+    limits: dict[str, int] = {}
+    for driver in storage.spec.drivers if storage else ():
+        count = get(driver.allocatable, None)
+        if count is not None and isinstance(count.count, int):
+            limits[driver.name] = count.count
+    return limits

@@ -1,0 +1,229 @@
+"""What is this pod to a planner?
+
+`Ask` is all that the scheduler looks at when it chooses a node, read once and shared by every pod that asks for the
+same; `Pod` is one pod with what decides whether it may move. Made from the API's shapes, integers inside.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from trimtab.cluster.api.meta import Labels, OwnerReference, UnsetType, get
+from trimtab.cluster.api.pod import (
+    Affinity,
+    Container,
+    NodeAffinity,
+    NodeSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PreferredTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+)
+from trimtab.cluster.api.pod import Pod as Shape
+from trimtab.cluster.moment import Seconds, seconds
+from trimtab.cluster.quantity import NotAQuantity
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resources import Amounts, pod_requests
+
+MIRROR = "kubernetes.io/config.mirror"
+DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+CRITICAL = 2_000_000_000
+"""The value of system-cluster-critical: at and above it a pod belongs to the system."""
+
+FINISHED = ("Succeeded", "Failed")
+COPIED = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+Port = tuple[str, str, int]
+"""(protocol, address, host port); the address 0.0.0.0 is every address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ask:
+    """What the scheduler looks at. Compared by identity: one `Reader` makes one Ask for all pods alike."""
+
+    namespace: str
+    labels: Labels
+    requests: Amounts | Unreadable
+    """The scheduler's numbers, the pod's own slot not among them."""
+    node_selector: Labels
+    node_affinity: NodeSelector | None
+    preferred_nodes: tuple[PreferredTerm, ...]
+    tolerations: tuple[Toleration, ...]
+    together: tuple[PodAffinityTerm, ...]
+    """Required pod affinity."""
+    apart: tuple[PodAffinityTerm, ...]
+    """Required pod anti-affinity."""
+    spreads: tuple[TopologySpreadConstraint, ...]
+    """Those that say DoNotSchedule; preferences are not promises."""
+    ports: tuple[Port, ...]
+    scheduler: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local:
+    """A volume that dies with the node."""
+
+    name: str
+    memory: bool
+    """An emptyDir in memory: lost, but the pod knew that it would be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pod:
+    """One pod. `node` is empty for a pod that waits for one."""
+
+    name: str
+    namespace: str
+    uid: str
+    node: str
+    ask: Ask
+    owner: OwnerReference | None
+    annotations: Mapping[str, str]
+    created: Seconds | None
+    started: Seconds | None
+    deleted: Seconds | None
+    """When it was asked to go; None while it stays."""
+    grace: int
+    """Seconds it may take to end."""
+    phase: str
+    ready: bool
+    priority: int
+    local: tuple[Local, ...]
+    claims: tuple[str, ...]
+    """Names of its PersistentVolumeClaims, in its own namespace."""
+    devices: bool
+    """It holds ResourceClaims (DRA)."""
+    nominated: str = ""
+    """The node a preemption reserved for it."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or Failed: it holds nothing any more."""
+        return self.phase in FINISHED
+
+    @property
+    def static(self) -> bool:
+        """The kubelet's own: a mirror of a file, or owned by its node."""
+        return MIRROR in self.annotations or (self.owner is not None and self.owner.kind == "Node")
+
+    @property
+    def daemon(self) -> bool:
+        """One per node by its nature: it neither moves nor keeps a node."""
+        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(DAEMON) == "true"
+
+
+@dataclass(slots=True)
+class Reader:
+    """Makes pods from shapes; pods that ask for the same share their `Ask`."""
+
+    known: dict[bytes, Ask] = field(default_factory=dict)
+
+    def pod(self, shape: Shape) -> Pod:
+        meta, spec, status = shape.metadata, shape.spec, shape.status
+        return Pod(
+            name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, ask=self.ask(shape),
+            owner=meta.controller, annotations=get(meta.annotations, {}), created=seconds(meta.creation_timestamp),
+            started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
+            grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
+            phase=status.phase, ready=_ready(shape), priority=get(spec.priority, 0),
+            local=_local(spec.volumes), claims=_claims(meta.name, spec.volumes), devices=bool(spec.resource_claims),
+            nominated=status.nominated_node_name,
+        )  # fmt: skip
+
+    def ask(self, shape: Shape) -> Ask:
+        spec, labels = shape.spec, _labels(shape)
+        key = _ENCODER.encode((
+            shape.metadata.namespace, labels, spec.containers, spec.init_containers, spec.resources,
+            spec.overhead, spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints,
+            spec.scheduler_name, spec.host_network,
+        ))  # fmt: skip
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = _ask(shape, labels)
+        return found
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda _unset: None)
+
+
+def _labels(shape: Shape) -> Labels:
+    """Without what the API server copies from the node when it binds (1.35): a successor gets its own."""
+    labels = get(shape.metadata.labels, {})
+    return {k: v for k, v in labels.items() if k not in COPIED} if any(k in labels for k in COPIED) else labels
+
+
+def _ask(shape: Shape, labels: Labels) -> Ask:
+    spec = shape.spec
+    affinity = get(spec.affinity, Affinity())
+    nodes = get(affinity.node_affinity, NodeAffinity())
+    return Ask(
+        namespace=shape.metadata.namespace,
+        labels=labels,
+        requests=_requests(shape),
+        node_selector=get(spec.node_selector, {}),
+        node_affinity=get(nodes.required, None),
+        preferred_nodes=get(nodes.preferred, ()),
+        tolerations=get(spec.tolerations, ()),
+        together=_required(affinity.pod_affinity),
+        apart=_required(affinity.pod_anti_affinity),
+        spreads=tuple(s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == "DoNotSchedule"),
+        ports=tuple(sorted(set(_ports(spec)))),
+        scheduler=spec.scheduler_name or "default-scheduler",
+    )
+
+
+def _requests(shape: Shape) -> Amounts | Unreadable:
+    try:
+        return pod_requests(shape.spec)
+    except NotAQuantity as error:
+        return Unreadable(f"pod {shape.metadata.namespace}/{shape.metadata.name}", str(error))
+
+
+def _required(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:
+    return get(terms, PodAffinity()).required
+
+
+def _ports(spec: PodSpec) -> Iterable[Port]:
+    """Host ports as the scheduler counts them: containers and sidecars; with hostNetwork every port is one."""
+    for container in spec.containers + tuple(c for c in spec.init_containers if c.restart_policy == "Always"):
+        yield from _container_ports(container, host=spec.host_network)
+
+
+def _container_ports(container: Container, *, host: bool) -> Iterable[Port]:
+    for port in container.ports:
+        number = port.host_port or (port.container_port if host else 0)
+        if number:
+            yield (port.protocol or "TCP", port.host_ip or "0.0.0.0", number)  # noqa: S104  every address
+
+
+def _ready(shape: Shape) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions)
+
+
+def _local(volumes: Iterable[Volume]) -> tuple[Local, ...]:
+    found = []
+    for volume in volumes:
+        if not isinstance(volume.empty_dir, UnsetType):
+            found.append(Local(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
+        elif not isinstance(volume.host_path, UnsetType):
+            found.append(Local(name=volume.name, memory=False))
+    return tuple(found)
+
+
+def _claims(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:
+    """A generic ephemeral volume's claim is named after pod and volume (pkg/controller/volume/ephemeral)."""
+    found = []
+    for volume in volumes:
+        if not isinstance(volume.persistent_volume_claim, UnsetType):
+            found.append(volume.persistent_volume_claim.claim_name)
+        elif not isinstance(volume.ephemeral, UnsetType):
+            found.append(f"{pod}-{volume.name}")
+    return tuple(found)

@@ -1,0 +1,20 @@
+"""Which nodes can go, in which order, and where does every pod go?
+
+Decisions only: a snapshot, settings and the moment in; a plan that says why out. Nothing is cordoned or evicted here.
+
+    blockers      may this pod move?
+    candidates    may this node be tried, and may its pool be planned now?
+    promises      room kept for pods that are not there yet
+    prepare       everything a search needs, read off the world once
+    weigh         what each node saves, and in which order nodes are tried
+    search        which set of nodes goes together; improve: could the set be better? choose: both, over orders
+    limits        minimum sizes and room that is kept
+    waves         budgets as one ledger: who goes in which wave
+    replay        would the plan go through, move by move?
+    bound         how much could go at all; bounded: of one prepared world
+    plan          all of it: a list of waves, and a reason for every node that stays
+    recheck       is a step still right, a moment later?
+    simulate      a plan carried out on a simulated cluster, round by round
+    pace          how many nodes of a wave may be emptied right now
+    observations  what earlier rounds saw
+"""

@@ -1,0 +1,35 @@
+"""The bound by volume of one prepared world: which nodes share pods, and what each would take away."""
+
+from trimtab.compaction.bound import Item, bound, parts
+from trimtab.compaction.prepare import Prepared
+from trimtab.compaction.search import DRAINED, Search
+from trimtab.compaction.values import Bound
+from trimtab.packing.world import World
+
+
+def bounded(made: Prepared, search: Search) -> Bound:
+    """What no plan over these candidates can exceed."""
+    world = made.world
+    kinds = world.next_of
+    uses = {node: {kinds[pod].where for pod in made.loads[node]} for node in made.candidates}
+    uses |= {node: {kinds[pod].where for pod in _movable(world, node)} for node in made.pinned}
+    part = parts(world.wheres, uses, len(world.nodes))
+    items: dict[int, list[Item]] = {}
+    for node in range(len(world.nodes)):
+        if not made.room.closed[node] or search.state[node] == DRAINED:
+            items.setdefault(part[node], []).append(_item(made, node))
+    return bound(items.values(), set(made.candidates), made.pinned)
+
+
+def _movable(world: World, node: int) -> list[int]:
+    """As if nothing kept a pod but its nature."""
+    return [pod for pod in world.on[node] if not (world.pods[pod].daemon or world.pods[pod].static)]
+
+
+def _item(made: Prepared, node: int) -> Item:
+    world, kinds = made.world, made.world.next_of
+    pods = _movable(world, node) if node in made.pinned else made.loads[node]
+    moving = (sum(kinds[p].major for p in pods), sum(kinds[p].minor for p in pods), len(pods))
+    free = (world.major[node], world.minor[node], world.slots[node])
+    takes = tuple(max(0, have) + more for have, more in zip(free, moving, strict=True))
+    return Item(node=node, saves=made.saves.get(node, 0), takes=takes, free=free)

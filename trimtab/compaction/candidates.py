@@ -1,0 +1,214 @@
+"""Which nodes may be tried at all, and why not the others?
+
+Rules that need no search, in the order they are asked. `pool_refusal` speaks for a whole pool at this moment,
+`Nodes.refusal` for one node.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.autoscaler import Autoscaler
+from trimtab.cluster.moment import Seconds
+from trimtab.cluster.node import Node
+from trimtab.cluster.pool import KEEP, Pool
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.windows import open_now
+from trimtab.compaction import reasons as r
+from trimtab.compaction.observations import Observations
+from trimtab.packing.world import World
+
+NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+KARPENTER_POOL = "karpenter.sh/nodepool"
+DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+STARTING = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
+UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+CORDONED_BY_US = "trimtab.dev/cordoned-for"
+"""Our annotation, written in the same patch as the cordon."""
+MOST_UNREADY = 45
+"""Percent of nodes that are not ready at which nobody should plan (the autoscaler's own rule, and more than 3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """The moment a plan is made in."""
+
+    at: Seconds | None = None
+    """None: no rule that needs a clock is applied, and the plan says so."""
+    observations: Observations | None = None
+    """None: pools are taken for settled."""
+    autoscaler: Autoscaler | None = None
+    """None: nothing is known of it."""
+    moved: frozenset[str] = frozenset()
+    """Pods (namespace/name) that were moved not long ago: they are left in peace."""
+
+
+@dataclass(slots=True)
+class Nodes:
+    world: World
+    pools: Sequence[Pool]
+    now: Now
+
+    def pool_of(self, number: int) -> Pool | Reason:
+        """The one pool of a node."""
+        node = self.world.nodes[number]
+        found = [pool for pool in self.pools if pool.has(node)]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return r.NO_POOL(f"node {node.name} belongs to no pool")
+        names = " and ".join(pool.name for pool in found)
+        return r.SHARED_POOLS(f"node {node.name} belongs to pools {names}")
+
+    def refusal(self, number: int, pool: Pool) -> Reason | None:
+        """Why this node is no candidate, before any search; None when it is one."""
+        node = self.world.nodes[number]
+        return (
+            self._unreadable(number) or _belongs_to_others(node) or _annotated(node, pool) or _state(node)
+            or self._young(node, pool) or self._failed(node) or self._busy(number, pool) or self._brief(node, pool)
+        )  # fmt: skip
+
+    def _unreadable(self, number: int) -> Reason | None:
+        doubt = self.world.doubtful.get(number)
+        return r.UNREADABLE(f"node {self.world.nodes[number].name}: {doubt}") if doubt is not None else None
+
+    def _young(self, node: Node, pool: Pool) -> Reason | None:
+        if self.now.at is None or node.created is None:
+            return None
+        age = self.now.at - node.created
+        if age < pool.node_age:
+            return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} wants {pool.node_age} s")
+        return None
+
+    def _failed(self, node: Node) -> Reason | None:
+        seen = self.now.observations
+        failure = seen.failures.get(node.name) if seen is not None else None
+        if failure is not None and self.now.at is not None and self.now.at < failure.until:
+            return r.BACK_OFF(
+                f"emptying node {node.name} failed {failure.times} times; next try in {failure.until - self.now.at} s"
+            )
+        return None
+
+    def _busy(self, number: int, pool: Pool) -> Reason | None:
+        for resource, percent in sorted(pool.under.items()):
+            have = self.world.amount(number, resource)
+            used = have - self._free(number, resource)
+            if have and used * 100 > percent * have:
+                share = used * 1000 // have
+                name = self.world.nodes[number].name
+                return r.BUSY(f"node {name} has {share / 10:.1f} % of its {resource} requested, more than {percent} %")
+        return None
+
+    def _free(self, number: int, resource: str) -> int:
+        world = self.world
+        if resource in world.resources:
+            return (world.major, world.minor)[world.resources.index(resource)][number]
+        if resource == "pods":
+            return world.slots[number]
+        return (
+            world.rest[world.names.index(resource)][number]
+            if resource in world.names
+            else world.amount(number, resource)
+        )
+
+    def _brief(self, node: Node, pool: Pool) -> Reason | None:
+        seen, at = self.now.observations, self.now.at
+        if seen is None or at is None or not pool.under_for:
+            return None
+        since = seen.under_since.get(node.name)
+        lasted = at - since if since is not None else 0
+        if lasted < pool.under_for:
+            return r.NOT_LONG(f"node {node.name} has been under the line for {lasted} s of {pool.under_for} s")
+        return None
+
+    def under(self, number: int, pool: Pool) -> bool:
+        """Is the node under the pool's line now? What observations are made of."""
+        return self._unreadable(number) is None and self._busy(number, pool) is None
+
+
+def _belongs_to_others(node: Node) -> Reason | None:
+    if KARPENTER_POOL in node.labels:
+        return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
+    if any(label in node.labels for label in CONTROL_PLANE):
+        return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
+    for taint in node.taints:
+        if taint.key in DELETING:
+            return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {taint.key})")
+    return None
+
+
+def _annotated(node: Node, pool: Pool) -> Reason | None:
+    for key in (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes):
+        if node.annotations.get(key) == "true":
+            return r.KEPT(f"node {node.name} says {key}: true")
+    for key in sorted(node.annotations):
+        if key.startswith(DELAY):
+            return r.KEPT(f"node {node.name} says {key}")
+    return None
+
+
+def _state(node: Node) -> Reason | None:
+    if not node.ready:
+        return r.NOT_READY(f"node {node.name} is not ready")
+    if node.cordoned and CORDONED_BY_US not in node.annotations:
+        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by somebody else")
+    for taint in node.taints:
+        if taint.key.startswith(STARTING) or taint.key in UNINITIALIZED:
+            return r.STARTING(f"node {node.name} still carries the startup taint {taint.key}")
+    return None
+
+
+def young_receivers(world: World, pools: Mapping[int, Pool], at: Seconds | None) -> list[int]:
+    """Nodes too young to count as a place for pods, and nodes that are not whole yet."""
+    found = []
+    for number, node in enumerate(world.nodes):
+        young = at is not None and node.created is not None and number in pools
+        if (young and at - node.created < pools[number].receiver_age) or any(  # type: ignore[operator]
+            taint.key.startswith(STARTING) or taint.key in UNINITIALIZED for taint in node.taints
+        ):
+            found.append(number)
+    return found
+
+
+def pool_refusal(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Reason | None:
+    """Why nothing is planned in this pool at this moment; None when something may be."""
+    if not pool.enabled:
+        return r.POOL_OFF(f"pool {pool.name} is switched off")
+    if not nodes:
+        return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
+    return _unwell(world) or _timing(pool, nodes, world, now) or _autoscaler(pool, now)
+
+
+def _unwell(world: World) -> Reason | None:
+    unready = sum(not node.ready for node in world.nodes)
+    if unready > 3 and unready * 100 > MOST_UNREADY * len(world.nodes):
+        return r.UNWELL(f"{unready} of {len(world.nodes)} nodes are not ready")
+    return None
+
+
+def _timing(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Reason | None:
+    if now.at is None:
+        return None
+    if not open_now(pool.windows, now.at):
+        return r.CLOSED_WINDOW(f"pool {pool.name} may not act at this time")
+    born = [created for number in nodes if (created := world.nodes[number].created) is not None]
+    newest = max(born, default=None)
+    if newest is not None and now.at - newest < pool.quiet:
+        return r.NOT_QUIET(f"a node joined pool {pool.name} {now.at - newest} s ago; it waits {pool.quiet} s")
+    return None
+
+
+def _autoscaler(pool: Pool, now: Now) -> Reason | None:
+    found = now.autoscaler
+    if found is None:
+        return None
+    if not found.scale_down:
+        return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
+    if found.silent(now.at):
+        return r.NO_AUTOSCALER("the cluster autoscaler has not reported for two minutes")
+    if not found.healthy:
+        return r.AUTOSCALER_ILL("the cluster autoscaler calls the cluster unhealthy")
+    busy = found.scaling_up(pool.name)
+    return r.SCALING_UP(f"the cluster autoscaler is scaling up {busy}") if busy else None

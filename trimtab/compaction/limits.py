@@ -1,0 +1,112 @@
+"""May the pool lose one more node? Minimum sizes and room that is kept free, while a plan grows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster.pool import Pool, Spare
+from trimtab.cluster.reason import Reason
+from trimtab.compaction.reasons import AT_MINIMUM, NO_HEADROOM
+from trimtab.packing.kinds import Kind
+from trimtab.packing.world import World
+
+Pair = list[int]
+"""[of the scarcer resource, of the other]."""
+
+
+@dataclass(slots=True, eq=False)
+class Limits:
+    """One pool's numbers; `go` and `back` undo each other."""
+
+    pool: Pool
+    world: World
+    nodes: Sequence[int]
+    kept: int = 0
+    zones: dict[str, int] = field(default_factory=dict)
+    """Zone → nodes that stay."""
+    have: Pair = field(default_factory=lambda: [0, 0])
+    """Allocatable on nodes that stay and take pods."""
+    free: Pair = field(default_factory=lambda: [0, 0])
+    """Free on them."""
+    used: dict[str, Pair] = field(default_factory=dict)
+    """Zone → requested on them; only kept where a zone's death must be survived."""
+    room: dict[str, Pair] = field(default_factory=dict)
+    """Zone → free on them; likewise."""
+    loose: bool = False
+    """No room is kept at all: nothing needs to be counted."""
+    mean: tuple[int, int] = (0, 0)
+    largest: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        headroom = self.pool.headroom
+        self.loose = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
+        sizes = [self._size(node) for node in self.nodes]
+        if sizes:
+            self.mean = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
+            self.largest = (max(a for a, _ in sizes), max(b for _, b in sizes))
+        for node in self.nodes:
+            self.kept += 1
+            zone = self.world.nodes[node].zone
+            self.zones[zone] = self.zones.get(zone, 0) + 1
+            if not self.world.closed[node]:
+                self._count(node, 1)
+
+    def _size(self, node: int) -> tuple[int, int]:
+        first, second = self.world.resources
+        return self.world.amount(node, first), self.world.amount(node, second)
+
+    def _count(self, node: int, sign: int) -> None:
+        size = self._size(node)
+        free = (self.world.major[node], self.world.minor[node])
+        zone = self.world.nodes[node].zone
+        for i in (0, 1):
+            self.have[i] += sign * size[i]
+            self.free[i] += sign * free[i]
+            self.room.setdefault(zone, [0, 0])[i] += sign * free[i]
+            self.used.setdefault(zone, [0, 0])[i] += sign * (size[i] - free[i])
+
+    def refuses(self, node: int) -> Reason | None:
+        """Why this node may not go for the pool's or its zone's minimum; None when it may."""
+        zone, pool = self.world.nodes[node].zone, self.pool
+        if self.kept <= pool.min_nodes:
+            return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
+        if self.zones[zone] <= pool.min_per_zone:
+            return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
+        return None
+
+    def go(self, node: int) -> None:
+        """The node no longer counts; its pods are somewhere else (`arrive` tells where)."""
+        self.kept -= 1
+        self.zones[self.world.nodes[node].zone] -= 1
+        self._count(node, -1)
+
+    def back(self, node: int) -> None:
+        self.kept += 1
+        self.zones[self.world.nodes[node].zone] += 1
+        self._count(node, 1)
+
+    def arrive(self, kind: Kind, node: int, sign: int = 1) -> None:
+        """A moved pod came to a node of the pool (sign -1: it went on)."""
+        if self.loose:
+            return
+        zone = self.world.nodes[node].zone
+        for i, amount in enumerate((kind.major, kind.minor)):
+            self.free[i] -= sign * amount
+            self.room[zone][i] -= sign * amount
+            self.used[zone][i] += sign * amount
+
+    def short(self) -> Reason | None:
+        """What room is missing as things stand; None when all that is wanted is there."""
+        if self.loose:
+            return None
+        headroom, spare = self.pool.headroom, self.pool.spare
+        for i, resource in enumerate(self.world.resources):
+            wanted = self.have[i] * headroom.percent // 100 + headroom.nodes * self.mean[i]
+            wanted += self.largest[i] if spare is Spare.NODE else 0
+            if self.free[i] < wanted:
+                return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than it keeps")
+            if spare is Spare.ZONE and self._zone_short(i, wanted):
+                return NO_HEADROOM(f"pool {self.pool.name} could not take the pods of a zone that dies ({resource})")
+        return None
+
+    def _zone_short(self, i: int, wanted: int) -> bool:
+        return any(self.free[i] - self.room[zone][i] < used[i] + wanted for zone, used in self.used.items())

@@ -1,0 +1,291 @@
+"""Which set of nodes can go, and where do all their pods go? The search behind a plan.
+
+Candidates are tried in order of pods moved per price saved, best first; receivers are opened from the other end of
+the same order (after those that cannot go anyway), and each pod takes the tightest open place. So the nodes that
+would be emptied last are filled first, and no pod is ever moved twice. `improve` then adds and swaps nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trimtab.compaction.limits import Limits
+from trimtab.packing.errands import Errand
+from trimtab.packing.kinds import Kind
+from trimtab.packing.room import Room
+from trimtab.packing.shelves import Shelves
+
+FIXED, CANDIDATE, OPEN, DRAINED, TRIED = range(5)
+Log = list[tuple[int, int, int]]
+"""(+1 placed | -1 lifted, pod, node), to be undone backwards."""
+CHAIN = 8
+"""Exchanges in a row for one pod."""
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    room: Room
+    order: Sequence[int]
+    """Candidates, best first."""
+    loads: Sequence[Sequence[int]]
+    """Node → its pods that must move, largest first."""
+    errands: Sequence[Errand | None]
+    """Pod → errand; None where it can't be planned free of order (then its node is no candidate here)."""
+    shelves: Shelves
+    limits: Sequence[Limits | None]
+    """Node → limits of its pool; None where it is in none."""
+    effort: int
+    """How often a place may be looked for after the first pass."""
+    state: bytearray = field(init=False)
+    dest: dict[int, int] = field(default_factory=dict)
+    guests: dict[int, list[int]] = field(default_factory=dict)
+    drained: list[int] = field(default_factory=list)
+    refused: dict[int, object] = field(default_factory=dict)
+    """Candidate → the limit that kept it, or the pod that found no place."""
+    _later: dict[int, list[int]] = field(default_factory=dict)
+    _looked: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """Errands alike → from where to the end no candidate would take one: they only get fewer."""
+    _dead: set[int] = field(default_factory=set)
+    _weights: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.state = bytearray(len(self.room.world.nodes))
+        for node in self.order:
+            self.state[node] = CANDIDATE
+
+    # ── the first pass ───────────────────────────────────────────────────
+    def fill(self) -> None:
+        """Every candidate once, best first."""
+        for node in self.order:
+            if self.state[node] == CANDIDATE:
+                self.state[node] = TRIED
+                if not self.drain(node, self.loads[node]):
+                    self._open(node)
+
+    def drain(self, node: int, pods: Sequence[int], log: Log | None = None) -> bool:
+        """All of these pods away from the node, or nothing."""
+        log = [] if log is None else log
+        mark = len(log)
+        limits = self.limits[node]
+        refusal = limits.refuses(node) if limits is not None else None
+        if refusal is not None:
+            self.refused[node] = refusal
+            return False
+        if not self._place_all(node, pods, log):
+            self.undo(log, mark)
+            return False
+        if limits is not None:
+            limits.go(node)
+            short = self._short(log)
+            if short is not None:
+                self.refused[node] = short
+                limits.back(node)
+                self.undo(log, mark)
+                return False
+        self.state[node] = DRAINED
+        self.room.close(node)
+        self.refused.pop(node, None)
+        self.drained.append(node)
+        return True
+
+    def _short(self, log: Log) -> object | None:
+        touched = {id(found): found for _, _, node in log if (found := self.limits[node]) is not None}
+        return next((short for found in touched.values() if (short := found.short()) is not None), None)
+
+    def _place_all(self, node: int, pods: Sequence[int], log: Log) -> bool:
+        mark = len(log)
+        for pod in pods:
+            self.effort -= 1
+            errand = self.errands[pod]
+            if errand is None or (self.effort <= 0 and id(errand) in self._dead):
+                self.refused[node] = pod
+                return False
+            place = self.shelves.best(errand)
+            if place < 0:
+                place = self._open_for(errand)
+            if place >= 0:
+                self._put(pod, errand, place, log)
+            elif not self._exchange(pod, errand, log):
+                self.refused[node] = pod
+                if len(log) == mark:
+                    self._dead.add(id(errand))
+                return False
+        return True
+
+    def _open_for(self, errand: Errand) -> int:
+        """Opens the last candidate that would take the pod; -1 when none would."""
+        later = self._later.get(errand.where)
+        if later is None:
+            mask = errand.nodes
+            later = self._later[errand.where] = [node for node in self.order if mask[node]]
+        while later and self.state[later[-1]] != CANDIDATE:
+            later.pop()
+        alike = (errand.where, errand.major, errand.minor) if errand.simple else (id(errand), 0, 0)
+        place = min(self._looked.get(alike, len(later)), len(later))
+        while place > 0:
+            place -= 1
+            node = later[place]
+            if self.state[node] == CANDIDATE and self.shelves.fits(errand, node):
+                self._looked[alike] = place
+                self._open(node)
+                return node
+        self._looked[alike] = 0
+        return -1
+
+    def _open(self, node: int) -> None:
+        self.state[node] = OPEN
+        if not self.room.world.closed[node]:
+            self.shelves.open_up(node)
+
+    # ── single steps, all undoable ───────────────────────────────────────
+    def _put(self, pod: int, errand: Errand, node: int, log: Log) -> None:
+        self.shelves.take(errand, node)
+        self.dest[pod] = node
+        self.guests.setdefault(node, []).append(pod)
+        log.append((1, pod, node))
+        limits = self.limits[node]
+        if limits is not None:
+            limits.arrive(errand.kind, node)
+
+    def _lift(self, pod: int, log: Log) -> int:
+        node = self.dest.pop(pod)
+        errand = self.errands[pod]
+        assert errand is not None
+        self.shelves.give(errand, node)
+        self.guests[node].remove(pod)
+        log.append((-1, pod, node))
+        limits = self.limits[node]
+        if limits is not None:
+            limits.arrive(errand.kind, node, -1)
+        return node
+
+    def undo(self, log: Log, mark: int = 0) -> None:
+        """Backwards, all of it or down to a mark."""
+        scrap: Log = []
+        while len(log) > mark:
+            sign, pod, node = log.pop()
+            if sign > 0:
+                self._lift(pod, scrap)
+            else:
+                errand = self.errands[pod]
+                assert errand is not None
+                self._put(pod, errand, node, scrap)
+
+    # ── exchanges ────────────────────────────────────────────────────────
+    def _exchange(self, pod: int, errand: Errand, log: Log) -> bool:
+        """Puts the pod where a smaller moved pod was going, that one elsewhere, and so on."""
+        for _ in range(CHAIN):
+            if self.effort <= 0:
+                return False
+            self.effort -= 1
+            found = self._smaller(errand)
+            if found is None:
+                return False
+            guest, node = found
+            self._lift(guest, log)
+            self._put(pod, errand, node, log)
+            moved = self.errands[guest]
+            assert moved is not None
+            pod, errand = guest, moved
+            place = self.shelves.best(errand)
+            if place >= 0:
+                self._put(pod, errand, place, log)
+                return True
+        return False
+
+    def _smaller(self, errand: Errand) -> tuple[int, int] | None:
+        """The smallest moved pod whose place would do for this one, and that place."""
+        best: tuple[int, int, int, int] | None = None
+        room = self.room
+        for node in self.shelves.nearly(errand):
+            lacks = errand.major - room.major[node]
+            for guest in self.guests.get(node, ()):
+                other = self.errands[guest]
+                assert other is not None
+                if other.major >= errand.major or other.major < lacks:
+                    continue
+                if room.minor[node] + other.minor < errand.minor or not self.shelves.suits(errand, node):
+                    continue
+                rank = (other.major, other.major - lacks, node, guest)
+                if best is None or rank < best:
+                    best = rank
+        return (best[3], best[2]) if best is not None else None
+
+    # ── taking back ──────────────────────────────────────────────────────
+    def refill(self, node: int, log: Log) -> None:
+        """The node stays after all: its pods stay on it, and it takes others."""
+        for pod in self.loads[node]:
+            self._lift(pod, log)
+        self.drained.remove(node)
+        limits = self.limits[node]
+        if limits is not None:
+            limits.back(node)
+        self.room.reopen(node)
+        self._open(node)
+
+    def again(self, node: int, log: Log) -> None:
+        """Undoes `refill`, and what came after it."""
+        self.shelves.shut(node)
+        self.undo(log)
+        self.state[node] = DRAINED
+        self.room.close(node)
+        limits = self.limits[node]
+        if limits is not None:
+            limits.go(node)
+        self.drained.append(node)
+
+    def empty(self, node: int, log: Log) -> bool:
+        """A node that was a receiver goes after all, its guests with its own pods."""
+        self.shelves.shut(node)
+        self.state[node] = TRIED
+        mark = len(log)
+        guests = list(self.guests.get(node, ()))
+        for guest in guests:
+            self._lift(guest, log)
+        if self.drain(node, sorted((*self.loads[node], *guests), key=self._size), log):
+            return True
+        self._open(node)
+        self.undo(log, mark)
+        return False
+
+    def repack(self) -> bool:
+        """All moved pods lifted and placed again, largest first over all nodes: what is free comes together."""
+        if len(self.dest) > self.effort:
+            return False
+        log: Log = []
+        pods = sorted(self.dest, key=self._size)
+        for pod in pods:
+            self._lift(pod, log)
+        for pod in pods:
+            errand = self.errands[pod]
+            place = self.shelves.best(errand) if errand is not None else -1
+            self.effort -= 1
+            if errand is None or place < 0:
+                self.undo(log)
+                return False
+            self._put(pod, errand, place, log)
+        return True
+
+    def clear(self) -> None:
+        """Everything back: the room is as it was before the search."""
+        for node in list(reversed(self.drained)):
+            limits = self.limits[node]
+            if limits is not None:
+                limits.back(node)
+            self.room.reopen(node)
+        for pod in list(reversed(self.dest)):
+            self._lift(pod, [])
+        self.drained.clear()
+
+    def world_major(self, node: int) -> int:
+        """What goes with the node of the scarcer resource: its free room and what its pods need elsewhere."""
+        if node not in self._weights:
+            moving = sum(e.major for pod in self.loads[node] if (e := self.errands[pod]) is not None)
+            self._weights[node] = max(0, self.room.world.major[node]) + moving
+        return self._weights[node]
+
+    def _size(self, pod: int) -> tuple[int, int, int]:
+        errand = self.errands[pod]
+        return (-errand.major, -errand.minor, pod) if errand is not None else (0, 0, pod)
+
+
+__all__ = ["CANDIDATE", "DRAINED", "FIXED", "OPEN", "Kind", "Search"]

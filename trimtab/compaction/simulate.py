@@ -1,0 +1,167 @@
+"""What would be left, if the plan were carried out round by round until nothing more can go?
+
+A pure function on nouns. A round plans, empties the nodes of the first wave, and lets a model of the scheduler put
+the successors somewhere: `plan` puts them where the plan said, `spread` on the emptiest node that admits them
+(the default scheduler's LeastAllocated), `pack` on the fullest (MostAllocated). Nodes that later waves mean to
+empty are taken only when nothing else is left: the compactor marks them PreferNoSchedule. Then budgets are full
+again, emptied nodes are gone, and the next round begins. What was moved once is left in peace.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from trimtab.cluster.inventory import Inventory
+from trimtab.cluster.pod import Pod
+from trimtab.cluster.pool import Pool
+from trimtab.compaction.candidates import Now
+from trimtab.compaction.plan import plan
+from trimtab.compaction.values import Move, Plan, Wave
+from trimtab.packing.fit import admits
+from trimtab.packing.kinds import Kind
+from trimtab.packing.room import Room
+from trimtab.packing.world import World, build
+
+MOST_ROUNDS = 500
+
+
+class Scheduler(StrEnum):
+    PLAN = "plan"
+    SPREAD = "spread"
+    PACK = "pack"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """Where a successor came to run; empty when it found no place and waits."""
+
+    pod: str
+    source: str
+    target: str
+    turn: int
+    budget: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    nodes: tuple[str, ...]
+    landings: tuple[Landing, ...]
+    saved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    scheduler: Scheduler
+    rounds: tuple[Round, ...]
+    nodes_before: int
+    nodes_after: int
+    saved: int
+    unit: str
+    first: Plan
+    """The plan of the first round: it carries the bound and the reasons."""
+    last: Plan
+    """The plan of the last round: why what is left stays."""
+    after: Inventory
+
+    @property
+    def evictions(self) -> int:
+        return sum(len(found.landings) for found in self.rounds)
+
+    @property
+    def moved_twice(self) -> int:
+        """Pods evicted more than once."""
+        seen: set[str] = set()
+        twice: set[str] = set()
+        for landing in (landing for found in self.rounds for landing in found.landings):
+            (twice if landing.pod in seen else seen).add(landing.pod)
+        return len(twice)
+
+    @property
+    def waiting(self) -> int:
+        """Successors that found no place."""
+        return sum(not landing.target for found in self.rounds for landing in found.landings)
+
+
+def simulate(
+    inventory: Inventory,
+    pools: Sequence[Pool],
+    scheduler: Scheduler = Scheduler.PLAN,
+    now: Now = Now(),  # noqa: B008  a frozen value
+    effort: int | None = None,
+) -> Simulation:
+    """Rounds until a plan is empty."""
+    rounds: list[Round] = []
+    before, moved = inventory, set(now.moved)
+    first: Plan | None = None
+    while True:
+        world = build(inventory)
+        found = plan(world, pools, replace(now, moved=frozenset(moved)), effort)
+        first = first or found
+        if not found.waves or len(rounds) >= MOST_ROUNDS:
+            break
+        for number in range(len(found.waves) if scheduler is Scheduler.PLAN else 1):
+            made = _carry_out(build(inventory) if number else world, found, number, scheduler)
+            rounds.append(made)
+            inventory = _after(inventory, made)
+            moved.update(landing.pod for landing in made.landings)
+    return Simulation(
+        scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.nodes), nodes_after=len(inventory.nodes),
+        saved=sum(made.saved for made in rounds), unit=first.unit, first=first, last=found, after=inventory,
+    )  # fmt: skip
+
+
+def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler) -> Round:
+    """One wave: its nodes cordoned together, then pod by pod."""
+    wave, room = found.waves[number], Room(world)
+    later = {world.index[step.node] for after in found.waves[number + 1 :] for step in after.steps}
+    pods = {pod.key: n for n, pod in enumerate(world.pods)}
+    for step in wave.steps:
+        room.close(world.index[step.node])
+    landings = []
+    for move in _in_turn(wave):
+        pod = pods[move.pod]
+        room.uncount(world.kind_of[pod].adds, world.node_of[pod])
+        kind = world.next_of[pod]
+        target = world.index[move.target] if scheduler is Scheduler.PLAN else _choose(room, kind, later, scheduler)
+        if target >= 0:
+            room.take(kind, target)
+        name = world.nodes[target].name if target >= 0 else ""
+        landings.append(Landing(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget))
+    return Round(
+        nodes=tuple(step.node for step in wave.steps), landings=tuple(landings), saved=sum(s.saves for s in wave.steps)
+    )
+
+
+def _in_turn(wave: Wave) -> Iterable[Move]:
+    """Node by node, as the plan replayed it."""
+    return (move for step in wave.steps for move in step.moves)
+
+
+def _choose(room: Room, kind: Kind, later: set[int], scheduler: Scheduler) -> int:
+    sign = -1 if scheduler is Scheduler.SPREAD else 1
+    best, score = -1, (2, 0)
+    for node in range(len(room.world.nodes)):
+        rank = (1 if node in later else 0, sign * _free(room, node))
+        if rank < score and admits(room, kind, node):
+            best, score = node, rank
+    return best
+
+
+def _free(room: Room, node: int) -> int:
+    """Thousandths free, cpu and memory weighed equally, as NodeResourcesFit scores."""
+    world = room.world
+    have = [max(1, world.amount(node, resource)) for resource in world.resources]
+    return room.major[node] * 1000 // have[0] + room.minor[node] * 1000 // have[1]
+
+
+def _after(inventory: Inventory, made: Round) -> Inventory:
+    """The cluster when all successors run and the autoscaler has taken the empty nodes."""
+    gone, landed = set(made.nodes), {landing.pod: landing.target for landing in made.landings}
+    pods: list[Pod] = []
+    for pod in inventory.pods:
+        if pod.key in landed and pod.node in gone:
+            pods.append(replace(pod, node=landed[pod.key]))
+        elif pod.node not in gone:
+            pods.append(pod)
+    nodes = tuple(node for node in inventory.nodes if node.name not in gone)
+    return replace(inventory, nodes=nodes, pods=tuple(pods))

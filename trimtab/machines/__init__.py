@@ -1,0 +1,4 @@
+"""What does a node cost?
+
+prices     the table of list prices, and the price of one node: label, settings, table, else unknown
+"""

@@ -1,0 +1,130 @@
+"""If this node went, where would all its pods go, together?
+
+`Drains` is built once per state of the cluster and answers for one node in well under a millisecond: what it puts
+down it takes up again. Pods whose place depends on the order of moves are placed exactly, one after the other.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.reason import Reason
+from trimtab.packing.errands import Errand, Errands
+from trimtab.packing.fit import admits, why_not
+from trimtab.packing.kinds import Kind
+from trimtab.packing.reasons import NO_ROOM
+from trimtab.packing.room import Room
+from trimtab.packing.shelves import Shelves
+from trimtab.packing.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Pod number → node number, in the order in which the pods would go."""
+
+    of: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """The pod that finds no place, after the others of its node found theirs."""
+
+    pod: int
+    reason: Reason
+
+
+class Drains:
+    """What-if over one world: every node that takes pods is open."""
+
+    def __init__(self, world: World, room: Room | None = None) -> None:
+        self.world = world
+        self.room = Room(world) if room is None else room
+        made = Errands(self.room)
+        self.errands: list[Errand | None] = [
+            None if pod.daemon or pod.static else made.of(world.next_of[number], world.node_of[number])
+            for number, pod in enumerate(world.pods)
+        ]
+        self.shelves = Shelves(self.room, made.masks, {id(e): e for e in self.errands if e is not None}.values())
+        for node in range(len(world.nodes)):
+            if not self.room.closed[node]:
+                self.shelves.open_up(node)
+
+    def where(self, node: int, pods: Sequence[int]) -> Places | Nowhere:
+        """Places for all of these pods of the node, or the first that finds none. Nothing is changed by asking."""
+        if all(self.errands[pod] is not None for pod in pods):
+            found = self._quickly(node, pods)
+            if found is not None:
+                return found
+        return exactly(self.room, node, pods)
+
+    def _quickly(self, node: int, pods: Sequence[int]) -> Places | None:
+        was_open, done = self.shelves.open[node], []
+        if was_open:
+            self.shelves.shut(node)
+        for pod in sorted(pods, key=self._size):
+            errand = self.errands[pod]
+            place = self.shelves.best(errand) if errand is not None else -1
+            if errand is None or place < 0:
+                break
+            self.shelves.take(errand, place)
+            done.append((pod, place))
+        for pod, place in reversed(done):
+            errand = self.errands[pod]
+            assert errand is not None
+            self.shelves.give(errand, place)
+        if was_open:
+            self.shelves.open_up(node)
+        return Places(tuple(done)) if len(done) == len(pods) else None
+
+    def _size(self, pod: int) -> tuple[int, int, int]:
+        kind = self.world.next_of[pod]
+        return -kind.major, -kind.minor, pod
+
+
+def exactly(room: Room, node: int, pods: Sequence[int], allowed: Iterable[int] | None = None) -> Places | Nowhere:
+    """The same by the scheduler's own steps: evict one, place one, tightest fit first. The room is left as it was."""
+    world = room.world
+    places = list(range(len(world.nodes)) if allowed is None else allowed)
+    was_closed, was_leaving = room.closed[node], node in room.leaving
+    room.close(node)
+    done: list[tuple[int, int]] = []
+    found: Places | Nowhere | None = None
+    for pod in sorted(pods, key=lambda p: (-world.next_of[p].major, -world.next_of[p].minor, p)):
+        room.uncount(world.kind_of[pod].adds, node)
+        kind = world.next_of[pod]
+        place = _tightest(room, kind, places)
+        if place < 0:
+            room.count(world.kind_of[pod].adds, node)
+            found = Nowhere(pod, nowhere(room, kind, places, world.pods[pod].key))
+            break
+        room.take(kind, place)
+        done.append((pod, place))
+    for pod, place in reversed(done):
+        room.give(world.next_of[pod], place)
+        room.count(world.kind_of[pod].adds, node)
+    room.closed[node] = was_closed
+    if not was_leaving:
+        room.leaving.discard(node)
+    return found if found is not None else Places(tuple(done))
+
+
+def _tightest(room: Room, kind: Kind, places: Iterable[int]) -> int:
+    best, free = -1, 1 << 62
+    for place in places:
+        if room.major[place] < free and admits(room, kind, place):
+            best, free = place, room.major[place]
+    return best
+
+
+def nowhere(room: Room, kind: Kind, places: Sequence[int], name: str) -> Reason:
+    """Why no node takes the pod, counted by constraint as the scheduler's own message does."""
+    if kind.unknown is not None:
+        return kind.unknown
+    reasons = [reason for place in places if (reason := why_not(room, kind, place)) is not None]
+    if not reasons:
+        return NO_ROOM(f"pod {name} fits nowhere: there is no other node")
+    tally = Counter(reason.code.name for reason in reasons)
+    most = sorted(tally.items(), key=lambda item: (-item[1], item[0]))
+    first = next(reason for reason in reasons if reason.code.name == most[0][0])
+    told = ", ".join(f"{count} {code}" for code, count in most)
+    return first.code(f"pod {name} fits on none of {len(places)} nodes: {told}; such as: {first}")

@@ -1,0 +1,153 @@
+"""Where may a pod go so that the order of moves does not matter?
+
+A plan moves hundreds of pods in waves that are arranged after the places are chosen. What stays true in any order is
+chosen from here: receivers only gain pods, so resources, host ports and node-wide anti-affinity can only be used up
+by what the plan itself puts there. Wider domains (zones) lose and gain; so a pod that counts in one stays in the
+domains it is in, and all counts stay as they are. What needs more freedom is left to `drain`, one node at a time
+and exactly.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.packing.fit import least_count
+from trimtab.packing.groups import Group
+from trimtab.packing.kinds import Kind, Spread
+from trimtab.packing.room import Room
+from trimtab.packing.world import World
+
+
+@dataclass(slots=True, eq=False)
+class Errand:
+    """Pods of one kind that stay in the same wide domains."""
+
+    kind: Kind
+    nodes: bytearray
+    """1 where nature, wide domains and the mere presence of a resource allow."""
+    where: int
+    """Number of that set among all errands' sets."""
+    bars: tuple[tuple[Sequence[int], dict[int, int]], ...]
+    """(node → domain, pods by domain): no pod may be in the node's domain."""
+    caps: tuple[tuple[Sequence[int], dict[int, int], int], ...]
+    """(node → domain, pods by domain, most that may be there already)."""
+    simple: bool
+    major: int
+    minor: int
+
+
+@dataclass(slots=True)
+class Errands:
+    """Makes errands over one room; they read its counts as they change."""
+
+    room: Room
+    sets: dict[bytes, int] = field(default_factory=dict)
+    masks: list[bytearray] = field(default_factory=list)
+    _made: dict[tuple[int, tuple[int, ...]], Errand | None] = field(default_factory=dict)
+    free: dict[int, Errand | None] = field(default_factory=dict)
+    """Kinds that no wide domain ties, and kinds that can't be planned."""
+    _keys: dict[int, tuple[Group, ...] | None] = field(default_factory=dict)
+    _masks: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
+
+    @property
+    def world(self) -> World:
+        return self.room.world
+
+    def of(self, kind: Kind, node: int) -> Errand | None:
+        """The errand of a pod of this kind that leaves this node; None when order would matter."""
+        if kind.number in self.free:
+            return self.free[kind.number]
+        wide = self._wide(kind)
+        if not wide:
+            self.free[kind.number] = None if wide is None else self._make(kind, (), ())
+            return self.free[kind.number]
+        domains = tuple(group.domain[node] for group in wide)
+        name = (kind.number, domains)
+        if name not in self._made:
+            self._made[name] = self._make(kind, wide, domains)
+        return self._made[name]
+
+    def _wide(self, kind: Kind) -> tuple[Group, ...] | None:
+        """The groups by whose domains the kind is tied; None when it can't be planned without order."""
+        if kind.number not in self._keys:
+            self._keys[kind.number] = None if kind.unknown else self._tied(kind)
+        return self._keys[kind.number]
+
+    def _tied(self, kind: Kind) -> tuple[Group, ...] | None:
+        together = kind.together.groups if kind.together else ()
+        if any(group.apart for group in together):
+            return None
+        spoken = [
+            *(self.world.groups[number] for number in kind.adds), *kind.bars,
+            *(spread.group for spread in kind.spreads), *together,
+        ]  # fmt: skip
+        return tuple({(g.key, id(g.domain)): g for g in spoken if not g.apart}.values())
+
+    def _make(self, kind: Kind, wide: tuple[Group, ...], domains: tuple[int, ...]) -> Errand | None:
+        if not self._holds(kind, wide, domains):
+            return None
+        where, nodes = self._mask(kind, wide, domains)
+        counts = self.room.counts
+        bars = tuple((g.domain, counts[g.number]) for g in kind.bars if g.apart)
+        caps = tuple((_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart)
+        return Errand(kind, nodes, where, bars, caps, not bars and not caps, kind.major, kind.minor)
+
+    def _holds(self, kind: Kind, wide: Iterable[Group], domains: Iterable[int]) -> bool:
+        """Is it true today, without the pod itself, what will be asked when it comes back to the same domains?"""
+        at = {(g.key, id(g.domain)): d for g, d in zip(wide, domains, strict=True)}
+        adds = frozenset(kind.adds)
+
+        def others(group: Group) -> int:
+            domain = at[group.key, id(group.domain)]
+            return self._count(group, domain) - (group.number in adds) if domain >= 0 else 0
+
+        barred = any(others(group) > 0 for group in kind.bars if not group.apart)
+        together = kind.together is None or all(others(group) > 0 for group in kind.together.groups)
+        level = all(
+            at[s.group.key, id(s.group.domain)] >= 0 and self._level(s, others(s.group))
+            for s in kind.spreads
+            if not s.group.apart
+        )
+        return not barred and together and level
+
+    def _count(self, group: Group, domain: int) -> int:
+        counts = self.room.counts[group.number]
+        if not group.per_node:
+            return counts.get(domain, 0)
+        return sum(count for node, count in counts.items() if group.domain[node] == domain)
+
+    def _level(self, spread: Spread, others: int) -> bool:
+        return others + spread.own - min(others, least_count(self.room, spread)) <= spread.skew
+
+    def _mask(self, kind: Kind, wide: tuple[Group, ...], domains: tuple[int, ...]) -> tuple[int, bytearray]:
+        named = tuple((number, amount) for number, amount in kind.rest)
+        name = (kind.where, tuple(id(g.domain) for g in wide), domains, named)
+        found = self._masks.get(name)
+        if found is None:
+            nodes = bytearray(self.world.wheres[kind.where])
+            for group, wanted in zip(wide, domains, strict=True):
+                for node, domain in enumerate(group.domain):
+                    if domain != wanted:
+                        nodes[node] = 0
+            for number, amount in named:
+                self._only_with(nodes, number, amount)
+            number = self.sets.setdefault(bytes(nodes), len(self.sets))
+            if number == len(self.masks):
+                self.masks.append(nodes)
+            found = self._masks[name] = (number, self.masks[number])
+        return found
+
+    def _only_with(self, nodes: bytearray, number: int, amount: int) -> None:
+        """Only nodes that could ever hold so much of a resource."""
+        name = self.world.names[number]
+        if name.startswith("volumes:"):
+            return
+        for node in range(len(nodes)):
+            if nodes[node] and self.world.amount(node, name) < amount:
+                nodes[node] = 0
+
+
+def _places(group: Group) -> Sequence[int]:
+    """Node → where it is counted."""
+    if not group.per_node:
+        return group.domain
+    return [node if domain >= 0 else -1 for node, domain in enumerate(group.domain)]

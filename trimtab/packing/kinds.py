@@ -1,0 +1,61 @@
+"""What does a pod bring and demand, as numbers?
+
+A `Kind` is what pods of one template share: how much of each resource, which groups they count in, which groups
+must be absent, present or even where they go. Fit is asked of kinds, so a thousand replicas cost one.
+"""
+
+from dataclasses import dataclass, field
+
+from trimtab.cluster.api.pod import NodeSelector
+from trimtab.cluster.pod import Ask
+from trimtab.cluster.reason import Reason
+from trimtab.packing.groups import Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spread:
+    """One topology spread constraint with DoNotSchedule."""
+
+    group: Group
+    skew: int
+    own: int
+    """1 when the pod counts itself, else 0."""
+    domains: int
+    """How many eligible domains there are."""
+    fewest: int
+    """minDomains: with fewer domains than this the smallest count is taken for 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Together:
+    """All required affinity terms of a pod: each key must have a pod that matches all terms."""
+
+    groups: tuple[Group, ...]
+    itself: bool
+    """The pod matches its own terms: the first of its kind may go anywhere."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Kind:
+    number: int
+    ask: Ask
+    volumes: tuple[NodeSelector, ...]
+    unknown: Reason | None
+    """What keeps us from judging such a pod; then it fits nowhere."""
+    major: int = 0
+    """Of the scarcer of cpu and memory."""
+    minor: int = 0
+    rest: tuple[tuple[int, int], ...] = ()
+    """(resource number, amount) of everything else but the slot."""
+    rank: int = 0
+    """Sorts largest first: by `major`, then by `minor`."""
+    where: int = 0
+    """Number of the set of nodes whose nature admits it."""
+    adds: tuple[int, ...] = ()
+    """Groups it counts in, wherever it is."""
+    bars: tuple[Group, ...] = ()
+    """Groups of which no pod may be in its domain."""
+    spreads: tuple[Spread, ...] = ()
+    together: Together | None = None
+    checked: bool = field(default=False)
+    """Has bars, spreads or together: more than nature and resources."""

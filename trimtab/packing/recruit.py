@@ -1,0 +1,250 @@
+"""How does a pod become a kind?
+
+Kinds are made as pods come; `settle` then numbers resources, natures and groups, when all that is spoken of is known.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster.api.pod import NodeSelector, PodAffinityTerm, TopologySpreadConstraint
+from trimtab.cluster.inventory import Claim, Inventory
+from trimtab.cluster.pod import Ask, Pod, Port
+from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.resources import Amounts, larger
+from trimtab.packing import nature
+from trimtab.packing.groups import Group, Roster, Term, Topology, namespaces_of, narrowed
+from trimtab.packing.kinds import Kind, Spread, Together
+from trimtab.packing.reasons import UNJUDGED, VOLUME_IN_USE
+
+SCHEDULER = "default-scheduler"
+
+
+@dataclass(slots=True)
+class Recruiter:
+    inventory: Inventory
+    kinds: list[Kind] = field(default_factory=list)
+    amounts: list[Amounts] = field(default_factory=list)
+    """Kind → everything it asks for, volumes to attach included."""
+    known: dict[object, Kind] = field(default_factory=dict)
+    roster: Roster = field(init=False)
+    wheres: list[bytearray] = field(default_factory=list)
+    resources: tuple[str, str] = ("cpu", "memory")
+    names: tuple[str, ...] = ()
+    shared: dict[tuple[str, str], int] = field(default_factory=dict)
+    """ReadWriteOncePod claim → how many pods name it."""
+
+    def __post_init__(self) -> None:
+        self.roster = Roster(Topology(self.inventory.nodes))
+        if not any(claim.alone for claim in self.inventory.claims.values()):
+            return
+        for pod in self.inventory.pods:
+            for name in pod.claims if not pod.finished else ():
+                claim = self.inventory.claims.get((pod.namespace, name))
+                if claim is not None and claim.alone:
+                    self.shared[pod.namespace, name] = self.shared.get((pod.namespace, name), 0) + 1
+
+    def all(self, pods: Iterable[Pod]) -> list[Kind]:
+        """The kind of each pod, as they ask now."""
+        known, found = self.known, []
+        for pod in pods:
+            kind = known.get(id(pod.ask)) if not pod.claims and not pod.devices else None
+            found.append(kind if kind is not None else self.kind(pod))
+        return found
+
+    def kind(self, pod: Pod, again: Amounts | None = None) -> Kind:
+        """The kind of this pod; made when first seen."""
+        ask, claims = pod.ask, pod.claims
+        if not claims and again is None and not pod.devices:
+            found = self.known.get(id(ask))
+            return found if found is not None else self._make(id(ask), pod, {}, ())
+        volumes = [self.inventory.claims.get((pod.namespace, name)) for name in claims]
+        name = (id(ask), tuple(sorted((again or {}).items())), tuple(map(id, volumes)), pod.devices, claims)
+        found = self.known.get(name)
+        return found if found is not None else self._make(name, pod, again or {}, volumes)
+
+    def _make(self, name: object, pod: Pod, again: Amounts, claims: Sequence[Claim | None]) -> Kind:
+        bound = [claim for claim in claims if claim is not None]
+        made = Kind(
+            number=len(self.kinds), ask=pod.ask, volumes=tuple(c.nodes for c in bound if c.nodes is not None),
+            unknown=self._unknown(pod, claims),
+        )  # fmt: skip
+        asked = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
+        drivers = [claim.driver for claim in bound if claim.driver]
+        self.amounts.append(
+            {k: v for k, v in (larger(asked, again) if again else asked).items() if v > 0 and k != "pods"}
+            | {f"volumes:{driver}": drivers.count(driver) for driver in drivers}
+        )
+        self.kinds.append(made)
+        self.known[name] = made
+        return made
+
+    def _unknown(self, pod: Pod, claims: Sequence[Claim | None]) -> Reason | None:
+        if pod.ask.scheduler != SCHEDULER:
+            return UNJUDGED(f"another scheduler ({pod.ask.scheduler}) decides where pod {pod.key} goes")
+        if pod.devices:
+            return UNJUDGED(f"pod {pod.key} holds resource claims, which only the scheduler can place")
+        if isinstance(pod.ask.requests, Unreadable):
+            return UNJUDGED(str(pod.ask.requests))
+        for name, claim in zip(pod.claims, claims, strict=True):
+            if claim is None or not claim.volume:
+                return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
+            if self.shared.get((pod.namespace, name), 0) > 1:
+                return VOLUME_IN_USE(f"claim {name} (ReadWriteOncePod) of pod {pod.key} is used by another pod")
+        return None
+
+    def settle(self, movable: Iterable[Kind]) -> None:
+        """Numbers for everything the kinds speak of; natures only for kinds that may look for a node."""
+        self._number_resources()
+        self._number_natures({kind.number: kind for kind in movable}.values())
+        for kind in self.kinds:
+            self._demands(kind)
+        for kind in self.kinds:
+            own = kind.adds
+            kind.adds = tuple(sorted({*own, *self.roster.belonging(kind.ask.namespace, kind.ask.labels)}))
+        self._bars()
+        for kind in self.kinds:
+            kind.checked = bool(kind.bars or kind.spreads or kind.together)
+
+    # ── resources ────────────────────────────────────────────────────────
+    def _number_resources(self) -> None:
+        asked = {"cpu": 0, "memory": 0}
+        have = {"cpu": 1, "memory": 1}
+        names: set[str] = set()
+        for amounts in self.amounts:
+            names.update(amounts)
+        asks = {id(pod.ask): pod.ask for pod in self.inventory.pods}
+        for number, count in Counter(id(pod.ask) for pod in self.inventory.pods if pod.node).items():
+            found = asks[number].requests
+            if not isinstance(found, Unreadable):
+                for name in asked:
+                    asked[name] += found.get(name, 0) * count
+        for node in self.inventory.nodes:
+            for name in have:
+                have[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)
+        scarce_cpu = asked["cpu"] * have["memory"] >= asked["memory"] * have["cpu"]
+        self.resources = ("cpu", "memory") if scarce_cpu else ("memory", "cpu")
+        self.names = tuple(sorted(names - {"cpu", "memory"}))
+        numbers = {name: number for number, name in enumerate(self.names)}
+        for kind, amounts in zip(self.kinds, self.amounts, strict=True):
+            kind.major, kind.minor = (amounts.get(name, 0) for name in self.resources)
+            kind.rank = -(kind.major << 64 | kind.minor)
+            kind.rest = tuple(sorted((numbers[k], v) for k, v in amounts.items() if k in numbers))
+
+    # ── natures ──────────────────────────────────────────────────────────
+    def _number_natures(self, movable: Iterable[Kind]) -> None:
+        """`where` of each kind. Nodes that differ in nothing anybody reads are asked once."""
+        keys = sorted({key for kind in movable for key in nature.keys_read(kind.ask, kind.volumes)})
+        natures: dict[object, list[int]] = {}
+        for number, node in enumerate(self.inventory.nodes):
+            seen = tuple(node.name if key == "" else node.labels.get(key) for key in keys)
+            natures.setdefault((seen, node.taints), []).append(number)
+        known: dict[object, int] = {}
+        sets: dict[bytes, int] = {}
+        for kind in movable:
+            name = _nature_name(kind.ask, kind.volumes)
+            if name not in known:
+                admitted = self._admitted(kind.ask, kind.volumes, natures.values())
+                known[name] = sets.setdefault(bytes(admitted), len(sets))
+                if known[name] == len(self.wheres):
+                    self.wheres.append(admitted)
+            kind.where = known[name]
+
+    def _admitted(self, ask: Ask, volumes: Sequence[NodeSelector], natures: Iterable[list[int]]) -> bytearray:
+        admitted = bytearray(len(self.inventory.nodes))
+        for numbers in natures:
+            if nature.objection(ask, volumes, self.inventory.nodes[numbers[0]]) is None:
+                for number in numbers:
+                    admitted[number] = 1
+        return admitted
+
+    # ── groups ───────────────────────────────────────────────────────────
+    def _demands(self, kind: Kind) -> None:
+        ask = kind.ask
+        if ask.spreads:
+            kind.spreads = tuple(self._spread(kind, constraint) for constraint in ask.spreads)
+        if ask.together:
+            kind.together = self._together(kind)
+        held = [self.roster.holding(name, term.topology_key) for name, term in self._apart_terms(kind)]
+        held += [self.roster.holding(port, "") for port in ask.ports]
+        kind.adds = tuple(group.number for group in held)
+
+    def _terms(self, kind: Kind, term: PodAffinityTerm) -> Term | None:
+        """The pods a term speaks of; None (and the kind unknown) where that cannot be told."""
+        spaces = namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, self.inventory.namespaces)
+        if isinstance(spaces, str):
+            kind.unknown = kind.unknown or UNJUDGED(spaces)
+            return None
+        labels = kind.ask.labels
+        return spaces, narrowed(term.label_selector, labels, term.match_label_keys, term.mismatch_label_keys)
+
+    def _apart_terms(self, kind: Kind) -> Iterable[tuple[object, PodAffinityTerm]]:
+        for term in kind.ask.apart:
+            found = self._terms(kind, term)
+            if found is not None:
+                spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True)
+                kind.bars = (*kind.bars, spoken)
+                yield spoken.number, term
+
+    def _together(self, kind: Kind) -> Together:
+        found = [self._terms(kind, term) for term in kind.ask.together]
+        terms = tuple(term for term in found if term is not None)
+        groups = tuple(self.roster.speaking_of(terms, term.topology_key, lasting=False) for term in kind.ask.together)
+        return Together(groups=groups, itself=groups[0].matches(kind.ask.namespace, kind.ask.labels))
+
+    def _spread(self, kind: Kind, constraint: TopologySpreadConstraint) -> Spread:
+        ask = kind.ask
+        selector = narrowed(constraint.label_selector, ask.labels, constraint.match_label_keys)
+        honours = constraint.node_taints_policy == "Honor"
+        leaves = honours and not any(nature.tolerates(t, nature.CORDON) for t in ask.tolerations)
+        group = self.roster.speaking_of(
+            ((frozenset((ask.namespace,)), selector),), constraint.topology_key, lasting=False,
+            eligible=self._eligible(ask, constraint, honours), per_node=leaves,
+        )  # fmt: skip
+        return Spread(
+            group=group, skew=constraint.max_skew, own=int(group.matches(ask.namespace, ask.labels)),
+            domains=group.domains,
+            fewest=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
+        )  # fmt: skip
+
+    def _eligible(self, ask: Ask, constraint: TopologySpreadConstraint, honours: bool) -> bytearray | None:
+        """Nodes whose pods and domains count; None where all do (podtopologyspread `matchNodeInclusionPolicies`)."""
+        affinity = constraint.node_affinity_policy != "Ignore" and (ask.node_selector or ask.node_affinity is not None)
+        keys = {c.topology_key for c in ask.spreads}
+        if not affinity and not honours and len(keys) == 1:
+            return None
+        eligible = bytearray(len(self.inventory.nodes))
+        for number, node in enumerate(self.inventory.nodes):
+            taints = (*node.taints, nature.CORDON) if node.cordoned else node.taints
+            eligible[number] = (
+                all(key in node.labels for key in keys)
+                and (not affinity or nature.selected(ask, node))
+                and (not honours or nature.untolerated(ask.tolerations, taints) is None)
+            )
+        return eligible
+
+    def _bars(self) -> None:
+        """What others hold against a kind: their anti-affinity, their host ports."""
+        held = {name[1]: g for name, g in self.roster._made.items() if isinstance(name, tuple) and name[0] == "held"}
+        against: dict[int, list[Group]] = {}
+        ports: dict[tuple[str, int], list[tuple[Port, Group]]] = {}
+        for what, group in held.items():
+            if isinstance(what, int):
+                against.setdefault(what, []).append(group)
+            elif isinstance(what, tuple):
+                ports.setdefault((what[0], what[2]), []).append((what, group))
+        for kind in self.kinds:
+            theirs = [group for number in kind.adds for group in against.get(number, ())]
+            taken = [
+                group
+                for port in kind.ask.ports
+                for other, group in ports.get((port[0], port[2]), ())
+                if port[1] == other[1] or "0.0.0.0" in (port[1], other[1])  # noqa: S104  every address
+            ]
+            kind.bars = tuple({g.number: g for g in (*kind.bars, *theirs, *taken)}.values())
+
+
+def _nature_name(ask: Ask, volumes: Sequence[NodeSelector]) -> object:
+    return (
+        tuple(sorted(ask.node_selector.items())), ask.node_affinity, ask.tolerations, tuple(volumes),
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """How do we talk to the API server? This is the only door.
 
 The official client brings configuration, authentication, TLS and connections; paths, bytes and meaning are ours
-(its models cost thirty times our CPU: docs/decisions/0004-the-door-to-the-api-server.md). Doors raise; every error
+(its models cost thirty times our CPU: docs/decisions/0005-the-door-to-the-api-server.md). Doors raise; every error
 says what was being done to what.
 
     errors     what can go wrong, as one tree

@@ -72,7 +72,7 @@ class Planner:
         self._leftovers(room)
         waves = tuple(Wave(steps=tuple(map(self._step, wave))) for wave in self.waves)
         return Plan(
-            waves=waves, refusals=self._refusals(room), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
+            waves=waves, refusals=self._refusals(), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
             pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
         )  # fmt: skip
 
@@ -213,7 +213,7 @@ class Planner:
         )
         return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
 
-    def _refusals(self, room: Room) -> dict[str, Reason]:
+    def _refusals(self) -> dict[str, Reason]:
         gone = {node for wave in self.waves for node in wave}
         receivers = Counter(self.dest[pod] for node in gone for pod in self.made.loads[node])
         return {

@@ -47,6 +47,7 @@ class Planner:
     dest: dict[int, int] = field(default_factory=dict)
     failed: list[int] = field(default_factory=list)
     allowed: list[int] = field(init=False)
+    _turns_of: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.allowed = [budget.allowed for budget in self.world.inventory.budgets]
@@ -87,7 +88,9 @@ class Planner:
         return room
 
     def _turns(self, node: int) -> list[tuple[int, int]]:
-        return turns(self.made.loads[node], self.made.budget_of, self.allowed)
+        if node not in self._turns_of:
+            self._turns_of[node] = turns(self.made.loads[node], self.made.budget_of, self.allowed)
+        return self._turns_of[node]
 
     def _replayed(self, room: Room, node: int) -> bool:
         if replay(room, node, [pod for pod, _ in self._turns(node)], self.dest):

@@ -56,7 +56,7 @@ class Judge:
     guard: Guard
     now: Seconds | None
     _replicas: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → pods of it that are there and not on their way out; counted when first asked."""
+    """(namespace, kind, name) of an owner → pods of it that are there and not on their way out; once asked."""
     _known: dict[int, dict[int, Verdict]] = field(default_factory=dict)
 
     @classmethod

@@ -128,7 +128,7 @@ def _judge(world: World) -> None:
     world.closed = bytearray(len(world.nodes))
     for number, node in enumerate(world.nodes):
         if isinstance(node.allocatable, Unreadable):
-            world.doubtful[number] = str(node.allocatable)
+            world.doubtful[number] = node.allocatable.problem
         elif node.name in world.inventory.twins:
             world.doubtful[number] = f"more than one node is called {node.name}"
         if node.cordoned or not node.ready:

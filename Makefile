@@ -40,3 +40,4 @@ clean: ## remove what was installed and built here
 
 e2e e2e-build: $(READY)
 include tests/controlplane/Makefile.inc
+include tests/bench/Makefile.inc

@@ -13,12 +13,14 @@ from tests.bench.population import pod as full_pod
 from trimtab.cluster.anonymous import hashed
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.pod import Reader
 from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
 from trimtab.cluster.snapshot import KINDS, Snapshot, load
 from trimtab.kube import decode as decoding
 from trimtab.kube.capture import items, written
 from trimtab.kube.keep import Keeper
 from trimtab.kube.kinds import PLACES, sources
+from trimtab.kube.planned import Planned
 from trimtab.kube.reflector import Reflector
 
 KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
@@ -75,6 +77,16 @@ def test_pods_of_one_template_share_what_they_ask_for() -> None:
     assert one.spec.containers is two.spec.containers
     assert one.metadata.labels is two.metadata.labels
     assert one.spec.node_name is two.spec.node_name
+
+
+def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
+    given = a_pod(annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", "example.com/x": "y"})
+    raw = decoding.item("Pod", Raw(json.dumps(given).encode()))
+    held, captured = Planned()(raw), Reader().pod(kept(given))  # type: ignore[arg-type]
+    for name in held.__dataclass_fields__.keys() - {"ask"}:
+        assert getattr(held, name) == getattr(captured, name), name
+    for name in held.ask.__dataclass_fields__:
+        assert getattr(held.ask, name) == getattr(captured.ask, name), name
 
 
 def test_what_is_watched_does_not_grow_with_the_changes() -> None:

@@ -10,6 +10,7 @@ says what was being done to what.
     kinds      where the API server keeps what a `Snapshot` holds
     decode     bytes → the shapes of `trimtab.cluster.api`
     keep       what we keep of an object, equal parts held once
+    planned    pods held as plans take them
     listing    whole lists, page by page; everything a Snapshot holds, read once
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is

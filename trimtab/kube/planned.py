@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import Shape, change
@@ -24,4 +25,6 @@ class Planned:
         assert isinstance(found, PodShape)
         if len(self._reader.known) > _MOST_ASKS:
             self._reader = Reader()
-        return self._reader.pod(change(found, metadata=self._keeper.metadata(found.metadata)))
+        spec = change(found.spec, node_name=sys.intern(found.spec.node_name))
+        status = change(found.status, phase=sys.intern(found.status.phase))
+        return self._reader.pod(change(found, metadata=self._keeper.metadata(found.metadata), spec=spec, status=status))

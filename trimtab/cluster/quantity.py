@@ -150,7 +150,7 @@ def canonical(written: Written) -> str:
     """
     nano = parse(written)
     suffix = (_PATTERN.fullmatch(str(written).strip()) or [None] * 4)[3]
-    if suffix is not None and suffix[0] in "eE" and len(suffix) > 1:
+    if suffix is not None and suffix[0] in "eE" and suffix not in ("E", "Ei"):
         return _exponent(nano, str(written).strip(), suffix)
     if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO and nano % NANO == 0:
         return memory_signed(nano // NANO)

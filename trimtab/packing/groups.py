@@ -53,7 +53,9 @@ class Topology:
     known: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
 
     def of(self, key: str) -> tuple[list[int], bool, int]:
-        """(node → domain or -1, is every domain one node only?, how many domains there are)."""
+        """(node → domain or -1, is every domain one node only?, how many domains there are). "" is the node itself."""
+        if key == "" and key not in self.known:
+            self.known[key] = (list(range(len(self.nodes))), True, len(self.nodes))
         if key not in self.known:
             numbers: dict[str, int] = {}
             domain = [
@@ -102,8 +104,7 @@ class Roster:
     def _make(
         self, terms: tuple[Term, ...], key: str, lasting: bool, eligible: bytearray | None, per_node: bool
     ) -> Group:
-        everywhere = range(len(self.topology.nodes))
-        domain, apart, count = self.topology.of(key) if key else (list(everywhere), True, len(everywhere))
+        domain, apart, count = self.topology.of(key)
         if eligible is not None:
             domain = [d if eligible[n] else -1 for n, d in enumerate(domain)]
             count = len({d for d in domain if d >= 0})

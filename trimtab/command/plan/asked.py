@@ -1,0 +1,71 @@
+"""What a plan is made of, read from files: the cluster, its pools, the moment. Every mistake of every file together."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.documents import Document
+from trimtab.cluster.documents import read as read_documents
+from trimtab.cluster.inventory import Inventory, take
+from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.moment import Seconds, seconds
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.snapshot import build
+from trimtab.command import files
+from trimtab.command.main import Wrong
+from trimtab.command.plan import autoscaler, pools
+from trimtab.compaction.candidates import Now
+from trimtab.runtime import clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Everything that was read, before anything is planned."""
+
+    inventory: Inventory
+    pools: tuple[Pool, ...]
+    now: Now
+    notes: tuple[str, ...]
+    """Where the pools came from, and what else was assumed."""
+
+
+def read(cluster: Sequence[str], pool_paths: Sequence[str], now: str | None, named: Sequence[str]) -> Asked:
+    """Raises Wrong, naming every mistake of every file and option."""
+    standing, mistakes = documents(files.read(cluster))
+    given, more = documents(files.read(pool_paths))
+    built = build(standing)
+    at, when = moment(now)
+    inventory = take(built.snapshot)
+    found = pools.found(given if pool_paths else None, standing, inventory, named)
+    mistakes += [*more, *built.mistakes, *found.mistakes, *when]
+    if not inventory.nodes and not mistakes:
+        mistakes.append(Mistake(file=", ".join(cluster), expected="a snapshot with nodes", came="none",
+                                todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
+    if mistakes:
+        raise Wrong(mistakes)
+    scaler, told = autoscaler.seen(inventory, standing)
+    return Asked(inventory=inventory, pools=found.pools, now=Now(at=at, autoscaler=scaler), notes=(*found.notes, *told))
+
+
+def documents(contents: Iterable[files.Content]) -> tuple[list[Document], list[Mistake]]:
+    """All documents of all files, and all that could not be read."""
+    found: list[Document] = []
+    mistakes: list[Mistake] = []
+    for name, content in contents:
+        reading = read_documents(name, content)
+        found += reading.documents
+        mistakes += reading.mistakes
+    return found, mistakes
+
+
+def moment(text: str | None) -> tuple[Seconds | None, list[Mistake]]:
+    """--now: RFC 3339, or the word `now`."""
+    if text == "now":
+        return int(clock.utc().timestamp()), []
+    found = seconds(text)
+    if text is None or found is not None:
+        return found, []
+    expected = "a time such as 2026-01-02T15:04:05Z, or now"
+    return None, [Mistake(file="--now", expected=expected, came=repr(text))]
+
+
+__all__ = ["Asked", "documents", "moment", "read"]

@@ -11,7 +11,7 @@ from trimtab.command.plan.report import ExplainReport, MoveReport, PlanReport, S
 from trimtab.command.plan.saving import words
 
 GREY = "bright_black"
-MOST_NODES = 8
+MOST_NODES = 6
 """Nodes of a plan's beginning that are shown with their moves."""
 MOST_KINDS = 4
 """Workloads named per node."""
@@ -121,10 +121,11 @@ def reasons(console: Console, stays: Sequence[StayReport]) -> None:
 
 
 def by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
-    """Most nodes first."""
+    """Most nodes first; a pod that must stay, by what keeps it."""
     found: dict[str, list[StayReport]] = {}
     for stay in stays:
-        found.setdefault(stay.reason.code, []).append(stay)
+        name = f"{stay.reason.code}: {stay.blocked_by}" if stay.blocked_by else stay.reason.code
+        found.setdefault(name, []).append(stay)
     return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
 
 

@@ -36,7 +36,7 @@ def check(asked: Asked, subjects: Sequence[tuple[str, str]]) -> None:
 
 def chain(asked: Asked, world: World, plan: Plan, kind: str, name: str) -> ExplainReport:
     found = _node(asked, world, plan, name) if kind == "node" else _pod(world, plan, name)
-    return ExplainReport(kind=kind, name=name, chain=list(found))
+    return ExplainReport(kind=kind, name=name, chain=[sentence[:1].upper() + sentence[1:] for sentence in found])
 
 
 # ── a node ───────────────────────────────────────────────────────────────
@@ -48,7 +48,7 @@ def _node(asked: Asked, world: World, plan: Plan, name: str) -> Iterator[str]:
         yield _rules(pools[0])
     pods = [world.pods[number] for number in world.on[world.index[name]]]
     bound = sum(pod.daemon or pod.static for pod in pods)
-    yield f"{len(pods)} pods run on it; {bound} of them belong to the node (DaemonSets, static pods) and go with it."
+    yield f"Pods on it: {len(pods)}; of these {bound} belong to the node (DaemonSets, static pods) and go with it."
     step = next(((number, s) for number, wave in enumerate(plan.waves, 1) for s in wave.steps if s.node == name), None)
     yield from _goes(plan, *step) if step else _stays(world, plan, name)
 
@@ -84,6 +84,11 @@ def _stays(world: World, plan: Plan, name: str) -> Iterator[str]:
     named = [number for pod, number in pods.items() if f" {pod} " in f"{reason} " and not kept]
     for number in named[:1]:
         yield from _places(_after(world, plan), world, number)
+    arriving = [move for move in plan.moves if move.target == name]
+    for move in arriving[:MOST]:
+        yield f"Pod {move.pod} comes to it from {move.source}, which goes."
+    if len(arriving) > MOST:
+        yield f"… and {len(arriving) - MOST} more pods come to it."
     yield f"It stays: {_told(reason)}"
 
 
@@ -130,7 +135,10 @@ def _places(room: Room, world: World, number: int) -> Iterator[str]:
     answers = {node: why_not(room, kind, node) for node in range(len(world.nodes)) if node != home}
     fits = [world.nodes[node].name for node, reason in answers.items() if reason is None]
     where = f": {', '.join(fits[:MOST])}" + (" …" if len(fits) > MOST else "") if fits else ""
-    yield f"Pod {world.pods[number].key} alone would fit on {len(fits)} of {len(answers)} other nodes after the plan{where}."
+    yield (
+        f"Pod {world.pods[number].key} alone would fit on {len(fits)} of {len(answers)} other nodes "
+        f"after the plan{where}."
+    )
     against = [reason for reason in answers.values() if reason is not None]
     for code, count in Counter(reason.code for reason in against).most_common():
         example = next(reason for reason in against if reason.code is code)

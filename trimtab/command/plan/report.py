@@ -56,6 +56,8 @@ class StayReport(Part, frozen=True, kw_only=True):
     pool: str
     """Empty where it is in no pool, or in more than one."""
     reason: Why
+    blocked_by: str | None
+    """Where a pod that may not move keeps it: the code of that pod's reason."""
 
 
 class BlockerReport(Part, frozen=True, kw_only=True):

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from trimtab.cluster.inventory import Inventory
+from trimtab.cluster.node import Node
 from trimtab.cluster.pool import Goal, Pool
-from trimtab.cluster.reason import NotYet
+from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.command.why import Part
 from trimtab.machines.prices import price
 
@@ -50,3 +51,21 @@ def unpriced(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
     types = ", ".join(sorted({found.have for found in missing})[:3])
     return [f"the price of {len(missing)} of {len(inventory.nodes)} nodes is not known ({types}): "
             "what is saved is counted in cores"]  # fmt: skip
+
+
+def cost(nodes: Sequence[Node], pools: Sequence[Pool], *, money: bool) -> Saving:
+    """Of all these nodes: dollars a month, or cores."""
+    if not money:
+        have = [node.allocatable for node in nodes]
+        return saving(sum(0 if isinstance(h, Unreadable) else h.get("cpu", 0) for h in have), "millicores")
+    return saving(sum(found for node in nodes if isinstance(found := _price(node, pools), int)), "micro-dollars an hour")
+
+
+def priced(nodes: Sequence[Node], pools: Sequence[Pool]) -> bool:
+    """Is every price known?"""
+    return all(isinstance(_price(node, pools), int) for node in nodes)
+
+
+def _price(node: Node, pools: Sequence[Pool]) -> int | NotYet:
+    pool = next((pool for pool in pools if pool.has(node)), None)
+    return price(node, pool.prices if pool else {})

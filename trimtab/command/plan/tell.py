@@ -1,9 +1,10 @@
 """A plan as its report."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.cluster.pod import Pod
+from trimtab.cluster.reason import Reason
 from trimtab.command.plan.asked import Asked
 from trimtab.command.plan.fills import nodes
 from trimtab.command.plan.report import (
@@ -19,6 +20,7 @@ from trimtab.command.plan.report import (
 )
 from trimtab.command.plan.saving import saving, unpriced
 from trimtab.command.why import why
+from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
 from trimtab.compaction.values import Bound, Move, Plan, Step, Wave
 
 
@@ -29,7 +31,7 @@ def report(asked: Asked, plan: Plan, explained: Sequence[ExplainReport]) -> Plan
     return PlanReport(
         nodes_before=len(inventory.nodes), nodes_after=len(inventory.nodes) - len(plan.steps),
         evictions=len(plan.moves), saves=saving(plan.saves, plan.unit), bound=bound(plan.bound, plan.unit),
-        pools=_pools(asked, plan, members), waves=_waves(plan, pods), stays=stays(plan, members),
+        pools=_pools(asked, plan, members), waves=_waves(plan, pods), stays=stays(plan, members, inventory.pods),
         blockers=[
             BlockerReport(pod=pod, node=pods[pod].node, reason=why(reason)) for pod, reason in plan.pods.items()
         ],
@@ -94,11 +96,22 @@ def workload(pod: Pod) -> str:
     return f"{pod.owner.kind}/{pod.owner.name}"
 
 
-def stays(plan: Plan, members: Mapping[str, str]) -> list[StayReport]:
+def stays(plan: Plan, members: Mapping[str, str], pods: Iterable[Pod]) -> list[StayReport]:
     """Every node that is in no wave."""
-    return [
-        StayReport(node=node, pool=members.get(node, ""), reason=why(reason)) for node, reason in plan.refusals.items()
-    ]
+    keepers: dict[str, Reason] = {}
+    for pod in pods:
+        reason = plan.pods.get(pod.key)
+        if reason is not None and (pod.node not in keepers or keepers[pod.node].code is MOVED_BEFORE):
+            keepers[pod.node] = reason
+    return [_stay(node, members.get(node, ""), reason, keepers.get(node)) for node, reason in plan.refusals.items()]
+
+
+def _stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayReport:
+    """That a pod was moved just now says less than anything else that keeps a node."""
+    if reason.code is not BLOCKED or keeper is None:
+        return StayReport(node=node, pool=pool, reason=why(reason), blocked_by=None)
+    told = why(BLOCKED(f"node {node} stays: {keeper}"))
+    return StayReport(node=node, pool=pool, reason=told, blocked_by=keeper.code.name)
 
 
 def bound(found: Bound, unit: str) -> BoundReport:

@@ -58,7 +58,9 @@ def cost(nodes: Sequence[Node], pools: Sequence[Pool], *, money: bool) -> Saving
     if not money:
         have = [node.allocatable for node in nodes]
         return saving(sum(0 if isinstance(h, Unreadable) else h.get("cpu", 0) for h in have), "millicores")
-    return saving(sum(found for node in nodes if isinstance(found := _price(node, pools), int)), "micro-dollars an hour")
+    return saving(
+        sum(found for node in nodes if isinstance(found := _price(node, pools), int)), "micro-dollars an hour"
+    )
 
 
 def priced(nodes: Sequence[Node], pools: Sequence[Pool]) -> bool:

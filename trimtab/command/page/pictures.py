@@ -7,7 +7,7 @@ from markupsafe import Markup
 from trimtab.command.plan.report import Fill, NodeReport
 
 WIDTH = 1152
-CELL, HIGH, GAP = 16, 44, 8
+CELL, HIGH, GAP = 18, 44, 8
 """A node: two bars of 6 beside each other, this high."""
 _CELL = Markup('<g><title>{}</title><path class="{}" d="M{} {}h13v{}h-13z"/>{}</g>')
 _BAR = Markup('<path class="{}" d="M{} {}h6v{}h-6z"/>')
@@ -64,7 +64,8 @@ def _title(node: NodeReport, fill: Fill) -> str:
 
 
 _ROW = Markup(
-    '<text x="200" y="{y}" class="name">{name}</text><rect class="{kind}" x="210" y="{top}" width="{wide}" height="14"/>'
+    '<text x="200" y="{y}" class="name">{name}</text>'
+    '<rect class="{kind}" x="210" y="{top}" width="{wide}" height="14"/>'
     '<text x="{end}" y="{y}">{label}</text>'
 )
 

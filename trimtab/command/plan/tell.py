@@ -119,7 +119,8 @@ def bound(found: Bound, unit: str) -> BoundReport:
     text = f"No plan can free more than {found.nodes} nodes, by volume alone."
     if found.pinned:
         hold = "1 node holds a pod" if found.pinned == 1 else f"{found.pinned} nodes hold a pod"
-        text += f" {hold} that may not move; without {'it' if found.pinned == 1 else 'them'} {more} more could go."
+        them = "it" if found.pinned == 1 else "them"
+        text += f" {hold} that may not move; without {them} {more or 'no'} more could go."
     return BoundReport(
         nodes=found.nodes, saves=saving(found.saves, unit), pinned=found.pinned, nodes_unpinned=found.unpinned_nodes,
         saves_unpinned=saving(found.unpinned_saves, unit), text=text,

@@ -42,7 +42,7 @@ def chart(report: SimulateReport) -> Table:
     """Nodes left after each round."""
     table = Table.grid(padding=(0, 2))
     for justify in ("right", "left", "right", "right"):
-        table.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        table.add_column(justify=justify, no_wrap=True)
     table.add_row("before", _bar(report.nodes_before, 0, report.nodes_before), f"{report.nodes_before} nodes", "")
     for name, rounds in _rows(report.rounds):
         left, went = rounds[-1].nodes_left, sum(len(found.nodes) for found in rounds)

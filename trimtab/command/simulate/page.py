@@ -1,5 +1,7 @@
 """The report of `trimtab simulate` as one page."""
 
+from markupsafe import Markup
+
 from trimtab.command.page import pictures, stays
 from trimtab.command.page.render import Page, Row, Stage, render
 from trimtab.command.plan.draw import counted
@@ -28,7 +30,7 @@ def _facts(report: SimulateReport) -> tuple[tuple[str, str], ...]:
     )  # fmt: skip
 
 
-def _chart(report: SimulateReport) -> pictures.Markup:
+def _chart(report: SimulateReport) -> Markup:
     start = [("before", report.nodes_before, f"{report.nodes_before} nodes")]
     return pictures.rows(start + [_line(found) for found in report.rounds], "cpu")
 

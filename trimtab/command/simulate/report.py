@@ -64,7 +64,8 @@ def report(asked: Asked, made: Simulation) -> SimulateReport:
         nodes_bound=made.nodes_before - made.first.bound.nodes, evictions=made.evictions,
         moved_twice=made.moved_twice, waiting=made.waiting, saves=saving(made.saved, made.unit),
         cost_before=cost(before, asked.pools, money=money), cost_after=cost(after, asked.pools, money=money),
-        bound=bound(made.first.bound, made.unit), rounds=_rounds(made), stays=stays(made.last, members_of(asked), made.after.pods),
+        bound=bound(made.first.bound, made.unit), rounds=_rounds(made),
+        stays=stays(made.last, members_of(asked), made.after.pods),
         nodes=nodes(asked.inventory, {n.name for n in before} - {n.name for n in after}, _places(made)),
         notes=[*asked.notes, *made.first.notes, *unpriced(asked.inventory, asked.pools)],
     )  # fmt: skip

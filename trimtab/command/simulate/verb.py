@@ -16,7 +16,8 @@ from trimtab.compaction.simulate import Scheduler, simulate
 @click.command("simulate")
 @inputs
 @click.option("--scheduler", type=click.Choice([str(kind.value) for kind in Scheduler]), default="plan",
-              show_default=True, help="Who places evicted pods: the plan, or a scheduler that spreads or packs.")  # fmt: skip
+              show_default=True,
+              help="Who places evicted pods: the plan, or a scheduler that spreads or packs.")  # fmt: skip
 @output.options
 def verb(
     cluster: tuple[str, ...],

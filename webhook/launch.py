@@ -3,6 +3,7 @@
 from typing import NoReturn
 
 import certs
+from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
 from trimtab.runtime.serve import launch
 from trimtab.runtime.settings import Settings
@@ -23,4 +24,6 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
         else:
             log.warning("certificate refused, the old one is kept", code=problem.code, why=problem.says)
 
+    for problem in certs.status(settings.certs, clock.utc()).problems:
+        log.warning("certificate", code=problem.code, why=problem.says)
     launch(application, settings, log, certs.Loader(settings.certs, told).front)

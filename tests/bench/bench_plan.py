@@ -26,7 +26,7 @@ from trimtab.compaction.candidates import Now
 from trimtab.compaction.plan import plan
 from trimtab.compaction.prepare import prepare
 from trimtab.compaction.simulate import Scheduler, simulate
-from trimtab.packing.drain import Drains, Places
+from trimtab.packing.drain import Drains
 from trimtab.packing.world import build
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
@@ -155,7 +155,7 @@ def one_node(world):
     times, yes = [], 0
     for node in made.candidates[:200]:
         started = time.perf_counter()
-        yes += isinstance(drains.where(node, made.loads[node]), Places)
+        yes += drains.can(node, made.loads[node])
         times.append(time.perf_counter() - started)
     times.sort()
     print(

@@ -60,7 +60,7 @@ def test_bytes_are_rounded_up(written, whole):
     ("written", "canonical"),
     [
         ("0.1", "100m"), ("1024Mi", "1Gi"), ("1000m", "1"), ("1500m", "1500m"), ("1.5", "1500m"), ("0.5Gi", "512Mi"),
-        ("1000k", "1M"), ("100M", "100M"), ("1e3", "1e3"), ("1000e0", "1e3"), ("10e3", "10e3"), ("1E3", "1e3"),
+        ("1000k", "1M"), ("100M", "100M"), ("1e3", "1e3"), ("1000e0", "1e3"), ("10e3", "10e3"), ("1E3", "1E3"),
         ("0", "0"), ("0Mi", "0"), ("-1024Mi", "-1Gi"), ("512", "512"), ("1Ki", "1Ki"), ("0.5Ki", "512"), (1, "1"),
         ("0.5", "500m"), ("1n", "1n"), ("1500u", "1500u"), ("+5", "5"), ("007", "7"),
     ],
@@ -77,3 +77,15 @@ def test_millicores_are_written_as_kubernetes_prints_them(number, written):
 @pytest.mark.parametrize(("number", "written"), [(134217728, "128Mi"), (1000, "1000"), (0, "0"), (1 << 60, "1Ei")])
 def test_bytes_are_written_with_the_largest_suffix_that_loses_nothing(number, written):
     assert quantity.memory(number) == written
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("2e0", "2e0"), ("1e1", "10"), ("10e0", "10e0"), ("1e4", "10e3"), ("1e3", "1e3"), ("1500e-3", "1500e-3"),
+        ("2000e-3", "2"), ("1E3", "1E3"), ("1e-3", "1e-3"), ("5e-1", "500e-3"), ("0e3", "0"),
+    ],
+)  # fmt: skip
+def test_exponents_are_kept_where_the_server_keeps_them(written, stored):
+    """Stored by Kubernetes 1.36.3 as cpu and memory requests."""
+    assert quantity.canonical(written) == stored

@@ -109,10 +109,11 @@ def test_a_nonsense_quantity_is_refused_as_the_server_refuses_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize("metadata", ["", "metadata: null\n", "metadata: {}\n"])
-def test_a_pod_without_metadata_is_shown(tmp_path: Path, metadata: str) -> None:
+def test_a_pod_without_a_name_is_refused_as_the_server_refuses_it(tmp_path: Path, metadata: str) -> None:
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
     (found,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
-    assert found["stored"]["metadata"]["namespace"] == "default"
+    assert (found["namespace"], found["refused"]["code"]) == ("default", 422)
+    assert "name or generateName is required" in found["refusedWithoutUs"]["message"]
 
 
 _SERVICE = """\

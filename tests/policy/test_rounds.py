@@ -11,6 +11,7 @@ from tests.build import (
     policy,
     priority_class,
     quota,
+    runtime_class,
     stored,
     usage,
     vpa,
@@ -133,3 +134,13 @@ def test_a_share_of_no_limit_stays_one_when_another_policy_fills_the_request():
     fill = policy("{requests: {cpu: {from: policy, otherwise: 50m}}}", name="fill")
     first = decided(pod(), policies(share, fill)).pod
     assert decided(first, policies(share, fill)).pod is first
+
+
+def test_overhead_that_the_server_will_fill_in_is_not_missed_between_two_rounds():
+    by = policies(
+        policy("{runtimeClass: {name: kata}}", name="sets"),
+        policy('{annotations: {add: {seen: "yes"}}}', name="asks", match="{runtimeClasses: [kata]}"),
+    )
+    found = decided(pod(), by, facts(runtime_class(overhead={"cpu": "50m"})))
+    assert [change.policy for change in found.changes] == ["sets", "asks"]
+    assert not codes(found, loud=True)

@@ -15,7 +15,7 @@ from trimtab.runtime.settings import Address, Settings
 def mistakes(**variables: str) -> list[str]:
     with pytest.raises(SettingsError) as caught:
         environment.read({f"TRIMTAB_{name}": value for name, value in variables.items()})
-    return [mistake.variable.removeprefix("TRIMTAB_") for mistake in caught.value.mistakes]
+    return [mistake.entry.removeprefix("TRIMTAB_") for mistake in caught.value.mistakes]
 
 
 def test_an_empty_environment_is_the_defaults() -> None:
@@ -78,7 +78,7 @@ def test_all_mistakes_are_named_together() -> None:
 
 
 def test_a_name_that_does_not_exist_comes_with_the_nearest() -> None:
-    with pytest.raises(SettingsError, match=r"TRIMTAB_POLICY: .*did you mean TRIMTAB_POLICIES\?"):
+    with pytest.raises(SettingsError, match=r"TRIMTAB_POLICY: .*did you mean 'TRIMTAB_POLICIES'\?"):
         environment.read({"TRIMTAB_POLICY": "x"})
 
 

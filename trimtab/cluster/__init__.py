@@ -11,6 +11,7 @@ Nouns as values, in Kubernetes' own words. Nothing here acts, asks or waits:
     documents   bytes of YAML or JSON → values that know their lines (yaml_text: YAML as Kubernetes reads it)
     mistake     what is wrong with what somebody wrote, and where
     snapshot    everything `kubectl get … -o yaml|json` printed, as one value
+    anonymous   the same cluster with nobody's names in it
     recommendation   what a container was seen to use, and how sure we are
     reason      a code, a sentence, a page: why something happened or did not
 """

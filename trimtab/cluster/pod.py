@@ -97,6 +97,9 @@ class Pod:
     """Names of its PersistentVolumeClaims, in its own namespace."""
     devices: bool
     """It holds ResourceClaims (DRA)."""
+    alike: int = -1
+    """Equal for pods that differ in nothing but name, place and age, as replicas do; -1 for a pod that carries
+    something of its own (annotations, local data, an end) and for one without an owner."""
     nominated: str = ""
     """The node a preemption reserved for it."""
 
@@ -125,16 +128,22 @@ class Reader:
     """Makes pods from shapes; pods that ask for the same share their `Ask`."""
 
     known: dict[bytes, Ask] = field(default_factory=dict)
+    likes: dict[tuple[int, str, bool, int, str], int] = field(default_factory=dict)
 
     def pod(self, shape: Shape) -> Pod:
-        meta, spec, status = shape.metadata, shape.spec, shape.status
+        meta, spec, status, ask, ready = shape.metadata, shape.spec, shape.status, self.ask(shape), _ready(shape)
+        local, owner, annotations = _local(spec.volumes), meta.controller, get(meta.annotations, {})
+        alike = -1
+        if owner is not None and not annotations and not local and meta.deletion_timestamp is None:
+            name = (id(ask), f"{owner.kind}/{owner.name}", ready, get(spec.priority, 0), status.phase)
+            alike = self.likes.setdefault(name, len(self.likes))
         return Pod(
-            name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, ask=self.ask(shape),
-            owner=meta.controller, annotations=get(meta.annotations, {}), created=seconds(meta.creation_timestamp),
+            name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, ask=ask,
+            owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),
             started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
-            phase=status.phase, ready=_ready(shape), priority=get(spec.priority, 0),
-            local=_local(spec.volumes), claims=_claims(meta.name, spec.volumes), devices=bool(spec.resource_claims),
+            phase=status.phase, ready=ready, priority=get(spec.priority, 0),
+            local=local, alike=alike, claims=_claims(meta.name, spec.volumes), devices=bool(spec.resource_claims),
             nominated=status.nominated_node_name,
         )  # fmt: skip
 

@@ -151,7 +151,7 @@ def canonical(written: Written) -> str:
     nano = parse(written)
     suffix = (_PATTERN.fullmatch(str(written).strip()) or [None] * 4)[3]
     if suffix is not None and suffix[0] in "eE" and len(suffix) > 1:
-        return _exponent(nano)
+        return _exponent(nano, str(written).strip(), suffix)
     if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO and nano % NANO == 0:
         return memory_signed(nano // NANO)
     return _decimal(nano)
@@ -164,9 +164,12 @@ def _decimal(nano: int) -> str:
     return "0"
 
 
-def _exponent(nano: int) -> str:
+def _exponent(nano: int, text: str, suffix: str) -> str:
+    """A text that has the canonical digits and power already is kept to the letter: "1E3", "2e0" (asked of 1.36)."""
     for size, power in ((10 ** (9 + p), p) for p in range(18, -10, -3)):
         if nano and nano % size == 0:
+            if (text[: -len(suffix)], int(suffix[1:])) == (str(nano // size), power):
+                return text
             return f"{nano // size}e{power}" if power else str(nano // size)
     return "0"
 

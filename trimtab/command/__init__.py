@@ -5,6 +5,8 @@ files     paths, folders, `-`, the shipped policies → (name, bytes)
 output    one report → table | json | yaml | html
 admit/    what would become of these pods
 policies/ check, list, explain, schema
+live      a cluster instead of a file
+capture   a cluster as a file
 certs     issue, status
 webhook   serve
 demo      the main job end to end on this machine

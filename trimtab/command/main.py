@@ -17,6 +17,7 @@ VERBS = {
     "plan": ("trimtab.command.plan.verb", "Which nodes can go, in which order, and why the others stay."),
     "simulate": ("trimtab.command.simulate.verb", "The plan carried out until nothing more can go: what is left."),
     "policies": ("trimtab.command.policies.verb", "Check, list, explain policies; print their schema."),
+    "capture": ("trimtab.command.capture", "A snapshot of the cluster as a file."),
     "certs": ("trimtab.command.certs", "Issue the webhook's certificates and look at them."),
     "webhook": ("trimtab.command.webhook", "Serve the admission webhook."),
     "demo": ("trimtab.command.demo.verb", "The main job end to end on this machine, without a cluster."),
@@ -68,6 +69,15 @@ class Wrong(click.ClickException):
             click.echo(str(mistake), err=True)
         count = len(self.mistakes)
         click.echo(f"{count} mistake{'s' if count > 1 else ''}; nothing was done.", err=True)
+
+
+class Failed(click.ClickException):
+    """We or the cluster failed; the text says what was being done to what."""
+
+    exit_code = FAILED
+
+    def show(self, file: object = None) -> None:
+        click.echo(self.message, err=True)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Manifests as their authors wrote them, to be written out again: order of keys and comments kept."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
 from itertools import takewhile
@@ -36,26 +37,30 @@ class Manifests:
         self._yaml.indent(mapping=2, sequence=4 if _offset(text) else 2, offset=_offset(text))
         self._documents = [found for found in self._yaml.load_all(text) if found not in (None, {}, [])]
 
+        self._places = [(place, at) for place, found in enumerate(self._documents) for at in _places(found)]
+        self._times = Counter(id(self._at(*place)) for place in self._places)
+
     @property
     def objects(self) -> list[Any]:
-        return [item for document in self._documents for item in _items(document)]
+        return [self._at(*place) for place in self._places]
 
     def own(self, index: int) -> Any:
         """The object at this index to be edited: what it shares with others by alias or merge is written out in it,
         so that no change reaches further than it was decided for."""
-        objects = self.objects
-        manifest = objects[index]
-        if not _shares(manifest) and sum(other is manifest for other in objects) == 1:
+        place, at = self._places[index]
+        manifest = self._at(place, at)
+        if self._times[id(manifest)] == 1 and not _shares(manifest):
             return manifest
-        alone, count = _alone(manifest), 0
-        for place, document in enumerate(self._documents):
-            items = _listed(document)
-            if items is None and count == index:
-                self._documents[place] = alone
-            elif items is not None and count <= index < count + len(items):
-                items[index - count] = alone
-            count += 1 if items is None else len(items)
+        alone = _alone(manifest)
+        if at is None:
+            self._documents[place] = alone
+        else:
+            _listed(self._documents[place])[at] = alone  # type: ignore[index]
         return alone
+
+    def _at(self, place: int, at: int | None) -> Any:
+        document = self._documents[place]
+        return document if at is None else _listed(document)[at]  # type: ignore[index]
 
     def text(self) -> str:
         """YAML, documents apart."""
@@ -103,9 +108,10 @@ def _offset(text: str) -> int:
     return 2 if found and len(found[2]) > len(found[1]) else 0
 
 
-def _items(document: Any) -> Iterator[Any]:
+def _places(document: Any) -> Iterator[int | None]:
+    """Where its objects stand in the list it is; None where it is one itself."""
     listed = _listed(document)
-    yield from [document] if listed is None else listed
+    yield from [None] if listed is None else range(len(listed))
 
 
 def _listed(document: Any) -> list[Any] | None:

@@ -55,33 +55,33 @@ class Judge:
     inventory: Inventory
     guard: Guard
     now: Seconds | None
-    _replicas: dict[str, int] = field(default_factory=dict)
-    """Owner uid → pods of it that are there and not on their way out; counted when first asked."""
-    _alike: dict[object, Verdict] = field(default_factory=dict)
-    """Verdicts on pods of one template that carry nothing of their own: thousands are asked, one is judged."""
+    _replicas: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(namespace, kind, name) of an owner → pods of it that are there and not on their way out; once asked."""
+    _known: dict[int, dict[int, Verdict]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, inventory: Inventory, now: Seconds | None) -> "Judge":
         return cls(inventory, Guard.of(inventory.budgets), now)
 
-    def replicas(self, uid: str) -> int:
-        """How many pods of an owner are there, where the owner itself is not in the snapshot."""
+    def replicas(self, pod: Pod) -> int:
+        """How many pods of its owner are there, where the owner itself is not in the snapshot."""
         if not self._replicas:
-            for pod in self.inventory.pods:
-                if pod.owner is not None and pod.deleted is None and not pod.finished:
-                    self._replicas[pod.owner.uid] = self._replicas.get(pod.owner.uid, 0) + 1
-        return self._replicas.get(uid, 0)
+            for other in self.inventory.pods:
+                if other.owner is not None and other.deleted is None and not other.finished:
+                    name = (other.namespace, other.owner.kind, other.owner.name)
+                    self._replicas[name] = self._replicas.get(name, 0) + 1
+        return self._replicas.get((pod.namespace, pod.owner.kind, pod.owner.name), 0) if pod.owner else 0
 
     def verdict(self, pod: Pod, pool: Pool) -> Verdict:
-        if pod.annotations or pod.local or pod.deleted is not None or pool.min_pod_age or pod.owner is None:
-            return self._verdict(pod, pool)
-        name = (id(pod.ask), pod.owner.uid, pod.ready, pod.priority, pod.phase, id(pool))
-        found = self._alike.get(name)
-        if found is None:
-            found = self._verdict(pod, pool)
-            if not isinstance(found, Stays) and pod.namespace != "kube-system":
-                self._alike[name] = found
+        """Of pods alike one is judged, and the verdict kept in `known`; but one that stays says so by its own name."""
+        found = self._verdict(pod, pool)
+        if pod.alike >= 0 and not isinstance(found, Stays) and not pool.min_pod_age and pod.namespace != "kube-system":
+            self.known(pool)[pod.alike] = found
         return found
+
+    def known(self, pool: Pool) -> dict[int, Verdict]:
+        """`Pod.alike` → verdict, for one pool."""
+        return self._known.setdefault(id(pool), {})
 
     def _verdict(self, pod: Pod, pool: Pool) -> Verdict:
         if pod.finished or pod.static or self._long_gone(pod):
@@ -142,7 +142,7 @@ class Judge:
         if scale is not None and scale.wanted is not None and scale.ready < scale.wanted:
             return r.OWNER_SHORT(f"{kind} {pod.namespace}/{name} has {scale.ready} of {scale.wanted} pods ready")
         wanted = scale.wanted if scale is not None and scale.wanted is not None else None
-        count = wanted if wanted is not None else self.replicas(pod.owner.uid) if pod.owner else 0
+        count = wanted if wanted is not None else self.replicas(pod)
         if count < 2 and not pool.single_replicas:
             return r.SINGLE(f"pod {pod.key} is the only replica of {kind} {name}")
         return None

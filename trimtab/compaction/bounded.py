@@ -4,7 +4,6 @@ from trimtab.compaction.bound import Item, bound, parts
 from trimtab.compaction.prepare import Prepared
 from trimtab.compaction.search import DRAINED, Search
 from trimtab.compaction.values import Bound
-from trimtab.packing.world import World
 
 
 def bounded(made: Prepared, search: Search) -> Bound:
@@ -12,7 +11,7 @@ def bounded(made: Prepared, search: Search) -> Bound:
     world = made.world
     kinds = world.next_of
     uses = {node: {kinds[pod].where for pod in made.loads[node]} for node in made.candidates}
-    uses |= {node: {kinds[pod].where for pod in _movable(world, node)} for node in made.pinned}
+    uses |= {node: {kinds[pod].where for pod in _all(made, node)} for node in made.pinned}
     part = parts(world.wheres, uses, len(world.nodes))
     items: dict[int, list[Item]] = {}
     for node in range(len(world.nodes)):
@@ -21,14 +20,14 @@ def bounded(made: Prepared, search: Search) -> Bound:
     return bound(items.values(), set(made.candidates), made.pinned)
 
 
-def _movable(world: World, node: int) -> list[int]:
-    """As if nothing kept a pod but its nature."""
-    return [pod for pod in world.on[node] if not (world.pods[pod].daemon or world.pods[pod].static)]
+def _all(made: Prepared, node: int) -> list[int]:
+    """The pods that move, and those that must stay, as if nothing kept them but their nature."""
+    return made.loads[node] + [pod for pod in made.world.on[node] if pod in made.pods]
 
 
 def _item(made: Prepared, node: int) -> Item:
     world, kinds = made.world, made.world.next_of
-    pods = _movable(world, node) if node in made.pinned else made.loads[node]
+    pods = _all(made, node) if node in made.pinned else made.loads[node]
     moving = (sum(kinds[p].major for p in pods), sum(kinds[p].minor for p in pods), len(pods))
     free = (world.major[node], world.minor[node], world.slots[node])
     takes = tuple(max(0, have) + more for have, more in zip(free, moving, strict=True))

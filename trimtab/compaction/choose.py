@@ -14,7 +14,7 @@ from trimtab.compaction.weigh import by_evictions, by_room
 from trimtab.packing.shelves import Shelves
 
 ROOM_WEIGHT = 4
-"""How much the room a node takes away counts against its evictions (docs/explanation/compaction-order.md)."""
+"""How much the room a node takes away counts against its evictions; see docs/explanation/compaction-order.md."""
 
 
 def searched(made: Prepared, effort: int) -> Search:

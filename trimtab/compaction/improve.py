@@ -33,7 +33,7 @@ def _slack(search: Search) -> int:
 
 
 def _receivers(search: Search) -> list[int]:
-    return [node for node in search.order if search.state[node] == OPEN and not search.room.world.closed[node]]
+    return [node for node in search.order if search.state[node] == OPEN and not search.shut[node]]
 
 
 def _add(search: Search) -> bool:

@@ -47,6 +47,7 @@ class Planner:
     dest: dict[int, int] = field(default_factory=dict)
     failed: list[int] = field(default_factory=list)
     allowed: list[int] = field(init=False)
+    _turns_of: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.allowed = [budget.allowed for budget in self.world.inventory.budgets]
@@ -72,8 +73,7 @@ class Planner:
         self._leftovers(room)
         waves = tuple(Wave(steps=tuple(map(self._step, wave))) for wave in self.waves)
         return Plan(
-            waves=waves, refusals=self._refusals(room), unit=made.unit, bound=bounded(made, search),
-            notes=self._notes(),
+            waves=waves, refusals=self._refusals(), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
             pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
         )  # fmt: skip
 
@@ -88,7 +88,9 @@ class Planner:
         return room
 
     def _turns(self, node: int) -> list[tuple[int, int]]:
-        return turns(self.made.loads[node], self.made.budget_of, self.allowed)
+        if node not in self._turns_of:
+            self._turns_of[node] = turns(self.made.loads[node], self.made.budget_of, self.allowed)
+        return self._turns_of[node]
 
     def _replayed(self, room: Room, node: int) -> bool:
         if replay(room, node, [pod for pod, _ in self._turns(node)], self.dest):
@@ -214,7 +216,7 @@ class Planner:
         )
         return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
 
-    def _refusals(self, room: Room) -> dict[str, Reason]:
+    def _refusals(self) -> dict[str, Reason]:
         gone = {node for wave in self.waves for node in wave}
         receivers = Counter(self.dest[pod] for node in gone for pod in self.made.loads[node])
         return {

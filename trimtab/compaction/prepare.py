@@ -113,10 +113,12 @@ def _judge(made: Prepared) -> None:
 
 
 def _judge_node(made: Prepared, node: int, pool: Pool) -> None:
-    pods, moved, load, verdict_of = made.world.pods, made.now.moved, made.loads[node], made.judge.verdict
+    pods, moved, load, known = made.world.pods, made.now.moved, made.loads[node], made.judge.known(pool)
     for number in made.world.on[node]:
         pod = pods[number]
-        verdict = verdict_of(pod, pool)
+        verdict = known.get(pod.alike)
+        if verdict is None:
+            verdict = made.judge.verdict(pod, pool)
         if moved and pod.key in moved:
             verdict = made.judge.moved(pod, verdict)
         if type(verdict) is Moves:

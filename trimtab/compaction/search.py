@@ -36,6 +36,8 @@ class Search:
     effort: int
     """How often a place may be looked for after the first pass."""
     state: bytearray = field(init=False)
+    shut: bytes = field(init=False)
+    """Nodes that take no pods, whatever the search does."""
     dest: dict[int, int] = field(default_factory=dict)
     guests: dict[int, list[int]] = field(default_factory=dict)
     drained: list[int] = field(default_factory=list)
@@ -49,6 +51,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.state = bytearray(len(self.room.world.nodes))
+        self.shut = bytes(self.room.closed)
         for node in self.order:
             self.state[node] = CANDIDATE
 
@@ -133,7 +136,7 @@ class Search:
 
     def _open(self, node: int) -> None:
         self.state[node] = OPEN
-        if not self.room.world.closed[node]:
+        if not self.shut[node]:
             self.shelves.open_up(node)
 
     # ── single steps, all undoable ───────────────────────────────────────

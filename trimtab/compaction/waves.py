@@ -37,6 +37,9 @@ def _pays(spent: Mapping[int, int], cost: Mapping[int, int], allowed: Sequence[i
 
 def turns(pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[int]) -> list[tuple[int, int]]:
     """(pod, turn) in order of turns: of one budget never more in a turn than it allows."""
+    spent = [budget for pod in pods if (budget := budget_of.get(pod)) is not None]
+    if len(set(spent)) == len(spent):
+        return [(pod, 0) for pod in pods]
     seen: Counter[int] = Counter()
     found = []
     for pod in pods:

@@ -128,14 +128,15 @@ def _judge(world: World) -> None:
     world.closed = bytearray(len(world.nodes))
     for number, node in enumerate(world.nodes):
         if isinstance(node.allocatable, Unreadable):
-            world.doubtful[number] = str(node.allocatable)
+            world.doubtful[number] = node.allocatable.problem
         elif node.name in world.inventory.twins:
             world.doubtful[number] = f"more than one node is called {node.name}"
         if node.cordoned or not node.ready:
             world.closed[number] = 1
-    for pod, number in zip(world.pods, world.node_of, strict=True):
-        if isinstance(pod.ask.requests, Unreadable):
-            world.doubtful[number] = str(pod.ask.requests)
+    odd = {id(kind): kind.ask.requests for kind in world.kind_of if isinstance(kind.ask.requests, Unreadable)}
+    for kind, number in zip(world.kind_of, world.node_of, strict=True) if odd else ():
+        if id(kind) in odd:
+            world.doubtful[number] = str(odd[id(kind)])
     for number in world.doubtful:
         world.closed[number] = 1
 

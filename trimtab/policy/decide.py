@@ -125,6 +125,8 @@ def _together(first: Decision, again: Decision) -> Decision:
     """Two rounds as one decision: what the second says of fields that the first changed is no news."""
     changes = {found.field: found for found in first.changes}
     told = set(changes)
+    if runtime_class.FIELD in told:  # the server fills the new class's overhead in after us, not between two rounds
+        told.add(overhead.FIELD)
     for found in again.changes:
         before = changes[found.field].before if found.field in changes else found.before
         changes[found.field] = replace(found, before=before)

@@ -4,11 +4,11 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
-from trimtab.runtime.errors import Mistake, SettingsError
+from trimtab.cluster.mistake import Mistake, nearest, shown
+from trimtab.runtime.errors import SettingsError
 from trimtab.runtime.settings import Address, Settings
 
 PREFIX = "TRIMTAB_"
@@ -34,7 +34,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         try:
             values[name] = parse(text.strip())
         except ValueError:
-            mistakes.append(Mistake(variable=variable, expected=expected, came=text))
+            mistakes.append(_wrong(variable, expected, shown(text)))
     if mistakes:
         raise SettingsError(tuple(mistakes))
     return _coherent(Settings(**values))
@@ -49,15 +49,14 @@ def write(settings: Settings) -> dict[str, str]:
 def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[Mistake]:
     ours = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in names)
     return [
-        Mistake(
-            variable=name,
-            expected="a setting's name",
-            came=name,
-            nearest=next(iter(get_close_matches(name, names, n=1)), None),
-        )
+        _wrong(name, "a setting's name", shown(name), nearest(name, names))
         for name in ours
         if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
     ]
+
+
+def _wrong(variable: str, expected: str, came: str, todo: str = "") -> Mistake:
+    return Mistake(file="environment", entry=variable, expected=expected, came=came, todo=todo)
 
 
 def _coherent(settings: Settings) -> Settings:
@@ -66,7 +65,7 @@ def _coherent(settings: Settings) -> Settings:
         return settings
     came = f"{settings.graceful_timeout:g}"
     expected = f"at least {least:g} seconds (TRIMTAB_DRAIN and five more), or the stop is cut short"
-    raise SettingsError((Mistake(variable=PREFIX + "GRACEFUL_TIMEOUT", expected=expected, came=came),))
+    raise SettingsError((_wrong(PREFIX + "GRACEFUL_TIMEOUT", expected, shown(came)),))
 
 
 def _reader(hint: Any) -> tuple[str, Callable[[str], Any]]:

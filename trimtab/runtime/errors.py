@@ -5,24 +5,7 @@ RuntimeFault                 all of them; the text is for the person who starts 
 └── CannotServe              the server cannot be brought up as asked
 """
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mistake:
-    """One variable of the environment that cannot be used.
-
-    `came` is the value as it stands there; `nearest` is the valid name meant most likely, or None.
-    """
-
-    variable: str
-    expected: str
-    came: str
-    nearest: str | None = None
-
-    def __str__(self) -> str:
-        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
-        return f"{self.variable}: expected {self.expected}, came {self.came!r}{hint}"
+from trimtab.cluster.mistake import Mistake
 
 
 class RuntimeFault(Exception):

@@ -17,8 +17,13 @@ PLUGIN = "validation"
 
 def validate(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
     """422 with every complaint at once, in the server's order and words; the pod where there are none."""
-    complaints = [*_metadata(pod), *_spec(pod.spec)]
+    complaints = [*_named(pod), *_metadata(pod), *_spec(pod.spec)]
     return Refused(422, PLUGIN, aggregate(complaints)) if complaints else pod
+
+
+def _named(pod: Pod) -> Iterator[str]:
+    if not pod.metadata.name and not pod.metadata.generate_name:
+        yield "metadata.name: Required value: name or generateName is required"
 
 
 def _metadata(pod: Pod) -> Iterator[str]:
@@ -27,6 +32,8 @@ def _metadata(pod: Pod) -> Iterator[str]:
 
 
 def _spec(spec: PodSpec) -> Iterator[str]:
+    if not spec.containers:
+        yield "spec.containers: Required value"
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for place, container in enumerate(containers):
             yield from resources.of_container(f"spec.{kind}[{place}].resources", get(container.resources, None))

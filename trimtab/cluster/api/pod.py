@@ -37,8 +37,6 @@ class ContainerPort(Shape, frozen=True, kw_only=True):
 class Container(Shape, frozen=True, kw_only=True):
     name: str
     image: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
     resources: Resources | UnsetType = UNSET
     restart_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()

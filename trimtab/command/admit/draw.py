@@ -12,13 +12,20 @@ from trimtab.command.admit.report import AdmitReport, ChangeReport, PodReport, S
 _GREY = "bright_black"
 
 
+MOST_DETAILS = 40
+"""Panels that somebody still scrolls through."""
+
+
 def draw(console: Console, report: AdmitReport, *, explain: bool) -> None:
     """A row per pod; below it what was changed and why; then totals."""
     console.print(_overview(report))
-    for pod in report.pods:
-        details = _details(pod, explain=explain)
-        if details is not None:
-            console.print(details)
+    told = [details for pod in report.pods if (details := _details(pod, explain=explain)) is not None]
+    most = len(told) if explain else MOST_DETAILS
+    for details in told[:most]:
+        console.print(details)
+    if len(told) > most:
+        more = f"… and {len(told) - most} more workloads with changes; --explain prints them all, -o json has them all"
+        console.print(Text(more, style=_GREY))
     _totals(console, report)
 
 
@@ -124,6 +131,8 @@ def _details(pod: PodReport, *, explain: bool) -> RenderableType | None:
 
 
 def _refusal(pod: PodReport) -> list[Text]:
+    if pod.refused is None and pod.refused_without_us is not None:
+        return [Text(f"saved: without us it is refused ({pod.refused_without_us.message})", style="bold green")]
     if pod.refused is None:
         return []
     return [Text(f"refused ({pod.refused.code}, {pod.refused.by}): {pod.refused.message}", style="red")]

@@ -72,6 +72,8 @@ class PodReport(Part, frozen=True, kw_only=True):
     after: Shape | None
     """As stored with us; null where it is refused."""
     refused: Refusal | None
+    refused_without_us: Refusal | None
+    """Why the API server alone would refuse the pod; null where it would not."""
     patch: list[dict[str, Any]]
     """What the webhook answers, against the pod as the API server shows it to us."""
     stored: dict[str, Any] | None
@@ -121,6 +123,7 @@ def pod_report(template: Template, preview: Preview, warnings: tuple[str, ...]) 
         before=_shape(unaided.pod) if isinstance(unaided, Stored) else None,
         after=_shape(stored) if stored else None,
         refused=_refusal(result) if isinstance(result, Refused) else None,
+        refused_without_us=_refusal(unaided) if isinstance(unaided, Refused) else None,
         patch=list(preview.operations),
         stored=_full(template, stored) if stored else None,
         steps=[str(step) for step in result.steps] if isinstance(result, Stored) else [],

@@ -13,15 +13,19 @@ from trimtab.cluster.documents import Document
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.snapshot import KINDS, build, kind_of
-from trimtab.command import files, output
+from trimtab.command import files, live, output
 from trimtab.command.admit.draw import draw
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
 from trimtab.command.main import FOUND, Wrong
 from trimtab.command.manifests import Manifests
+from trimtab.command.progress import progress
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import Facts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.subject import Terms
+
+KINDS_OF_FACTS = tuple(kind for kind in KINDS if kind != "Pod")
+"""What is read of a live cluster: no decision on a pod looks at other pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class _Asked:
 @click.option(
     "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies; default: our recommended set."
 )
-@click.option("--cluster", "cluster_paths", multiple=True, metavar="SNAPSHOT", help="What kubectl get -o yaml printed.")
+@live.options
 @click.option(
     "--overhead",
     type=click.Choice(["server", "webhook"]),
@@ -56,7 +60,7 @@ class _Asked:
 def verb(
     filenames: tuple[str, ...],
     policy_paths: tuple[str, ...],
-    cluster_paths: tuple[str, ...],
+    cluster: live.Asked,
     overhead: str,
     vpa_webhook: bool,
     explain: bool,
@@ -71,9 +75,12 @@ def verb(
     as they would be: admitting them again changes nothing.
     """
     contents = files.read(filenames)
-    asked = _read(contents, policy_paths, cluster_paths, vpa_webhook)
+    asked = _read(contents, policy_paths, cluster, vpa_webhook)
     terms = Terms(overhead="webhook" if overhead == "webhook" else "server")
-    previews = [preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms) for t in asked.templates]
+    previews = [
+        preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms)
+        for t in progress(asked.templates, "Admitting")
+    ]
     if output == "yaml":
         _write(_manifests(contents, asked.templates, previews), output_file)
     else:
@@ -96,12 +103,10 @@ def _emit(form: str, output_file: str | None, report: AdmitReport, explain: bool
     output.emit(form, output_file, report, lambda console: draw(console, report, explain=explain), "trimtab admit")
 
 
-def _read(
-    contents: list[files.Content], policy_paths: tuple[str, ...], cluster_paths: tuple[str, ...], vpa_acts: bool
-) -> _Asked:
+def _read(contents: list[files.Content], policy_paths: tuple[str, ...], cluster: live.Asked, vpa_acts: bool) -> _Asked:
     """Everything at once, so that all mistakes of all files are told together."""
     documents, mistakes = _documents(contents)
-    standing, more = _documents(files.read(cluster_paths))
+    standing, more = _documents(live.read(cluster, KINDS_OF_FACTS))
     loaded = load_policies(files.read(policy_paths) if policy_paths else files.shipped())
     templates = [template(document) for document in documents]
     built = build([*standing, *documents])
@@ -116,7 +121,7 @@ def _read(
         raise Wrong([Mistake(file=names, expected="a Pod, or something with a pod template", came="none")])
     facts = from_snapshot(built.snapshot, vpa_acts=vpa_acts)
     strange = [found for document, found in unread if kind_of(document.value) not in KINDS]
-    notes = (*_notes(cluster_paths, facts), *(f"Left as it is, for its template is no pod's: {f}" for f in strange))
+    notes = (*_notes(cluster, facts), *(f"Left as it is, for its template is no pod's: {f}" for f in strange))
     return _Asked(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
 
 
@@ -130,10 +135,10 @@ def _documents(contents: list[files.Content]) -> tuple[list[Document], list[Mist
     return documents, mistakes
 
 
-def _notes(cluster_paths: tuple[str, ...], facts: Facts) -> tuple[str, ...]:
+def _notes(cluster: live.Asked, facts: Facts) -> tuple[str, ...]:
     """What the answer rests on."""
     notes = [str(problem) for problem in facts.problems]
-    if not cluster_paths:
+    if not cluster.paths:
         notes.insert(0, "No --cluster was given: apart from what the files hold, the cluster is taken to be empty "
                         "(no LimitRange, quota, RuntimeClass, VPA, usage).")  # fmt: skip
     return tuple(notes)

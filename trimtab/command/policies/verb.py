@@ -116,6 +116,9 @@ def _load(paths: Iterable[str]) -> Policies:
     loaded = load_policies(contents)
     if loaded.mistakes:
         raise Wrong(loaded.mistakes)
+    if not loaded.policies.all:
+        names = ", ".join(name for name, _ in contents)
+        raise Wrong([Mistake(file=names, expected="a PodPolicy", came="none")])
     return loaded.policies
 
 

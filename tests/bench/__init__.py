@@ -1,0 +1,1 @@
+"""What does it cost? Measured beside others in the same run; the last line is `RESULT name=value …`."""

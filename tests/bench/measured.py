@@ -1,0 +1,125 @@
+"""One measurement in a process of its own: CPU of this process, and memory over what it began with.
+
+    python -m tests.bench.measured ours|streamed|typed|planned KUBECONFIG
+    python -m tests.bench.measured event URL COUNT
+    python -m tests.bench.measured outage URL
+
+Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kubernetes.client import ApiClient, Configuration
+
+from trimtab.kube.client import Client, connect
+from trimtab.kube.keep import Keeper
+from trimtab.kube.kinds import PLACES
+from trimtab.kube.reflector import Reflector
+from trimtab.kube.state import Terms
+
+PAGE = 500
+
+
+def main() -> None:
+    what, where, *more = sys.argv[1:]
+    if what in ("ours", "streamed", "planned"):
+        found = _listed(lambda: _ours(where, streaming=what == "streamed", planned=what == "planned"))
+    elif what == "typed":
+        found = _listed(lambda: _typed(where))
+    elif what == "event":
+        found = _events(where, int(more[0]))
+    else:
+        found = _outage(where)
+    print(json.dumps(found))
+
+
+def _listed(read: Callable[[], tuple[int, Any]]) -> dict[str, float]:
+    gc.collect()
+    before, cpu, wall = _rss(), time.process_time(), time.monotonic()
+    pods, held = read()
+    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+    gc.collect()
+    grown, peak = _rss() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+    assert held is not None
+    return {"pods": pods, "cpu_s": cpu, "wall_s": wall, "held_mib": grown, "peak_mib": peak}
+
+
+def _rss() -> float:
+    """MiB now."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize() / (1 << 20)
+
+
+def _ours(kubeconfig: str, *, streaming: bool, planned: bool) -> tuple[int, Any]:
+    """What `Watch` does for pods; `planned`: holding the records that plans are made of."""
+    hold: Any = _planning() if planned else Keeper()
+    it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, terms=Terms(streaming=streaming))
+    threading.Thread(target=it.run, daemon=True).start()
+    while not it.state.synced:
+        assert not it.state.error, it.state
+        time.sleep(0.05)
+    it.stop()
+    return len(it.store.versions()), it
+
+
+def _planning() -> Any:
+    from trimtab.cluster.pod import Reader  # type: ignore[import-not-found, unused-ignore]
+
+    keeper, reader = Keeper(), Reader()
+    return lambda shape: reader.pod(keeper(shape))
+
+
+def _typed(kubeconfig: str) -> tuple[int, Any]:
+    """The official client's own list, page by page."""
+    from kubernetes import client, config
+
+    config.load_kube_config(config_file=kubeconfig)
+    api, held, token = client.CoreV1Api(), [], None
+    while True:
+        page = api.list_pod_for_all_namespaces(limit=PAGE, _continue=token)
+        held += page.items
+        token = page.metadata._continue if hasattr(page.metadata, "_continue") else page.metadata.continue_
+        if not token:
+            return len(held), held
+
+
+def _plain(url: str) -> Client:
+    return Client(ApiClient(Configuration(host=url, retries=False)))  # type: ignore[arg-type]
+
+
+def _events(url: str, count: int) -> dict[str, float]:
+    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], Keeper())
+    threading.Thread(target=it.run, daemon=True).start()
+    while it.state.events < count // 10:  # warm
+        time.sleep(0.001)
+    begun, cpu, wall = it.state.events, time.process_time(), time.monotonic()
+    while it.state.events < count:
+        time.sleep(0.01)
+    seen = it.state.events - begun
+    return {"events": seen, "cpu_us": (time.process_time() - cpu) / seen * 1e6, "wall_s": time.monotonic() - wall}
+
+
+def _outage(url: str) -> dict[str, float]:
+    """Ten seconds of a server that is gone."""
+    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], Keeper())
+    it._version = "1"
+    threading.Thread(target=it.run, daemon=True).start()
+    while not it.state.error:
+        time.sleep(0.01)
+    cpu = time.process_time()
+    time.sleep(10)
+    assert it.state.error
+    return {"cpu_s": time.process_time() - cpu}
+
+
+if __name__ == "__main__":
+    main()

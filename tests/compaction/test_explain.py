@@ -1,0 +1,43 @@
+"""The chain of reasons in words."""
+
+from tests.cluster_of import ALL, NOW, budget, cluster, node, pod
+from trimtab.compaction import explain
+from trimtab.compaction.candidates import Now
+from trimtab.compaction.plan import plan
+from trimtab.packing.world import build
+
+WORLD = build(
+    cluster(
+        node("a"), node("b"), node("c", "1"), pod("x-1", "a", "1"), budget("x", 1),
+        pod("k-1", "b", "1", annotations={"trimtab.dev/keep": "true"}), pod("y-1", "c", "900m"),
+        pod("z-1", "c", "100m", spec={"nodeSelector": {"disk": "fast"}}),
+    )
+)  # fmt: skip
+PLAN = plan(WORLD, [ALL], Now(at=NOW))
+
+
+def test_a_node_that_goes_tells_its_wave_and_where_each_pod_goes() -> None:
+    lines = explain.node(PLAN, WORLD, "a")
+    assert lines[0] == "node a goes in wave 1 of 1, as number 1 of 1"
+    assert lines[2] == "pod default/x-1 has a place on node b, paid by budget default/x"
+
+
+def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
+    lines = explain.node(PLAN, WORLD, "b")
+    assert "must stay" in lines[1]
+    assert "Remove the annotation" in lines[1]
+    assert lines[2] == "it takes 1 pods of 1 nodes that go"
+
+
+def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:
+    lines = explain.pod(PLAN, WORLD, "default/z-1")
+    assert lines[-1].startswith("pod default/z-1 fits on none of 2 nodes: 2 node-not-selected")
+
+
+def test_a_pod_that_moves_and_one_that_could() -> None:
+    assert explain.pod(PLAN, WORLD, "default/x-1")[0] == "pod default/x-1 goes from node a"
+    assert "would fit on 2 of 2 other nodes" in explain.pod(PLAN, WORLD, "default/y-1")[-1]
+
+
+def test_what_is_not_there_has_no_reasons() -> None:
+    assert explain.node(PLAN, WORLD, "ghost") == explain.pod(PLAN, WORLD, "default/ghost") == ()

@@ -1,0 +1,184 @@
+"""Is what the watch holds equal to a fresh list, key by key, after everything that can happen to an API server?
+
+And did readiness and age tell the truth meanwhile?
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from trimtab.kube import decode, listing
+from trimtab.kube.client import Client, connect
+from trimtab.kube.kinds import sources
+from trimtab.kube.state import Terms
+from trimtab.kube.watch import Watch
+
+KINDS = ("Pod", "Node", "Namespace", "ConfigMap", "VerticalPodAutoscaler", "PriorityClass")
+OURS = {"trimtab.dev/pool": "a"}
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Iterator[Client]:
+    cluster.needs_own("a control plane whose other users keep still")
+    found = connect(str(cluster.kubeconfig))
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=["paged", "streamed"])
+def watch(client: Client, request: pytest.FixtureRequest) -> Iterator[Watch]:
+    terms = Terms(page=50, idle=120, streaming=request.param == "streamed")
+    with Watch(client, KINDS, terms=terms) as found:
+        assert found.wait(20)
+        yield found
+
+
+def fresh(client: Client) -> dict[str, dict[decode.Key, str]]:
+    """Kind → key → version, by listing now."""
+    found: dict[str, dict[decode.Key, str]] = {}
+    for source in sources(KINDS):
+        if source.optional:
+            continue
+        for page in listing.pages(client, source):
+            for raw in page.items:
+                meta = decode.metadata(raw)
+                found.setdefault(source.kind, {})[decode.key(meta)] = meta.resource_version
+    return found
+
+
+def held(watch: Watch) -> dict[str, dict[decode.Key, str]]:
+    found: dict[str, dict[decode.Key, str]] = {}
+    for reflector in watch.reflectors:
+        if versions := reflector.store.versions():
+            found.setdefault(reflector.source.kind, {}).update(versions)
+    return found
+
+
+def is_equal(cluster: Cluster, client: Client, watch: Watch, within: float = 40) -> None:
+    """Nobody changes a test's cluster for long: soon both are the same, key by key and version by version."""
+    cluster.eventually(lambda: held(watch) == fresh(client), within=within, what="watch equal to a fresh list")
+    assert watch.unreadable() == ()
+
+
+def changes(cluster: Cluster, count: int) -> None:
+    """A third created, a third of those changed, some deleted: of pods and of our ConfigMaps."""
+    third = count // 3
+
+    def one(number: int) -> None:
+        name = f"w-{time.monotonic_ns()}-{number}"
+        if number % 2:
+            cluster.create(config_map(name))
+        else:
+            cluster.pod(name=name)
+        kind = "ConfigMap" if number % 2 else "Pod"
+        cluster.patch(kind, name, {"metadata": {"annotations": {"trimtab.dev/x": str(number)}}})
+        if number % 3:
+            cluster.delete(kind, name, grace=0)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(third)))
+
+
+def config_map(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": OURS}}
+
+
+def streams(watch: Watch, how: bool) -> bool:
+    """Are all (or none) of the streams open, but for kinds that are not served?"""
+    return all(state.connected is how for state in watch.states().values() if not state.absent)
+
+
+def test_300_changes_while_watching(cluster: Cluster, client: Client, watch: Watch) -> None:
+    cluster.some_nodes()
+    lists = sum(state.lists for state in watch.states().values())
+    changes(cluster, 300)
+    is_equal(cluster, client, watch)
+    assert sum(state.lists for state in watch.states().values()) - lists <= 1  # an absent kind is looked for again
+    assert watch.troubles() == {}
+    age = watch.age()
+    assert age is not None
+    assert age < 70, "a bookmark comes every minute"
+
+
+def test_kill_9_and_changes_after_the_restart(cluster: Cluster, client: Client, watch: Watch) -> None:
+    cluster.take_down("kube-apiserver", signal.SIGKILL)
+    try:
+        cluster.eventually(lambda: streams(watch, False), what="every stream known to be gone")
+        assert watch.synced, "what was read stays readable"
+        before = watch.age()
+        time.sleep(1)
+        assert watch.age() > before, "and its age is told"  # type: ignore[operator]
+        assert any("refused" in trouble for trouble in watch.troubles().values())
+    finally:
+        cluster.bring_back("kube-apiserver")
+    changes(cluster, 90)
+    is_equal(cluster, client, watch)
+    cluster.eventually(lambda: streams(watch, True) and not watch.troubles(), within=40)
+
+
+def test_etcd_compacted_under_it(cluster: Cluster, client: Client, watch: Watch) -> None:
+    """While we are cut off, the versions we know are compacted away."""
+    cluster.take_down("kube-apiserver", signal.SIGKILL)
+    cluster.bring_back("kube-apiserver")
+    changes(cluster, 60)
+    compact(cluster)
+    for reflector in watch.reflectors:
+        reflector.again("1")
+    changes(cluster, 30)
+    is_equal(cluster, client, watch)
+
+
+def compact(cluster: Cluster) -> None:
+    """As the API server does every five minutes: up to the newest revision."""
+    url = cluster.plane.layout.url("etcd")
+    here = cluster.api.request("POST", f"{url}/v3/kv/range", {"key": "AA=="})
+    cluster.api.request("POST", f"{url}/v3/kv/compaction", {"revision": here["header"]["revision"], "physical": True})
+
+
+def test_a_forced_old_version(cluster: Cluster, client: Client, watch: Watch) -> None:
+    cluster.eventually(lambda: streams(watch, True))
+    before = {name: state.lists for name, state in watch.states().items() if not state.absent}
+    for reflector in watch.reflectors:
+        reflector.again("1")
+    changes(cluster, 30)
+    cluster.eventually(lambda: all(watch.states()[name].lists > lists for name, lists in before.items()), within=30)
+    is_equal(cluster, client, watch)
+
+
+def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
+    with Watch(client, KINDS, terms=Terms(idle=3)) as watch:
+        assert watch.wait(20)
+        cluster.freeze("kube-apiserver")
+        try:
+            cluster.eventually(lambda: streams(watch, False), within=10, what="the silence is noticed")
+            time.sleep(1)
+            assert watch.synced
+            assert watch.age() > 3  # type: ignore[operator]
+        finally:
+            cluster.thaw("kube-apiserver")
+        changes(cluster, 60)
+        is_equal(cluster, client, watch)
+
+
+def test_it_stops_within_milliseconds(client: Client) -> None:
+    watch = Watch(client, KINDS).start()
+    assert watch.wait(20)
+    begun = time.monotonic()
+    assert watch.stop()
+    assert time.monotonic() - begun < 0.5
+
+
+def test_it_is_one_snapshot(cluster: Cluster, client: Client, watch: Watch) -> None:
+    cluster.pod(name="seen")
+    cluster.eventually(lambda: any(p.metadata.name == "seen" for p in watch.held("Pod")))
+    snapshot = watch.snapshot()
+    assert snapshot.has("Namespace")
+    assert snapshot.has("Pod")
+    assert not snapshot.has("VerticalPodAutoscaler")
+    assert watch.states()["verticalpodautoscalers"].absent

@@ -1,0 +1,239 @@
+"""Does a watched list stay equal to the server's, whatever happens between them?"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.kube.fake_api import FakeApi
+from trimtab.kube.backoff import Backoff
+from trimtab.kube.kinds import PLACES
+from trimtab.kube.reflector import Reflector
+from trimtab.kube.state import Change, Terms
+from trimtab.runtime.clock import elapsed
+
+
+class Quick(Backoff):
+    """A clock twenty times as fast."""
+
+    def next(self, at_least: float | None = None) -> float:
+        return Backoff.next(self, at_least) / 20
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with FakeApi() as found:
+        for number in range(12):
+            found.put(f"node-{number:02d}")
+        yield found
+
+
+class Running:
+    """A reflector in its thread, and what it told."""
+
+    def __init__(self, api: FakeApi, **terms: Any) -> None:
+        self.api = api
+        self.changes: list[Change[Any]] = []
+        terms = {"page": 5, "idle": 30, **terms}
+        self.it: Reflector[Any] = Reflector(
+            api.client(), PLACES["Node"], lambda found: found,
+            terms=Terms(**terms), told=self.changes.append, backoff=Quick(random.Random(1)),
+        )  # fmt: skip
+        self.thread = threading.Thread(target=self.it.run, daemon=True)
+
+    def __enter__(self) -> Running:
+        self.thread.start()
+        self.eventually(lambda: self.it.state.synced)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.it.stop()
+        self.thread.join(5)
+        assert not self.thread.is_alive()
+
+    def eventually(self, said: Callable[[], object], within: float = 10) -> None:
+        until = time.monotonic() + within
+        while not said():
+            assert time.monotonic() < until, self.it.state
+            time.sleep(0.01)
+
+    def is_equal(self) -> None:
+        self.eventually(lambda: self.it.store.versions() == self.api.versions())
+
+    def told(self) -> list[tuple[str, str]]:
+        return [(change.what.value, change.key[1]) for change in self.changes]
+
+
+def test_a_list_is_read_page_by_page_and_then_followed(api: FakeApi) -> None:
+    with Running(api) as watch:
+        api.put("node-03")
+        api.drop("node-04")
+        api.put("new")
+        watch.is_equal()
+        assert watch.told()[12:] == [("modified", "node-03"), ("deleted", "node-04"), ("added", "new")]
+    assert [query.get("continue") for query in api.asked[:3]] == [None, "5", "10"]
+    assert api.asked[3]["allowWatchBookmarks"] == "true"
+
+
+def test_a_streamed_first_list_is_the_same(api: FakeApi) -> None:
+    with Running(api, streaming=True) as watch:
+        api.put("node-03")
+        watch.is_equal()
+    assert "sendInitialEvents" in api.asked[0]
+
+
+def test_a_server_without_streamed_lists_is_listed_page_by_page(api: FakeApi) -> None:
+    api.streaming = False
+    with Running(api, streaming=True) as watch:
+        watch.is_equal()
+    assert [("watch" in query) for query in api.asked[:2]] == [True, False]
+
+
+def test_a_stream_that_ends_within_a_line_loses_nothing_and_invents_nothing(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        api.cut_mid_line()
+        api.put("node-03")
+        api.put("node-05")
+        watch.is_equal()
+        assert watch.told()[12:] == [("modified", "node-03"), ("modified", "node-05")]
+        assert watch.it.state.lists == 1
+
+
+def test_a_version_that_is_no_longer_kept_leads_to_a_new_list_and_only_differences_are_told(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        before = {id(value) for value in watch.it.store.values()}
+        api.fail(503, times=2)
+        api.end_streams()
+        for name in ("node-01", "node-02"):
+            api.put(name)
+        api.drop("node-07")
+        api.expire()
+        watch.eventually(lambda: watch.it.state.lists == 2)
+        watch.is_equal()
+        assert sorted(watch.told()[12:]) == [
+            ("deleted", "node-07"), ("modified", "node-01"), ("modified", "node-02")
+        ]  # fmt: skip
+        assert len(before & {id(value) for value in watch.it.store.values()}) == 9
+
+
+def test_an_old_version_that_is_forced_leads_to_a_new_list(api: FakeApi) -> None:
+    api.expire()
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        watch.it.again("1")
+        api.put("node-01")
+        watch.eventually(lambda: watch.it.state.lists == 2)
+        watch.is_equal()
+
+
+def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
+    """Sixty answers of 429 that ask for a second each: a minute on a clock twenty times as fast."""
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        asked = len(api.asked)
+        api.fail(429, times=60, retry_after=1)
+        api.end_streams()
+        watch.eventually(lambda: "429 TooManyRequests" in watch.it.state.error)
+        api.put("node-01")
+        assert watch.it.state.synced, "what is held stays readable"
+        heard = watch.it.state.heard
+        time.sleep(0.5)
+        assert watch.it.state.age(elapsed()) > 0.5, "and its age is told"
+        assert watch.it.state.heard == heard
+        watch.eventually(lambda: not watch.it.state.error, within=120)
+        watch.is_equal()
+    waits = [b - a for a, b in zip(api.at[asked + 1 :], api.at[asked + 2 :], strict=False)][:50]
+    assert min(waits) > 0.045
+    assert watch.it.state.lists == 1
+
+
+def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) -> None:
+    api.fail(404, times=1000)
+    terms = Terms(absent=0.05)
+    it: Reflector[Any] = Reflector(api.client(), PLACES["VerticalPodAutoscaler"], lambda found: found, terms=terms)
+    thread = threading.Thread(target=it.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 5
+    while not it.state.synced and time.monotonic() < until:
+        time.sleep(0.01)
+    it.stop()
+    thread.join(5)
+    assert (it.state.synced, it.state.absent, it.state.error, it.store.values()) == (True, True, "", ())
+
+
+def test_an_object_that_cannot_be_decoded_is_named_and_not_held(api: FakeApi) -> None:
+    api.put("odd", labels={"a": 1})
+    with Running(api) as watch:
+        assert [found.where for found in watch.it.store.unreadable()] == ["Node odd"]
+        assert ("", "odd") not in watch.it.store.versions()
+        api.put("odd", labels={"a": "1"})
+        watch.is_equal()
+        assert watch.it.store.unreadable() == ()
+        api.put("odd", labels={"a": 2})
+        watch.eventually(watch.it.store.unreadable)
+        assert ("", "odd") not in watch.it.store.versions()
+
+
+def test_a_line_that_is_no_event_leads_to_a_new_list(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        api.say(b'{"type": "ADDED", "object": {"metadata"\n')
+        watch.eventually(lambda: watch.it.state.lists == 2)
+        watch.is_equal()
+
+
+def test_bookmarks_move_the_version_on(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        api.bookmark()
+        watch.eventually(lambda: watch.it.state.events == 1)
+        version = str(api.version)
+        api.expire()
+        api.end_streams()
+        watch.eventually(lambda: watch.it.state.streams == 2)
+        assert api.asked[-1]["resourceVersion"] == version
+        assert watch.it.state.lists == 1
+
+
+def test_a_silent_server_is_noticed(api: FakeApi) -> None:
+    with Running(api, idle=0.2) as watch:
+        watch.eventually(lambda: watch.it.state.streams > 1)
+        api.put("node-01")
+        watch.is_equal()
+
+
+def test_a_watch_stops_within_milliseconds(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        begun = time.monotonic()
+        watch.it.stop()
+        watch.thread.join(5)
+        assert time.monotonic() - begun < 0.2
+        assert not watch.it.state.connected
+
+
+def test_a_mistake_in_what_is_held_is_told_and_does_not_end_the_watch(api: FakeApi) -> None:
+    calls = []
+
+    def hold(found: Any) -> Any:
+        calls.append(found)
+        if len(calls) == 1:
+            raise ZeroDivisionError
+        return found
+
+    it: Reflector[Any] = Reflector(api.client(), PLACES["Node"], hold, backoff=Quick(random.Random(1)))
+    thread = threading.Thread(target=it.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 5
+    while not it.state.synced and time.monotonic() < until:
+        time.sleep(0.01)
+    it.stop()
+    thread.join(5)
+    assert it.store.versions() == api.versions()

@@ -1,0 +1,158 @@
+"""The same cluster with nobody's names in it.
+
+Every name, uid, image, and every label value that could be one, becomes another word: the same one wherever it stands,
+and in the same order as before, so that selectors still select, owners still own, and whatever is decided by order is
+decided alike. What belongs to Kubernetes and to the platform stays readable: well-known labels, resources, taint keys,
+class names, label keys. Without the salt nobody can try names out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.cluster import recommendation
+from trimtab.cluster.reason import Unreadable
+
+Item = dict[str, Any]
+
+KEPT = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease", "trimtab-system"})
+KEPT_KINDS = frozenset({"RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
+"""Objects whose own name is not somebody's; a ConfigMap here is ours, or the autoscaler's."""
+NAMES = frozenset(
+    {"name", "namespace", "generateName", "uid", "nodeName", "nominatedNodeName", "containerName", "claimName"}
+    | {"volumeName", "volumeHandle", "image", "providerID"}
+)  # fmt: skip
+MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
+PLATFORM = ("kubernetes.io", "k8s.io", "karpenter.sh", "cloud.google.com", "amazonaws.com", "azure.com", "trimtab.dev")
+PERSONAL = ("app.kubernetes.io/", "batch.kubernetes.io/", "statefulset.kubernetes.io/")
+PERSONAL_KEYS = frozenset({"kubernetes.io/hostname", "kubernetes.io/metadata.name", "metadata.name"})
+LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+_PLAIN = re.compile(r"-?\d+(\.\d+)?|true|false|")
+_WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Word → what stands for it."""
+
+    known: Mapping[str, str]
+
+    @classmethod
+    def of(cls, words: Iterable[str], salt: bytes) -> Words:
+        """In order: the number comes first, the hash only tells captures apart."""
+        return cls({word: f"{_place(word)}{n:06d}-{_hash(word, salt)}" for n, word in enumerate(sorted(set(words)))})
+
+    def __call__(self, word: str) -> str:
+        return self.known.get(word, word)
+
+    def within(self, text: str) -> str:
+        """Every whole word of a text."""
+        return _WORD.sub(lambda found: self(found[0]), text)
+
+
+def hashed(items: list[Item], salt: bytes) -> list[Item]:
+    """The objects of a capture, renamed. Nothing is changed in place."""
+    kept = KEPT | {word for item in items if _is_pool(item) for text in item["data"].values() for word in _words(text)}
+    words = Words.of((w for item in items for w in _found(item) if w not in kept and not _PLAIN.fullmatch(w)), salt)
+    return [_config_map(item, words) if item["kind"] == "ConfigMap" else _renamed(item, words) for item in items]
+
+
+def _place(word: str) -> str:
+    """A first letter that keeps it where it was among the names that stay."""
+    return "a" if word < "default" else "e" if word < "kube-" else "l" if word < "trimtab-system" else "u"
+
+
+def _hash(word: str, salt: bytes) -> str:
+    return hashlib.blake2b(word.encode(), key=salt[:64], digest_size=4).hexdigest()
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _is_pool(item: Item) -> bool:
+    return item["kind"] == "ConfigMap" and "trimtab.dev/pool" in item["metadata"].get("labels", {}) and "data" in item
+
+
+def _found(item: Item) -> Iterator[str]:
+    """Every word of an object that is to be replaced."""
+    if item["kind"] == "ConfigMap":
+        yield item["metadata"].get("namespace", "")
+        for name, usage in _recommendations(item).items():
+            namespace, _, workload = name.split("/", 2)
+            yield from (namespace, workload, *usage)
+        return
+    own = {item["metadata"].get("name", "")} if item["kind"] in KEPT_KINDS else set()
+    seen: list[str] = []
+    _walk(item, lambda word: seen.append(word) or word)  # type: ignore[func-returns-value]
+    yield from (word for word in seen if word not in own)
+
+
+def _renamed(item: Item, words: Words) -> Item:
+    found: Item = _walk(item, words)
+    if item["kind"] in KEPT_KINDS:
+        found["metadata"]["name"] = item["metadata"]["name"]
+    return found
+
+
+def _config_map(item: Item, words: Words) -> Item:
+    meta = {**item["metadata"], "namespace": words(item["metadata"].get("namespace", ""))}
+    usage = _recommendations(item)
+    data = item.get("data", {})
+    if usage:
+        renamed = {_workload(name, words): {words(c): u for c, u in each.items()} for name, each in usage.items()}
+        data = {recommendation.KEY: recommendation.encode(renamed)}
+    elif not _is_pool(item):
+        data = {name: words.within(text) for name, text in data.items()}
+    return {**item, "metadata": meta, "data": data}
+
+
+def _workload(name: str, words: Words) -> str:
+    namespace, kind, workload = name.split("/", 2)
+    return f"{words(namespace)}/{kind}/{words(workload)}"
+
+
+def _recommendations(item: Item) -> recommendation.Workloads:
+    text = item.get("data", {}).get(recommendation.KEY, "")
+    found = recommendation.decode("", text) if text else {}
+    return {} if isinstance(found, Unreadable) else {k: v for k, v in found.items() if k.count("/") >= 2}
+
+
+def _walk(value: Any, give: Any, key: str = "") -> Any:
+    """The value with every word replaced by what `give` says."""
+    if isinstance(value, list | tuple):
+        return [give(v) if key == "namespaces" and isinstance(v, str) else _walk(v, give, key) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if key in MAPS:
+        return {name: give(text) if _personal(name) else text for name, text in value.items()}
+    if key == "annotations":
+        return {name: _annotation(name, text, give) for name, text in value.items() if name != "trimtab.dev/changed"}
+    if "operator" in value and "values" in value and "key" in value:
+        return {**value, "values": [give(v) if _personal(value["key"]) else v for v in value["values"]]}
+    if "key" in value and isinstance(value.get("value"), str):
+        return {**value, "value": give(value["value"]) if _personal(value["key"]) else value["value"]}
+    as_is = key in ("os", "drivers", "csi")
+    return {
+        name: give(inner) if name in NAMES and isinstance(inner, str) and not as_is else _walk(inner, give, name)
+        for name, inner in value.items()
+    }
+
+
+def _annotation(name: str, text: str, give: Any) -> str:
+    """Ours, and plain values, stay: they decide something. Lists of volumes are lists of names."""
+    if name == LOCAL_VOLUMES:
+        return ",".join(give(word.strip()) for word in text.split(","))
+    return text if name.startswith("trimtab.dev/") or _PLAIN.fullmatch(text) else give(text)
+
+
+def _personal(label: str) -> bool:
+    """May the value of this label be somebody's name?"""
+    if label in PERSONAL_KEYS or label.startswith(PERSONAL):
+        return True
+    domain = label.partition("/")[0]
+    return not ("/" in label and any(domain == d or domain.endswith(f".{d}") for d in PLATFORM))

@@ -1,0 +1,44 @@
+"""`trimtab capture`: a snapshot of the cluster as a file."""
+
+import gzip
+import os
+import secrets
+import sys
+
+import click
+
+from trimtab.cluster.snapshot import KINDS
+from trimtab.command import live
+from trimtab.command.main import FOUND
+
+
+@click.command("capture")
+@click.option("-o", "--output-file", metavar="FILE", help="Write here (gzip where it ends in .gz); default: stdout.")
+@click.option("--hash-names", is_flag=True, help="Replace names and label values; plans stay the same.")
+@live.login
+def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
+    """A snapshot of the cluster as a file: read-only, for --cluster and for bug reports.
+
+    Secrets, environments, command lines, and ConfigMaps other than ours are not in it; kubeconfig's user needs no
+    more than to list. Hashed names are the same wherever they stand, but differ from one capture to the next.
+    """
+    salt = secrets.token_bytes(32) if hash_names else None
+    content, unreadable = live.captured(live.Asked((), kubeconfig, context), tuple(KINDS), salt)
+    if output_file is None:
+        sys.stdout.buffer.write(content)
+    else:
+        _write(output_file, content)
+        lines = content.count(b"\n") - 2
+        click.echo(f"{output_file}: {lines} objects", err=True)
+    for wrong in unreadable:
+        click.echo(f"not in it, because it cannot be read: {wrong}", err=True)
+    if unreadable:
+        sys.exit(FOUND)
+
+
+def _write(name: str, content: bytes) -> None:
+    """For its owner alone: names of a cluster are nobody else's business."""
+    packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(packed)

@@ -1,0 +1,24 @@
+"""How do we talk to the API server? This is the only door.
+
+The official client brings configuration, authentication, TLS and connections; paths, bytes and meaning are ours
+(its models cost thirty times our CPU: docs/decisions/0004-the-door-to-the-api-server.md). Doors raise; every error
+says what was being done to what.
+
+    errors     what can go wrong, as one tree
+    client     bytes of one request, a stream of lines; deadlines on both
+    tls        connections to clusters whose CA is older than Python 3.13's rules
+    kinds      where the API server keeps what a `Snapshot` holds
+    decode     bytes → the shapes of `trimtab.cluster.api`
+    keep       what we keep of an object, equal parts held once
+    listing    whole lists, page by page; everything a Snapshot holds, read once
+    reflector  one list, kept equal to the server's
+    watch      many reflectors, read as one Snapshot; how old it is
+    backoff    how long until the next try
+    capture    a cluster as a file
+    writer     every write: fenced, rehearsed on request, under our name
+    objects    one object: read, applied where we own it, taken away
+    nodes      a cordon and what it takes to undo it, in one patch
+    evict      an eviction and its named outcomes
+    lease      one leader, whose writes end before another's begin
+    events     one series per thing that happens again and again
+"""

@@ -1,0 +1,39 @@
+"""A cluster as a file: what `kubectl get … -o json` would print, no more than is read here.
+
+Reading a cluster live and reading its capture give the same answers, because live is a capture that was not written
+down. Secrets, environments and command lines cannot be in it: nothing decodes them (`keep`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trimtab.cluster.anonymous import hashed
+from trimtab.cluster.snapshot import Snapshot
+from trimtab.kube.kinds import PLACES
+
+
+def items(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Every object, with its kind, as plain values."""
+    return [
+        {"apiVersion": PLACES[kind].group_version, "kind": kind, **_bare(found)}
+        for kind, objects in snapshot.objects.items()
+        for found in objects
+    ]
+
+
+def written(snapshot: Snapshot, *, salt: bytes | None = None) -> bytes:
+    """The file's content; with a salt, names are hashed with it."""
+    found = items(snapshot)
+    if salt is not None:
+        found = hashed(found, salt)
+    # An item a line: a large capture can still be looked at and compared.
+    body = b",\n".join(msgspec.json.encode(item) for item in found)
+    return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"
+
+
+def _bare(found: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    return {name: value for name, value in plain.items() if name not in ("kind", "apiVersion")}

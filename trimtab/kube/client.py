@@ -1,0 +1,246 @@
+"""One request, its bytes; or a stream of lines. Both with a deadline.
+
+Nothing is tried twice in here: who asks knows whether asking again makes sense.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import urllib3
+from kubernetes import config
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
+
+from trimtab.kube.errors import KubeFault, NotConfigured, Unreachable, refused
+from trimtab.kube.tls import lenient
+from trimtab.runtime.clock import elapsed
+
+Query = Mapping[str, str | int | None]
+"""Parameters of a request; those that are None are left out."""
+
+JSON: Final = "application/json"
+MERGE: Final = "application/merge-patch+json"
+APPLY: Final = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """Seconds from asking to the last byte of the answer."""
+
+    connect: float = 5.0
+    """To a TCP and TLS connection; a control plane that takes longer is down."""
+    read: float = 30.0
+    """A page of a list: 500 pods of 100 KB over a slow line."""
+    write: float = 10.0
+    """A write: the API server itself gives webhooks no more than 10 s by default."""
+
+
+class Client:
+    """One identity at one API server. Safe to use from several threads."""
+
+    def __init__(self, api: ApiClient, deadlines: Deadlines | None = None) -> None:
+        self._api = api
+        self.deadlines = deadlines or Deadlines()
+        api.user_agent = "trimtab"
+        lenient(api)
+
+    @property
+    def server(self) -> str:
+        """Its URL."""
+        return str(self._api.configuration.host)
+
+    def get(self, path: str, query: Query | None = None, *, doing: str = "") -> bytes:
+        """The answer's bytes."""
+        return self.request("GET", path, query=query, deadline=self.deadlines.read, doing=doing)
+
+    def write(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        content_type: str = JSON,
+        query: Query | None = None,
+        doing: str = "",
+    ) -> bytes:
+        """POST, PUT, PATCH or DELETE; the answer's bytes."""
+        return self.request(
+            method, path, query=query, body=body, content_type=content_type, deadline=self.deadlines.write, doing=doing
+        )
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        deadline: float,
+        query: Query | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = JSON,
+        doing: str = "",
+    ) -> bytes:
+        """The answer's bytes, all of them within the deadline. Raises any `KubeFault`; `doing` begins its text."""
+        doing = doing or f"{method} {path}"
+        begun, patience = elapsed(), deadline / 2
+        with _told(doing):
+            # Any silence may last half the deadline, and none begins after that half: so the whole is kept.
+            timeout = (min(self.deadlines.connect, patience), patience)
+            answer = self._call(method, path, query, body, content_type, timeout)
+            try:
+                content = _whole(answer, begun + patience, doing)
+            except BaseException:
+                answer.close()
+                raise
+            answer.release_conn()
+        if answer.status >= 300:
+            raise refused(doing, answer.status, content, answer.headers.get("Retry-After"))
+        return content
+
+    def stream(self, path: str, query: Query, *, idle: float, doing: str = "") -> Stream:
+        """An answer without an end. Silence of `idle` seconds is `Unreachable`."""
+        doing = doing or f"watch {path}"
+        with _told(doing):
+            answer = self._call("GET", path, query, None, JSON, (self.deadlines.connect, idle))
+            if answer.status >= 300:
+                with contextlib.closing(answer):
+                    content = answer.read(1 << 16)
+                raise refused(doing, answer.status, content, answer.headers.get("Retry-After"))
+        return Stream(answer, doing)
+
+    def close(self) -> None:
+        """Lets go of idle connections."""
+        self._api.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        body: Mapping[str, Any] | None,
+        content_type: str,
+        timeout: tuple[float, float],
+    ) -> urllib3.HTTPResponse:
+        given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
+        headers = {"Accept": JSON, **({"Content-Type": content_type} if body is not None else {})}
+        asked = self._api.param_serialize(
+            method, path, query_params=given, header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        found: urllib3.HTTPResponse = self._api.call_api(*asked, _request_timeout=timeout).response
+        return found
+
+
+class Stream:
+    """Lines as they come. `close` from any thread ends the reader within milliseconds."""
+
+    def __init__(self, answer: urllib3.HTTPResponse, doing: str) -> None:
+        self._answer = answer
+        self._doing = doing
+        self._closed = False
+
+    def chunks(self) -> Iterator[bytes]:
+        """Whole lines, one or more at a time, without the last newline. A line cut short at the end is dropped.
+
+        Raises Unreachable when the stream breaks or stays silent; just ends when it was closed.
+        """
+        rest = b""
+        with _told(self._doing), contextlib.closing(self._answer):
+            for found in self._parts():
+                whole, newline, tail = found.rpartition(b"\n")
+                if newline:
+                    yield rest + whole if rest else whole
+                    rest = tail
+                else:
+                    rest += tail
+
+    def _parts(self) -> Iterator[bytes]:
+        """What the server sent at one time, as it comes; ends quietly where we ended it ourselves."""
+        try:
+            if self._answer.chunked:
+                yield from self._answer.read_chunked(1 << 20)
+            else:
+                yield from iter(lambda: self._answer.read1(1 << 16), b"")
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
+            if not self._is_closed():
+                raise
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Ends it, also while somebody reads."""
+        self._closed = True
+        with contextlib.suppress(ValueError, RuntimeError, OSError):
+            self._answer.shutdown()
+
+
+def connect(kubeconfig: str | None = None, context: str | None = None, *, deadlines: Deadlines | None = None) -> Client:
+    """The cluster a kubeconfig speaks of (default: KUBECONFIG, then ~/.kube/config), or the one we run in.
+
+    Nothing is asked yet. Raises NotConfigured.
+    """
+    found = Configuration()
+    try:
+        named = kubeconfig or context or os.environ.get("KUBECONFIG")
+        if not named and _inside(found):
+            return _client(found, deadlines)
+        config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=found)
+        return _client(found, deadlines)
+    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        asked = f"kubeconfig {kubeconfig}" if kubeconfig else "the current kubeconfig"
+        raise NotConfigured(f"{asked}{f', context {context}' if context else ''}: {error}") from error
+
+
+def _inside(found: Configuration) -> bool:
+    """Are we a pod?"""
+    try:
+        config.load_incluster_config(client_configuration=found)
+    except ConfigException:
+        return False
+    return True
+
+
+def _client(found: Configuration, deadlines: Deadlines | None) -> Client:
+    # urllib3 would try three times at once, and write a line for each.
+    found.retries = False
+    found.connection_pool_maxsize = 64
+    return Client(ApiClient(found), deadlines)
+
+
+def segment(name: str) -> str:
+    """A name as part of a path."""
+    return quote(name, safe="")
+
+
+def _whole(answer: urllib3.HTTPResponse, until: float, doing: str) -> bytes:
+    parts = []
+    while part := answer.read1(1 << 20):
+        parts.append(part)
+        if elapsed() > until:
+            raise Unreachable(f"{doing}: the answer did not end in time")
+    return b"".join(parts)
+
+
+@contextlib.contextmanager
+def _told(doing: str) -> Iterator[None]:
+    """What the libraries raise, as ours."""
+    try:
+        yield
+    except KubeFault:
+        raise
+    except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+        raise Unreachable(f"{doing}: {_reason(error)}") from error
+    except ConfigException as error:
+        raise NotConfigured(f"{doing}: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ApiException):
+        return str(error.reason).replace("\n", ": ")
+    return str(error) or type(error).__name__

@@ -1,0 +1,148 @@
+"""Bytes of the API server → shapes of `trimtab.cluster.api`.
+
+An item is decoded by itself, so that a page of 500 is never held as objects; what cannot be decoded is named, never
+left out in silence: a pod nobody sees is a node that looks empty.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from trimtab.cluster.api.meta import Metadata, Shape, change
+from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.snapshot import KINDS, without_nulls
+from trimtab.kube.errors import Garbled, Status
+from trimtab.kube.kinds import PLACES
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace is empty for what has none."""
+
+
+class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a list; `items` are views into the answer's bytes, to be decoded before it is let go."""
+
+    metadata: ListMetadata = ListMetadata()
+    items: list[Raw] | None = None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of a watch; `object` is a view too."""
+
+    type: str
+    object: Raw = Raw()
+
+
+class _Mark(msgspec.Struct, frozen=True, rename="camel"):
+    """So little that also an object with nonsense in it has it."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    metadata: _Mark = _Mark()
+
+
+class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+
+
+_page = msgspec.json.Decoder(Page)
+_event = msgspec.json.Decoder(Event)
+_marked = msgspec.json.Decoder(_Marked)
+_status = msgspec.json.Decoder(Status)
+_typed = {
+    kind: msgspec.json.Decoder(msgspec.defstruct(f"{kind}Event", [("type", str), ("object", shape)], frozen=True))
+    for kind, shape in KINDS.items()
+}
+_by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An object that is there and makes no sense."""
+
+    metadata: Metadata
+    why: Unreadable
+
+
+def page(body: bytes, doing: str) -> Page:
+    """Raises Garbled."""
+    try:
+        return _page.decode(body)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Garbled(f"{doing}: this is no list: {error}") from error
+
+
+def event(line: bytes, doing: str) -> Event:
+    """Raises Garbled: also for a line that was cut short."""
+    try:
+        return _event.decode(line)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Garbled(f"{doing}: this is no event: {error}") from error
+
+
+def changed(kind: str, line: bytes) -> tuple[bool, Shape] | None:
+    """The quick way for what nearly every line is: an object that came, changed or (True) went.
+
+    None: look closer, with `event`.
+    """
+    try:
+        found: Any = _typed[kind].decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return (found.type == "DELETED", _named(kind, found.object)) if found.type in _CHANGES else None
+
+
+_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
+
+
+def status(raw: Raw) -> Status:
+    """The Status an ERROR event carries; an empty one where it is none."""
+    try:
+        return _status.decode(raw)
+    except (msgspec.DecodeError, UnicodeError):
+        return Status()
+
+
+def metadata(raw: Raw) -> Metadata:
+    """Name, namespace and version of whatever this is: a bookmark, or an object that has just broken its decoder."""
+    try:
+        found = _marked.decode(raw).metadata
+        return Metadata(name=found.name, namespace=found.namespace, resource_version=found.resource_version)
+    except (msgspec.DecodeError, UnicodeError):
+        return Metadata()
+
+
+def item(kind: str, raw: Raw) -> Shape | Broken:
+    """One object of a kind that a Snapshot holds. Nulls are taken for absence, as the API server takes them."""
+    try:
+        return _named(kind, _by_kind[kind].decode(raw))
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        plain: Any = without_nulls(msgspec.json.decode(raw))
+        return _named(kind, msgspec.convert(plain, KINDS[kind]))
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
+        found = metadata(raw)
+        where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"
+        return Broken(found, Unreadable(where, str(error)))
+
+
+def _named(kind: str, found: Shape) -> Shape:
+    """The items of a list carry no kind; workloads, which share a shape, are told apart by it."""
+    return change(found, kind=kind, api_version=PLACES[kind].group_version) if isinstance(found, Workload) else found
+
+
+def key(found: Metadata) -> Key:
+    return (found.namespace, found.name)

@@ -1,0 +1,210 @@
+"""One leader among the replicas, whose writes end before another's begin.
+
+A Lease does not fence: a leader that slept may still believe in itself. Three rules make it hold:
+
+- a leader stops believing `renew_deadline` after it *began* its last renewal that worked, by its own clock;
+- each write asks first (`Election.fence`), and ends within the client's write deadline; the two together are shorter
+  than the lease;
+- a new leader takes over only when it has watched the lease unchanged for as long as it lasts, and then waits one
+  write deadline more before its first write.
+
+Clocks of different machines are never compared: only time that passed here counts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from trimtab.kube.client import Client
+from trimtab.kube.errors import Conflict, KubeFault, NotFound, NotLeading
+from trimtab.kube.kinds import PLACES, collection, one
+from trimtab.kube.objects import parsed
+from trimtab.runtime import clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Seconds."""
+
+    lease: int = 30
+    """How long a lease lasts unrenewed: how long nobody leads after a leader died."""
+    renew_deadline: float = 15.0
+    """A leader whose last renewal began longer ago than this writes nothing any more."""
+    retry: float = 3.0
+    """Between tries to renew or to take over."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
+    acquire_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class Election:
+    """One replica's part in it. `run` in a thread; `leading` and `fence` from any."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        terms: Terms | None = None,
+        now: clock.Clock = clock.utc,
+        elapsed: Callable[[], float] = clock.elapsed,
+    ) -> None:
+        """Raises ValueError where the terms would let two replicas write at once."""
+        self.terms = terms or Terms()
+        self.identity = identity
+        self._client = client
+        self._namespace, self._name = namespace, name
+        self._now, self._elapsed = now, elapsed
+        self._write_deadline = client.deadlines.write
+        self._renewed: float | None = None
+        self._may_write = 0.0
+        self._seen: tuple[str | None, str | None] | None = None
+        self._seen_since = 0.0
+        self.trouble = ""
+        """What went wrong last; empty while it goes well."""
+        if self.terms.renew_deadline + self._write_deadline >= self.terms.lease:
+            raise ValueError(
+                f"a renew deadline of {self.terms.renew_deadline:g} s and a write deadline of "
+                f"{self._write_deadline:g} s must together be shorter than the lease of {self.terms.lease} s"
+            )
+
+    @property
+    def leading(self) -> bool:
+        """May a write begin now?"""
+        now = self._elapsed()
+        return self._renewed is not None and now - self._renewed < self.terms.renew_deadline and now >= self._may_write
+
+    def fence(self, doing: str) -> None:
+        """For a `Writer`. Raises NotLeading."""
+        if not self.leading:
+            raise NotLeading(f"{doing}: {self.identity} does not lead {self._namespace}/{self._name}")
+
+    def run(self, stop: threading.Event) -> None:
+        """Renew or try to take over until `stop`; then give the lease back."""
+        while not stop.is_set():
+            self.step()
+            stop.wait(self.terms.retry)
+        self.release()
+
+    def step(self) -> bool:
+        """One try to get or keep it; whether we hold it now. Never raises: trouble is told in `trouble`."""
+        begun = self._elapsed()
+        try:
+            held = self._try(begun)
+            self.trouble = ""
+        except Conflict:
+            held = False  # somebody was quicker
+        except KubeFault as error:
+            self.trouble = str(error)
+            return self.leading
+        if not held:
+            self._renewed = None
+        return held
+
+    def release(self) -> None:
+        """Give it back, so that another need not wait for its end. Call it when no write is under way any more."""
+        if self._renewed is None:
+            return
+        self._renewed = None
+        try:
+            found = self._read()
+            if found is not None and found.spec.holder_identity == self.identity:
+                self._put(found, self._spec(found, holder="", seconds=1))
+        except KubeFault as error:
+            self.trouble = str(error)
+
+    def _try(self, begun: float) -> bool:
+        found = self._read()
+        if found is None:
+            self._create()
+            return self._taken(begun)
+        spec = found.spec
+        if spec.holder_identity == self.identity and self._renewed is not None:
+            self._put(found, self._spec(found))
+            self._renewed = begun
+            return True
+        if not self._is_over(spec, begun):
+            return False
+        self._put(found, self._spec(found, taken=True))
+        return self._taken(begun)
+
+    def _taken(self, begun: float) -> bool:
+        """The one before us may have begun a write in its last moment."""
+        self._renewed = begun
+        self._may_write = self._elapsed() + self._write_deadline
+        return True
+
+    def _is_over(self, spec: _Spec, now: float) -> bool:
+        """Free, or unchanged before our eyes for as long as it lasts. Our own of an earlier life is another's."""
+        if not spec.holder_identity:
+            return True
+        if (spec.holder_identity, spec.renew_time) != self._seen:
+            self._seen, self._seen_since = (spec.holder_identity, spec.renew_time), now
+        return now - self._seen_since > (spec.lease_duration_seconds or self.terms.lease)
+
+    def _spec(
+        self, found: _Lease | None, *, holder: str | None = None, seconds: int | None = None, taken: bool = False
+    ) -> dict[str, Any]:
+        before = found.spec if found else _Spec()
+        now = _micro(self._now())
+        return {
+            "holderIdentity": self.identity if holder is None else holder,
+            "leaseDurationSeconds": seconds or self.terms.lease,
+            "renewTime": now,
+            "acquireTime": now if taken or found is None else before.acquire_time,
+            "leaseTransitions": (before.lease_transitions or 0) + taken,
+        }
+
+    def _read(self) -> _Lease | None:
+        doing = f"read Lease {self._namespace}/{self._name}"
+        path = one(PLACES["Lease"], self._namespace, self._name)
+        try:
+            body = self._client.request("GET", path, deadline=self._write_deadline, doing=doing)
+        except NotFound:
+            return None
+        found: _Lease = parsed(body, _Lease, doing)
+        return found
+
+    def _create(self) -> None:
+        meta = {"name": self._name, "namespace": self._namespace}
+        body = {**_KIND, "metadata": meta, "spec": self._spec(None)}
+        doing = f"create Lease {self._namespace}/{self._name}"
+        self._client.write("POST", collection(PLACES["Lease"], self._namespace), body, doing=doing)
+
+    def _put(self, found: _Lease, spec: dict[str, Any]) -> None:
+        """The version goes along: of two that try at once one gets Conflict."""
+        meta = {
+            "name": self._name, "namespace": self._namespace, "resourceVersion": found.metadata.resource_version
+        }  # fmt: skip
+        path = one(PLACES["Lease"], self._namespace, self._name)
+        doing = f"renew Lease {self._namespace}/{self._name}"
+        self._client.write("PUT", path, {**_KIND, "metadata": meta, "spec": spec}, doing=doing)
+
+
+_KIND = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+
+
+def _micro(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

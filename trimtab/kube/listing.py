@@ -1,0 +1,102 @@
+"""Whole lists, page by page: a page is decoded and let go before the next one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from msgspec import Raw
+
+from trimtab.cluster.api.meta import Shape
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.snapshot import Snapshot
+from trimtab.kube import decode
+from trimtab.kube.client import Client
+from trimtab.kube.errors import Gone, NotFound
+from trimtab.kube.keep import Keeper
+from trimtab.kube.kinds import Source, sources
+from trimtab.kube.state import Terms
+
+PAGE = Terms().page
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page."""
+
+    items: list[Raw]
+    version: str
+    """The version the whole list has; the same on every page."""
+
+
+def pages(client: Client, source: Source, size: int = PAGE) -> Iterator[Listed]:
+    """Every page of a list. Raises Gone where it took so long that its version is no longer kept: begin anew."""
+    token: str | None = None
+    while True:
+        doing = f"list {source}"
+        query = {**source.query, "limit": size, "continue": token}
+        found = decode.page(client.get(source.path, query, doing=doing), doing)
+        yield Listed(found.items or [], found.metadata.resource_version)
+        token = found.metadata.continue_ or None
+        if token is None:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What stands in the cluster now, read once."""
+
+    snapshot: Snapshot
+    unreadable: tuple[Unreadable, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Kinds this server does not serve: nothing of them can be there."""
+
+
+def observe(
+    client: Client, wanted: Iterable[Source] | None = None, told: Callable[[str], None] = lambda list_: None
+) -> Observed:
+    """Every kind of a Snapshot, by reading lists. Objects are as `keep` leaves them; `told` hears each list's name."""
+    keeper = Keeper()
+    objects: dict[str, dict[decode.Key, Shape]] = {}
+    broken: list[Unreadable] = []
+    absent: list[str] = []
+    for source in sources() if wanted is None else wanted:
+        told(str(source))
+        try:
+            found, wrong = _whole(client, source, keeper)
+        except NotFound:
+            if not source.optional:
+                raise
+            absent.append(source.kind)
+            continue
+        objects.setdefault(source.kind, {}).update(found)
+        broken += wrong
+    kept = {kind: tuple(found[key] for key in sorted(found)) for kind, found in objects.items() if found}
+    return Observed(Snapshot(kept), tuple(broken), tuple(absent))
+
+
+def _whole(client: Client, source: Source, keeper: Keeper) -> tuple[dict[decode.Key, Shape], list[Unreadable]]:
+    """A list that outlives its version is begun again, a few times."""
+    for last in (False,) * (_ATTEMPTS - 1) + (True,):
+        try:
+            return _once(client, source, keeper)
+        except Gone:
+            if last:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _once(client: Client, source: Source, keeper: Keeper) -> tuple[dict[decode.Key, Shape], list[Unreadable]]:
+    found: dict[decode.Key, Shape] = {}
+    broken: list[Unreadable] = []
+    for page in pages(client, source):
+        for raw in page.items:
+            item = decode.item(source.kind, raw)
+            if isinstance(item, decode.Broken):
+                broken.append(item.why)
+            else:
+                kept = keeper(item)
+                found[decode.key(kept.metadata)] = kept  # type: ignore[attr-defined]
+    return found, broken

@@ -1,0 +1,42 @@
+"""A cordon, and what it takes to undo it, in one patch.
+
+What is written on the node itself survives us: a cordon is ours only where our annotation came with it. Every patch
+names the version it was decided on, so that nobody's change in between is overwritten (409, `Conflict`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Raw
+
+from trimtab.cluster.api.meta import Metadata
+from trimtab.kube import decode
+from trimtab.kube.client import MERGE
+from trimtab.kube.kinds import PLACES, one
+from trimtab.kube.writer import Writer
+
+
+def cordon(writer: Writer, name: str, version: str, annotations: Mapping[str, str]) -> Metadata:
+    """No new pods, and our annotations beside it. Returns the node's metadata as stored (its new version)."""
+    return patch(writer, name, version, unschedulable=True, annotations=annotations)
+
+
+def uncordon(writer: Writer, name: str, version: str, annotations: tuple[str, ...]) -> Metadata:
+    """Open again, and our annotations gone."""
+    return patch(writer, name, version, unschedulable=None, annotations=dict.fromkeys(annotations))
+
+
+def patch(
+    writer: Writer, name: str, version: str, *, unschedulable: bool | None, annotations: Mapping[str, str | None]
+) -> Metadata:
+    """One merge patch; None takes a field away."""
+    body: dict[str, Any] = {
+        "metadata": {"resourceVersion": version, "annotations": dict(annotations)},
+        "spec": {"unschedulable": unschedulable},
+    }
+    doing = f"{'cordon' if unschedulable else 'uncordon'} Node {name}"
+    return decode.metadata(
+        Raw(writer.write("PATCH", one(PLACES["Node"], "", name), body, doing=doing, content_type=MERGE))
+    )

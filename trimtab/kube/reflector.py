@@ -1,0 +1,219 @@
+"""One list, kept equal to the server's.
+
+    list, page by page ──► watch from its version ──► bookmarks and events move the version on
+      ▲                        │ stream ended, broke, stayed silent: again from the last version
+      └── 410: it is no longer kept ◄┘
+
+While a new list is read the old one stays readable. Trouble is normal here: it is told in `State`, waited out, and
+never raised. (What a watch promises: kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of
+changes".)
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from msgspec import Raw
+
+from trimtab.kube import decode, listing
+from trimtab.kube.backoff import Backoff
+from trimtab.kube.client import Client, Stream
+from trimtab.kube.errors import Garbled, Gone, KubeFault, NotFound, Refused, TooMany, Unreachable, of_status
+from trimtab.kube.kinds import Source
+from trimtab.kube.state import State, Terms
+from trimtab.kube.store import Fresh, Hold, Store, Told
+from trimtab.runtime.clock import elapsed
+
+V = TypeVar("V")
+
+INITIAL_END = b'"k8s.io/initial-events-end"'
+_LONG_ENOUGH = 5.0
+"""Seconds a stream must have lived, when it brought nothing, to count as one that worked."""
+
+
+class Reflector(Generic[V]):
+    """Runs in a thread that is given to it (`run`); `store` and `state` are for readers in any other."""
+
+    def __init__(
+        self,
+        client: Client,
+        source: Source,
+        hold: Hold[V],
+        *,
+        terms: Terms | None = None,
+        lock: threading.RLock | None = None,
+        told: Told[V] | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.source = source
+        self.terms = terms or Terms()
+        self.state = State()
+        """Replaced as a whole, so that a reader never sees half of it."""
+        self.store: Store[V] = Store(source.kind, hold, lock or threading.RLock(), told)
+        self._client = client
+        self._backoff = backoff or Backoff()
+        self._version: str | None = None
+        self._forced: str | None = None
+        self._stop = threading.Event()
+        self._stream: Stream | None = None
+        self._streaming = self.terms.streaming
+
+    def run(self) -> None:
+        """Until `stop`."""
+        while not self._stop.is_set():
+            if self._forced is not None:
+                self._version, self._forced = self._forced or None, None
+            try:
+                if self._version is None and not self._streaming:
+                    self._list()
+                else:
+                    self._watch()
+            except KubeFault as error:
+                self._trouble(error)
+            except Exception as error:  # noqa: BLE001  a bug in what is held must not end the watch in silence
+                self._trouble(Garbled(f"watch {self.source}: {type(error).__name__}: {error}"))
+        self._now(connected=False)
+
+    def stop(self) -> None:
+        """Ends `run` within milliseconds, or within the deadline of a page that is being read."""
+        self._stop.set()
+        self._end_stream()
+
+    def again(self, version: str = "") -> None:
+        """Watch from this version, or list anew where none is named; what is held stays until then."""
+        self._forced = version
+        self._end_stream()
+
+    def _end_stream(self) -> None:
+        stream = self._stream
+        if stream is not None:
+            stream.close()
+
+    def _now(self, **told: object) -> None:
+        self.state = replace(self.state, **told)  # type: ignore[arg-type]
+
+    def _trouble(self, error: KubeFault) -> None:
+        """What the next step is after an error, and how long until then."""
+        if isinstance(error, NotFound) and self.source.optional:
+            self._take(Fresh(), absent=True)
+            self._stop.wait(self.terms.absent)
+            return
+        self._now(connected=False, error=str(error))
+        if isinstance(error, Garbled) or (isinstance(error, Refused) and not isinstance(error, TooMany)):
+            # 410; a version from the future (504, after a restored backup); what nobody foresaw: begin anew.
+            self._version = None
+            self._streaming = self.terms.streaming and not _unsupported(error)
+        asked = error.retry_after if isinstance(error, Refused) else None
+        wait = self._backoff.next(asked)
+        if not (isinstance(error, Gone) and self._backoff.tries == 1):
+            self._stop.wait(wait)
+
+    # ── listing ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _list(self) -> None:
+        fresh: Fresh[V] = Fresh()
+        version = ""
+        for page in listing.pages(self._client, self.source, self.terms.page):
+            for raw in page.items:
+                self.store.read(raw, fresh)
+            version = page.version
+            if self._stop.is_set():
+                return
+        self._take(fresh)
+        self._version = version
+
+    def _take(self, fresh: Fresh[V], *, absent: bool = False) -> None:
+        self.store.replace(fresh)
+        self._now(synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False)
+        self._backoff.reset()
+
+    # ── watching ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch(self) -> None:
+        """One stream to its end."""
+        initial: Fresh[V] | None = Fresh() if self._version is None else None
+        stream = self._client.stream(
+            self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}"
+        )
+        self._stream = stream
+        begun, seen = elapsed(), self.state.events
+        self._now(connected=True, error="", streams=self.state.streams + 1)
+        try:
+            if self._stop.is_set() or self._forced is not None:
+                stream.close()
+            for lines in stream.chunks():
+                initial = self._chunk(lines, initial)
+        finally:
+            self._stream = None
+            self._now(connected=False)
+            if self.state.events > seen or elapsed() - begun > _LONG_ENOUGH:
+                self._backoff.reset()
+        if elapsed() - begun < _LONG_ENOUGH and not self._stop.is_set() and self._forced is None:
+            raise Unreachable(f"watch {self.source}: the stream ended after {elapsed() - begun:.1f} s")
+
+    def _query(self, initial: bool) -> dict[str, str | int | None]:
+        turn = self.terms.turn + random.randrange(max(1, self.terms.turn // 2))  # noqa: S311
+        query = {**self.source.query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": turn}
+        if initial:
+            return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        return {**query, "resourceVersion": self._version}
+
+    def _chunk(self, lines: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
+        """What came at one time. Returns the streamed first list while it goes on."""
+        events = 0
+        try:
+            for line in lines.split(b"\n"):
+                if line:
+                    events += 1
+                    initial = self._event(line, initial)
+        finally:
+            self._heard(events, whole=initial is None)
+        return initial
+
+    def _heard(self, events: int, *, whole: bool) -> None:
+        old = self.state
+        self.state = State(  # written out: `replace` takes as long as decoding a pod
+            synced=old.synced, connected=old.connected, heard=elapsed() if whole else old.heard, absent=old.absent,
+            lists=old.lists, streams=old.streams, events=old.events + events, error="" if whole else old.error,
+        )  # fmt: skip
+
+    def _event(self, line: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
+        quick = decode.changed(self.source.kind, line) if initial is None else None
+        if quick is not None:
+            gone, item = quick
+            self._version = self.store.apply(item, gone=gone) or self._version
+            return None
+        return self._odd(line, initial)
+
+    def _odd(self, line: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
+        """Anything but a plain change: a bookmark, an error, an object that is hard to read, a first list's item."""
+        doing = f"watch {self.source}"
+        found = decode.event(line, doing)
+        if found.type == "ERROR":
+            status = decode.status(found.object)
+            raise of_status(doing, status.code or 500, status)
+        if found.type == "BOOKMARK":
+            return self._bookmark(found.object, initial)
+        if initial is not None:
+            self.store.read(found.object, initial)
+        else:
+            item = decode.item(self.source.kind, found.object)
+            self._version = self.store.apply(item, gone=found.type == "DELETED") or self._version
+        return initial
+
+    def _bookmark(self, raw: Raw, initial: Fresh[V] | None) -> Fresh[V] | None:
+        if initial is not None:
+            if INITIAL_END not in bytes(raw):
+                return initial
+            self._take(initial)
+            self._now(connected=True)
+        self._version = decode.metadata(raw).resource_version
+        return None
+
+
+def _unsupported(error: KubeFault) -> bool:
+    """An API server that does not know streaming lists says 400 or 422 to them."""
+    return isinstance(error, Refused) and error.status in (400, 422)

@@ -1,0 +1,116 @@
+"""Many lists, kept equal to the server's, and read as one Snapshot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from trimtab.cluster.api.meta import Shape
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.snapshot import KINDS, Snapshot
+from trimtab.kube.client import Client
+from trimtab.kube.keep import Keeper
+from trimtab.kube.kinds import Source, sources
+from trimtab.kube.reflector import Reflector
+from trimtab.kube.state import Change, State, Terms
+from trimtab.runtime.clock import elapsed
+
+Holds = Mapping[str, Callable[[Shape], Any]]
+"""Kind → what is held of its objects instead of the shape (read them with `held`)."""
+
+
+class Watch:
+    """Begin it with `start`, or as a context; `stop` ends it in milliseconds."""
+
+    def __init__(
+        self,
+        client: Client,
+        kinds: Iterable[str] | Iterable[Source] = tuple(KINDS),
+        *,
+        terms: Terms | None = None,
+        holds: Holds | None = None,
+        told: Callable[[Change[Any]], None] | None = None,
+    ) -> None:
+        """`told` hears every real difference, from several threads; `holds` must be safe to call in a thread."""
+        wanted = tuple(kinds)
+        lists = sources(kind for kind in wanted if isinstance(kind, str)) + tuple(
+            source for source in wanted if isinstance(source, Source)
+        )
+        self._lock = threading.RLock()
+        self._holds = dict(holds or {})
+        self.reflectors: tuple[Reflector[Any], ...] = tuple(
+            Reflector(client, source, self._holds.get(source.kind) or Keeper(), terms=terms, lock=self._lock, told=told)
+            for source in lists
+        )
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> Watch:
+        """Returns at once; `wait` for the first lists."""
+        for reflector in self.reflectors:
+            thread = threading.Thread(target=reflector.run, name=f"watch-{reflector.source}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return self
+
+    def stop(self, within: float = 1.0) -> bool:
+        """True when every thread has ended; one that reads a page may need until that page's deadline."""
+        for reflector in self.reflectors:
+            reflector.stop()
+        until = elapsed() + within
+        for thread in self._threads:
+            thread.join(max(0.0, until - elapsed()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def __enter__(self) -> Watch:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def synced(self) -> bool:
+        """Was every list read at least once? It stays true: how old it all is, `age` tells."""
+        return all(reflector.state.synced for reflector in self.reflectors)
+
+    def wait(self, within: float) -> bool:
+        """Until everything is synced, no longer than so many seconds; whether it is."""
+        until = elapsed() + within
+        pause = threading.Event()
+        while not self.synced and elapsed() < until:
+            pause.wait(0.02)
+        return self.synced
+
+    def age(self) -> float | None:
+        """Seconds since the oldest of the lists was known to be true; None while one was never read.
+
+        A quiet cluster's is up to about a minute: that is how often the API server speaks unasked (bookmarks).
+        """
+        now = elapsed()
+        ages = [r.state.age(now) for r in self.reflectors if not r.state.absent]
+        known = [age for age in ages if age is not None]
+        return None if len(known) < len(ages) else max(known, default=0.0)
+
+    def states(self) -> dict[str, State]:
+        """By list."""
+        return {str(reflector.source): reflector.state for reflector in self.reflectors}
+
+    def troubles(self) -> dict[str, str]:
+        """What goes wrong now, by list."""
+        return {name: state.error for name, state in self.states().items() if state.error}
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What is there and could not be decoded: missing from the snapshot, so nobody may act as if it were not."""
+        return tuple(found for reflector in self.reflectors for found in reflector.store.unreadable())
+
+    def held(self, kind: str) -> tuple[Any, ...]:
+        """What is held of a kind."""
+        with self._lock:
+            return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.values())
+
+    def snapshot(self) -> Snapshot:
+        """All kinds at one moment, apart from those held as something else."""
+        with self._lock:
+            kinds = dict.fromkeys(r.source.kind for r in self.reflectors if r.source.kind not in self._holds)
+            found = {kind: self.held(kind) for kind in kinds}
+        return Snapshot({kind: values for kind, values in found.items() if values})

@@ -25,7 +25,7 @@ def _going(plan: Plan, name: str) -> Iterable[str]:
         for place, step in enumerate(wave.steps, 1):
             if step.node == name:
                 yield f"node {name} goes in wave {number} of {len(plan.waves)}, as number {place} of {len(wave.steps)}"
-                yield f"it saves {step.saves} ({plan.unit}) for {len(step.moves)} evictions: {step.reason}"
+                yield f"{step.reason}: evictions {len(step.moves)}"
                 for move in step.moves:
                     turn = f" in turn {move.turn + 1}" if move.turn else ""
                     budget = f", paid by budget {move.budget}" if move.budget else ""

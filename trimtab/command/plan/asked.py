@@ -10,7 +10,7 @@ from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.moment import Seconds, seconds
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.snapshot import build
-from trimtab.command import files
+from trimtab.command import files, live
 from trimtab.command.main import Wrong
 from trimtab.command.plan import autoscaler, pools
 from trimtab.compaction.candidates import Now
@@ -28,9 +28,12 @@ class Asked:
     """Where the pools came from, and what else was assumed."""
 
 
-def read(cluster: Sequence[str], pool_paths: Sequence[str], now: str | None, named: Sequence[str]) -> Asked:
-    """Raises Wrong, naming every mistake of every file and option."""
-    standing, mistakes = documents(files.read(cluster))
+def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named: Sequence[str]) -> Asked:
+    """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
+    if not cluster.paths:
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
+        raise Wrong([Mistake(file="command line", expected=expected, came="none")])
+    standing, mistakes = documents(live.read(cluster))
     given, more = documents(files.read(pool_paths))
     built = build(standing)
     at, when = moment(now)
@@ -38,7 +41,7 @@ def read(cluster: Sequence[str], pool_paths: Sequence[str], now: str | None, nam
     found = pools.found(given if pool_paths else None, standing, inventory, named)
     mistakes += [*more, *built.mistakes, *found.mistakes, *when]
     if not inventory.nodes and not mistakes:
-        mistakes.append(Mistake(file=", ".join(cluster), expected="a snapshot with nodes", came="none",
+        mistakes.append(Mistake(file=", ".join(cluster.paths), expected="a snapshot with nodes", came="none",
                                 todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
     if mistakes:
         raise Wrong(mistakes)

@@ -5,10 +5,11 @@ from typing import Any, TypeVar
 
 import click
 
-from trimtab.command import output
+from trimtab.command import live, output
 from trimtab.command.plan import asked, explain, page
 from trimtab.command.plan.draw import draw
 from trimtab.command.plan.tell import report
+from trimtab.command.progress import working
 from trimtab.compaction.plan import plan
 from trimtab.packing.world import build
 
@@ -23,8 +24,7 @@ def inputs(function: F) -> F:
         click.option("--now", metavar="TIME", help="The moment to plan in, or `now`. Without it no clock is asked."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: those of the snapshot."),
-        click.option("--cluster", multiple=True, required=True, metavar="SNAPSHOT",
-                     help="What kubectl get -o yaml printed: a file, a folder, or - for stdin."),
+        live.options,
     ):  # fmt: skip
         function = option(function)
     return function
@@ -36,7 +36,7 @@ def inputs(function: F) -> F:
               help="The chain of reasons for one node, or one pod (NAMESPACE/NAME).")  # fmt: skip
 @output.options
 def verb(
-    cluster: tuple[str, ...],
+    cluster: live.Asked,
     pool_paths: tuple[str, ...],
     now: str | None,
     named: tuple[str, ...],
@@ -52,8 +52,9 @@ def verb(
     """
     found = asked.read(cluster, pool_paths, now, named)
     explain.check(found, subjects)
-    world = build(found.inventory)
-    made = plan(world, found.pools, found.now)
+    with working("Planning"):
+        world = build(found.inventory)
+        made = plan(world, found.pools, found.now)
     told = report(found, made, [explain.chain(found, world, made, kind, name) for kind, name in subjects])
     if output == "html":
         _write(page.page(told), output_file)

@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from trimtab.command import output
+from trimtab.command import live, output
 from trimtab.command.plan import asked
 from trimtab.command.plan.verb import inputs
+from trimtab.command.progress import working
 from trimtab.command.simulate import page
 from trimtab.command.simulate.draw import draw
 from trimtab.command.simulate.report import report
@@ -20,7 +21,7 @@ from trimtab.compaction.simulate import Scheduler, simulate
               help="Who places evicted pods: the plan, or a scheduler that spreads or packs.")  # fmt: skip
 @output.options
 def verb(
-    cluster: tuple[str, ...],
+    cluster: live.Asked,
     pool_paths: tuple[str, ...],
     now: str | None,
     named: tuple[str, ...],
@@ -34,7 +35,8 @@ def verb(
     begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
     """
     found = asked.read(cluster, pool_paths, now, named)
-    told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now))
+    with working("Simulating"):
+        told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now))
     if output == "html":
         _write(page.page(told), output_file)
     else:

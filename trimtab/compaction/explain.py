@@ -33,7 +33,8 @@ def _going(plan: Plan, name: str) -> Iterable[str]:
 
 
 def _staying(plan: Plan, world: World, name: str) -> Iterable[str]:
-    yield f"node {name} stays: {plan.refusals[name]}"
+    sentence = str(plan.refusals[name])
+    yield sentence if sentence.startswith(f"node {name} stays") else f"node {name} stays: {sentence}"
     for number in world.on[world.index[name]]:
         reason = plan.pods.get(world.pods[number].key)
         if reason is not None:

@@ -56,6 +56,9 @@ class SimulateReport(Part, frozen=True, kw_only=True):
     notes: list[str]
 
 
+_PEACE = "what was moved once is left in peace, and keeps its new node: nobody is moved twice"
+
+
 def report(asked: Asked, made: Simulation) -> SimulateReport:
     before, after = asked.inventory.nodes, made.after.nodes
     money = priced(before, asked.pools)
@@ -67,7 +70,7 @@ def report(asked: Asked, made: Simulation) -> SimulateReport:
         bound=bound(made.first.bound, made.unit), rounds=_rounds(made),
         stays=stays(made.last, members_of(asked), made.after.pods),
         nodes=nodes(asked.inventory, {n.name for n in before} - {n.name for n in after}, _places(made)),
-        notes=[*asked.notes, *made.first.notes, *unpriced(asked.inventory, asked.pools)],
+        notes=[*asked.notes, *made.first.notes, _PEACE, *unpriced(asked.inventory, asked.pools)],
     )  # fmt: skip
 
 

@@ -285,3 +285,23 @@ def test_a_plan_needs_a_cluster() -> None:
     result = trimtab("plan")
     assert result.exit_code == 2
     assert "--cluster SNAPSHOT" in result.output
+
+
+def test_files_that_cannot_be_read_are_named_with_all_other_mistakes(tmp_path: Path) -> None:
+    result = trimtab("plan", "--cluster", tmp_path / "no.json", "--pools", tmp_path / "none.yaml", "--now", "later")
+    assert result.exit_code == 2
+    for word in ("no.json", "none.yaml", "--now"):
+        assert word in result.output
+    assert "3 mistakes" in result.output
+
+
+def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"), pod("api-0", on="b"))
+    result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
+    assert "after the plan, pod default/web-0 alone fits on 0 of" in result.output
+
+
+def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) -> None:
+    pools = snapshot(tmp_path, pool("web", "preset: keen"), pool("all-of-it", "{preset: keen, nodes: all}"))
+    report = told("plan", "--cluster", snapshot(tmp_path, *half_empty()), "--pools", pools)
+    assert {stay["reason"]["code"] for stay in report["stays"]} == {"node-in-two-pools"}

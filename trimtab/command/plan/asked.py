@@ -1,6 +1,6 @@
 """What a plan is made of, read from files: the cluster, its pools, the moment. Every mistake of every file together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trimtab.cluster.documents import Document
@@ -33,13 +33,14 @@ def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named:
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
         raise Wrong([Mistake(file="command line", expected=expected, came="none")])
-    standing, mistakes = documents(live.read(cluster))
-    given, more = documents(files.read(pool_paths))
+    unread: list[Mistake] = []
+    standing, mistakes = documents(_tried(lambda: live.read(cluster), unread))
+    given, more = documents(_tried(lambda: files.read(pool_paths), unread))
     built = build(standing)
     at, when = moment(now)
     inventory = take(built.snapshot)
-    found = pools.found(given if pool_paths else None, standing, inventory, named)
-    mistakes += [*more, *built.mistakes, *found.mistakes, *when]
+    found = pools.found(given if pool_paths and not unread else None, standing, inventory, named)
+    mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when]
     if not inventory.nodes and not mistakes:
         mistakes.append(Mistake(file=", ".join(cluster.paths), expected="a snapshot with nodes", came="none",
                                 todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
@@ -47,6 +48,15 @@ def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named:
         raise Wrong(mistakes)
     scaler, told = autoscaler.seen(inventory, standing)
     return Asked(inventory=inventory, pools=found.pools, now=Now(at=at, autoscaler=scaler), notes=(*found.notes, *told))
+
+
+def _tried(read: Callable[[], list[files.Content]], unread: list[Mistake]) -> list[files.Content]:
+    """What could be read; what could not is told with all other mistakes."""
+    try:
+        return read()
+    except Wrong as wrong:
+        unread += wrong.mistakes
+        return []
 
 
 def documents(contents: Iterable[files.Content]) -> tuple[list[Document], list[Mistake]]:

@@ -6,10 +6,12 @@ from trimtab.cluster.mistake import Mistake, nearest
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.command.main import Wrong
+from trimtab.command.plan.after import places
 from trimtab.command.plan.asked import Asked
 from trimtab.command.plan.report import ExplainReport
 from trimtab.command.plan.saving import saving, words
 from trimtab.compaction import explain
+from trimtab.compaction.reasons import NO_PLACE
 from trimtab.compaction.values import Plan
 from trimtab.packing.world import World
 
@@ -47,8 +49,10 @@ def _node(asked: Asked, world: World, plan: Plan, name: str) -> Iterator[str]:
     step = next((step for step in plan.steps if step.node == name), None)
     if step is not None:
         yield f"that saves {words(saving(step.saves, plan.unit))}"
-    else:
-        yield _means(plan.refusals[name])
+        return
+    if plan.refusals[name].code is NO_PLACE:
+        yield from places(world, plan, name)
+    yield _means(plan.refusals[name])
 
 
 def _rules(pool: Pool) -> str:

@@ -92,7 +92,7 @@ def _mistake(text: str, name: str, wanted: str, known: set[str]) -> Mistake | No
     if wanted not in PRESETS:
         expected = f"NAME=PRESET, the preset one of {', '.join(PRESETS)}"
         return Mistake(file="--pool", expected=expected, came=shown(text), todo=nearest(wanted, PRESETS))
-    if name not in known:
+    if name not in known and len(known) > 1:
         expected = f"a pool of this cluster, or {EVERYTHING} for all nodes"
         return Mistake(file="--pool", expected=expected, came=shown(name), todo=nearest(name, known))
     return None

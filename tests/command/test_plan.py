@@ -296,7 +296,8 @@ def test_files_that_cannot_be_read_are_named_with_all_other_mistakes(tmp_path: P
 
 
 def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) -> None:
-    cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"), pod("api-0", on="b"))
+    cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"),
+                       pod("api-0", on="b", annotations={SAFE: "false"}))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
     assert "after the plan, pod default/web-0 alone fits on 0 of" in result.output
 

@@ -23,6 +23,7 @@ from kubernetes.client import ApiClient, Configuration
 from trimtab.kube.client import Client, connect
 from trimtab.kube.keep import Keeper
 from trimtab.kube.kinds import PLACES
+from trimtab.kube.planned import Planned
 from trimtab.kube.reflector import Reflector
 from trimtab.kube.state import Terms
 
@@ -61,7 +62,7 @@ def _rss() -> float:
 
 def _ours(kubeconfig: str, *, streaming: bool, planned: bool) -> tuple[int, Any]:
     """What `Watch` does for pods; `planned`: holding the records that plans are made of."""
-    hold: Any = _planning() if planned else Keeper()
+    hold: Any = Planned() if planned else Keeper()
     it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, terms=Terms(streaming=streaming))
     threading.Thread(target=it.run, daemon=True).start()
     while not it.state.synced:
@@ -69,13 +70,6 @@ def _ours(kubeconfig: str, *, streaming: bool, planned: bool) -> tuple[int, Any]
         time.sleep(0.05)
     it.stop()
     return len(it.store.versions()), it
-
-
-def _planning() -> Any:
-    from trimtab.cluster.pod import Reader  # type: ignore[import-not-found, unused-ignore]
-
-    keeper, reader = Keeper(), Reader()
-    return lambda shape: reader.pod(keeper(shape))
 
 
 def _typed(kubeconfig: str) -> tuple[int, Any]:

@@ -84,6 +84,7 @@ def test_bytes_are_written_with_the_largest_suffix_that_loses_nothing(number, wr
     [
         ("2e0", "2e0"), ("1e1", "10"), ("10e0", "10e0"), ("1e4", "10e3"), ("1e3", "1e3"), ("1500e-3", "1500e-3"),
         ("2000e-3", "2"), ("1E3", "1E3"), ("1e-3", "1e-3"), ("5e-1", "500e-3"), ("0e3", "0"),
+        ("1Ei", "1Ei"), ("0.5Ei", "512Pi"), ("1E", "1E"),
     ],
 )  # fmt: skip
 def test_exponents_are_kept_where_the_server_keeps_them(written, stored):

@@ -1,7 +1,7 @@
 """How do we talk to the API server? This is the only door.
 
 The official client brings configuration, authentication, TLS and connections; paths, bytes and meaning are ours
-(its models cost thirty times our CPU: docs/decisions/0004-the-door-to-the-api-server.md). Doors raise; every error
+(its models cost thirty times our CPU: docs/decisions/0005-the-door-to-the-api-server.md). Doors raise; every error
 says what was being done to what.
 
     errors     what can go wrong, as one tree
@@ -10,6 +10,7 @@ says what was being done to what.
     kinds      where the API server keeps what a `Snapshot` holds
     decode     bytes → the shapes of `trimtab.cluster.api`
     keep       what we keep of an object, equal parts held once
+    planned    pods held as plans take them
     listing    whole lists, page by page; everything a Snapshot holds, read once
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is

@@ -12,6 +12,7 @@ import msgspec
 
 from trimtab.cluster.anonymous import hashed
 from trimtab.cluster.snapshot import Snapshot
+from trimtab.kube.decode import ODD
 from trimtab.kube.kinds import PLACES
 
 
@@ -36,4 +37,6 @@ def written(snapshot: Snapshot, *, salt: bytes | None = None) -> bytes:
 
 def _bare(found: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(found)
+    if getattr(found, "kind", "") in ODD and "selector" in plain.get("spec", {}):
+        plain["spec"]["selector"] = plain["spec"]["selector"].get("matchLabels", {})
     return {name: value for name, value in plain.items() if name not in ("kind", "apiVersion")}

@@ -68,6 +68,10 @@ _typed = {
 _by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in KINDS.items()}
 
 
+ODD = frozenset({"ReplicationController"})
+"""Its selector is a plain map of labels, everybody else's is a LabelSelector."""
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """An object that is there and makes no sense."""
@@ -97,6 +101,8 @@ def changed(kind: str, line: bytes) -> tuple[bool, Shape] | None:
 
     None: look closer, with `event`.
     """
+    if kind in ODD:
+        return None
     try:
         found: Any = _typed[kind].decode(line)
     except (msgspec.DecodeError, UnicodeError):
@@ -127,16 +133,26 @@ def metadata(raw: Raw) -> Metadata:
 def item(kind: str, raw: Raw) -> Shape | Broken:
     """One object of a kind that a Snapshot holds. Nulls are taken for absence, as the API server takes them."""
     try:
-        return _named(kind, _by_kind[kind].decode(raw))
+        if kind not in ODD:
+            return _named(kind, _by_kind[kind].decode(raw))
     except (msgspec.DecodeError, UnicodeError):
         pass
     try:
         plain: Any = without_nulls(msgspec.json.decode(raw))
+        if kind in ODD:
+            _legible(plain)
         return _named(kind, msgspec.convert(plain, KINDS[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         found = metadata(raw)
         where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"
         return Broken(found, Unreadable(where, str(error)))
+
+
+def _legible(plain: Any) -> None:
+    """As `cluster.snapshot` reads it from a file."""
+    spec = plain.get("spec") if isinstance(plain, dict) else None
+    if isinstance(spec, dict) and isinstance(spec.get("selector"), dict):
+        spec["selector"] = {"matchLabels": spec["selector"]}
 
 
 def _named(kind: str, found: Shape) -> Shape:

@@ -45,13 +45,13 @@ class Keeper:
         if isinstance(found, Pod):
             return self._pod(found)
         if isinstance(found, Node):
-            return changed(found, metadata=self._metadata(found.metadata))
+            return changed(found, metadata=self.metadata(found.metadata))
         if isinstance(found, ConfigMap):
             return found
-        return changed(found, metadata=self._metadata(found.metadata))  # type: ignore[attr-defined]
+        return changed(found, metadata=self.metadata(found.metadata))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:
-        return Pod(metadata=self._metadata(pod.metadata), spec=self._spec(pod.spec), status=self._status(pod.status))
+        return Pod(metadata=self.metadata(pod.metadata), spec=self._spec(pod.spec), status=self._status(pod.status))
 
     def _spec(self, spec: PodSpec) -> PodSpec:
         """Everything but the node is the same for pods of one template, once nameless volumes are gone."""
@@ -73,7 +73,8 @@ class Keeper:
             status, phase=sys.intern(status.phase), conditions=conditions, container_statuses=self._shared(containers)
         )
 
-    def _metadata(self, meta: Metadata) -> Metadata:
+    def metadata(self, meta: Metadata) -> Metadata:
+        """Of any object: annotations that somebody reads, and everything that repeats held once."""
         return changed(
             meta,
             namespace=sys.intern(meta.namespace),

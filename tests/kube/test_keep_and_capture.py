@@ -1,0 +1,183 @@
+"""What is kept of an object, and is a capture the same as what was read?"""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from tests.bench.population import pod as full_pod
+from trimtab.cluster.anonymous import hashed
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.pod import Reader
+from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
+from trimtab.cluster.snapshot import KINDS, Snapshot, load
+from trimtab.kube import decode as decoding
+from trimtab.kube.capture import items, written
+from trimtab.kube.keep import Keeper
+from trimtab.kube.kinds import PLACES, sources
+from trimtab.kube.planned import Planned
+from trimtab.kube.reflector import Reflector
+
+KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def kept(value: dict[str, Any], kind: str = "Pod", keeper: Keeper | None = None) -> Any:
+    found = decoding.item(kind, Raw(json.dumps(value).encode()))
+    assert not isinstance(found, decoding.Broken), found
+    return (keeper or Keeper())(found)
+
+
+def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
+    made = full_pod(3, "node-1", {})
+    made["metadata"] |= {"name": name, "namespace": "shop", "resourceVersion": "7", **metadata}
+    made["status"] = {
+        "phase": "Running",
+        "conditions": [
+            {"type": "Ready", "status": "True", "message": "hunter2"}, {"type": "Initialized", "status": "True"}
+        ],
+        "containerStatuses": [
+            {"name": "main", "state": {"terminated": {"exitCode": 1, "message": "hunter2", "reason": "Error"}}}
+        ],
+    }  # fmt: skip
+    return made
+
+
+def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
+    given = a_pod(annotations={KUBECTL: "hunter2", "example.com/token": "hunter2", "trimtab.dev/keep": "true"})
+    given["spec"]["containers"][0] |= {"command": ["hunter2"], "args": ["hunter2"]}
+    given["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
+    found = kept(given)
+    assert b"hunter2" not in msgspec.json.encode(found)
+    assert found.metadata.annotations == {"trimtab.dev/keep": "true"}
+    assert [c.type for c in found.status.conditions] == ["Ready"]
+    assert found.status.container_statuses[0].state == {"terminated": {"exitCode": 1, "reason": "Error"}}
+
+
+def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are() -> None:
+    given = a_pod()
+    given["spec"]["volumes"] = [
+        {"name": "token-abc", "projected": {}}, {"name": "here", "hostPath": {"path": "/somewhere"}},
+        {"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "tmp", "emptyDir": {}},
+        {"name": "far", "csi": {"driver": "d", "volumeAttributes": {"secret": "x"}}},
+    ]  # fmt: skip
+    found = {volume.name: volume for volume in kept(given).spec.volumes}
+    assert set(found) == {"here", "disk", "tmp", "far"}
+    assert found["here"].host_path == {}
+    assert found["far"].csi == {"driver": "d"}
+
+
+def test_pods_of_one_template_share_what_they_ask_for() -> None:
+    keeper = Keeper()
+    one, two = kept(a_pod("web-1"), keeper=keeper), kept(a_pod("web-2"), keeper=keeper)
+    assert one.spec.containers is two.spec.containers
+    assert one.metadata.labels is two.metadata.labels
+    assert one.spec.node_name is two.spec.node_name
+
+
+def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
+    given = a_pod(annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", "example.com/x": "y"})
+    raw = decoding.item("Pod", Raw(json.dumps(given).encode()))
+    held, captured = Planned()(raw), Reader().pod(kept(given))  # type: ignore[arg-type]
+    for name in held.__dataclass_fields__.keys() - {"ask"}:
+        assert getattr(held, name) == getattr(captured, name), name
+    for name in held.ask.__dataclass_fields__:
+        assert getattr(held.ask, name) == getattr(captured.ask, name), name
+
+
+def test_what_is_watched_does_not_grow_with_the_changes() -> None:
+    it: Reflector[Any] = Reflector(None, PLACES["Pod"], Keeper())  # type: ignore[arg-type]
+    lines = [json.dumps({"type": "MODIFIED", "object": a_pod(f"web-{n}")}).encode() for n in range(50)]
+
+    def go(times: int) -> int:
+        for number in range(times):
+            it._chunk(lines[number % 50].replace(b'"7"', f'"{number}"'.encode()), None)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = go(2000)
+        assert go(4000) - before < 20_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_every_kind_of_a_snapshot_has_a_place() -> None:
+    assert {source.kind for source in sources()} == set(KINDS)
+
+
+def test_of_config_maps_only_ours_are_asked_for() -> None:
+    asked = [source for source in sources() if source.kind == "ConfigMap"]
+    assert all(source.labels or source.fields for source in asked)
+
+
+def test_a_capture_reads_back_as_what_was_captured() -> None:
+    controller = {"metadata": {"name": "old", "namespace": "shop"}, "spec": {"selector": {"app": "old"}}}
+    nodes = {"metadata": {"name": "node-1"}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+    snapshot = Snapshot({
+        "Pod": (kept(a_pod()),),
+        "ReplicationController": (kept(controller, "ReplicationController"),),
+        "Deployment": (kept({"metadata": {"name": "web"}, "spec": {"replicas": 3}}, "Deployment"),),
+        "Node": (kept(nodes, "Node"),),
+    })  # fmt: skip
+    reading = load([("capture", written(snapshot))])
+    assert reading.mistakes == ()
+    assert reading.snapshot == snapshot
+    [old] = reading.snapshot.all(Workload, "ReplicationController")
+    assert old.spec.selector.match_labels == {"app": "old"}  # type: ignore[union-attr]
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_hashed_names_keep_their_order_and_stay_the_same_everywhere() -> None:
+    found = hashed(items(Snapshot({"Pod": tuple(kept(a_pod(name)) for name in ("b", "a", "c"))})), b"salt")
+    names = [item["metadata"]["name"] for item in found]
+    assert sorted(names) == [names[1], names[0], names[2]]
+    assert len({item["metadata"]["namespace"] for item in found}) == 1
+    selector = found[0]["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
+    assert selector.items() <= found[0]["metadata"]["labels"].items()
+    text = json.dumps(found)
+    assert not any(f'"{name}"' in text for name in ("shop", "app-003", "team-3", "main", "node-1"))
+    assert "topology.kubernetes.io/zone" in text
+
+
+def test_what_is_kubernetes_own_stays_readable() -> None:
+    node = {"metadata": {"name": "n1", "labels": {
+        "topology.kubernetes.io/zone": "eu-1a", "node.kubernetes.io/instance-type": "m5.large",
+        "kubernetes.io/hostname": "n1", "team": "blue"}}}  # fmt: skip
+    [found] = hashed(items(Snapshot({"Node": (kept(node, "Node"),)})), b"salt")
+    labels = found["metadata"]["labels"]
+    assert labels["topology.kubernetes.io/zone"] == "eu-1a"
+    assert labels["node.kubernetes.io/instance-type"] == "m5.large"
+    assert labels["kubernetes.io/hostname"] == found["metadata"]["name"] != "n1"
+    assert labels["team"] != "blue"
+
+
+def test_recommendations_follow_their_workloads() -> None:
+    payload = encode(decode("", json.dumps({"schema": 1, "workloads": {"shop/Deployment/web": {"main": {}}}})))  # type: ignore[arg-type]
+    usage = {"metadata": {"name": "r", "namespace": "ours", "labels": {LABEL: "v1"}}, "data": {KEY: payload}}
+    deployment = {"metadata": {"name": "web", "namespace": "shop"}}
+    found = hashed(
+        items(Snapshot({
+            "ConfigMap": (kept(usage, "ConfigMap"),), "Deployment": (kept(deployment, "Deployment"),),
+            "Pod": (kept(a_pod()),),
+        })), b"salt",
+    )  # fmt: skip
+    meta, pod = found[1]["metadata"], found[2]
+    [(workload, containers)] = decode("", found[0]["data"][KEY]).items()  # type: ignore[union-attr]
+    assert workload == f"{meta['namespace']}/Deployment/{meta['name']}"
+    assert list(containers) == [pod["spec"]["containers"][0]["name"]]
+    assert msgspec.convert(pod, Pod).metadata.namespace == meta["namespace"]
+
+
+def test_labels_that_pools_speak_of_stay_as_they_are() -> None:
+    pool = {"metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
+            "data": {"pool.yaml": "nodes: {labels: {team: web}}"}}  # fmt: skip
+    node = {"metadata": {"name": "n1", "labels": {"team": "web"}}}
+    found = hashed(items(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt")
+    assert found[1]["metadata"]["labels"] == {"team": "web"}

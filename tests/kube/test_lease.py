@@ -1,0 +1,136 @@
+"""Can two replicas ever write at the same moment? Clocks stand still here, and tick when told."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from trimtab.kube.client import Deadlines
+from trimtab.kube.errors import Conflict, NotFound, NotLeading, Status, Unreachable
+from trimtab.kube.lease import Election, Terms
+
+
+class OneLease:
+    """An API server that knows a single Lease, and can be cut off."""
+
+    def __init__(self) -> None:
+        self.deadlines = Deadlines(write=10)
+        self.stored: dict[str, Any] | None = None
+        self.version = 0
+        self.cut = False
+
+    def request(self, method: str, path: str, *, deadline: float, doing: str) -> bytes:
+        self._there()
+        if self.stored is None:
+            raise NotFound(doing, 404, Status())
+        return json.dumps(self.stored).encode()
+
+    def write(self, method: str, path: str, body: dict[str, Any], *, doing: str) -> bytes:
+        self._there()
+        if method == "PUT" and body["metadata"]["resourceVersion"] != str(self.version):
+            raise Conflict(doing, 409, Status())
+        self.version += 1
+        self.stored = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        return b"{}"
+
+    def _there(self) -> None:
+        if self.cut:
+            raise Unreachable("cut off")
+
+
+class World:
+    """Two replicas, one clock."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+        self.api = OneLease()
+        self.one, self.two = (
+            Election(
+                self.api, "ns", "trimtab", who, elapsed=lambda: self.time,  # type: ignore[arg-type]
+                now=lambda: datetime.fromtimestamp(self.time, UTC),
+            )
+            for who in ("one", "two")
+        )  # fmt: skip
+
+
+def test_a_new_leader_waits_one_write_deadline() -> None:
+    world = World()
+    assert world.one.step()
+    assert not world.one.leading
+    world.time += 9.9
+    assert world.one.step()
+    assert not world.one.leading
+    world.time += 0.2
+    assert world.one.leading
+    world.one.fence("write")
+
+
+def test_a_leader_that_sleeps_past_its_renew_deadline_writes_nothing() -> None:
+    world = World()
+    world.one.step()
+    world.time += 14
+    assert world.one.leading
+    world.time += 2
+    with pytest.raises(NotLeading, match="evict: one does not lead ns/trimtab"):
+        world.one.fence("evict")
+
+
+def test_the_last_write_of_the_old_ends_before_the_first_of_the_new_begins() -> None:
+    """Whatever moment the old leader is cut off at, and however late it begins its last write."""
+    for tenth in range(300):
+        world = World()
+        world.one.step()
+        world.two.step()
+        world.time += 10 + tenth / 10
+        world.api.cut = True
+        world.one.step()
+        world.api.cut = False
+        last_begin, first = world.time, None
+        while first is None:
+            if world.one.leading:
+                last_begin = world.time
+            world.two.step()
+            if world.two.leading:
+                first = world.time
+            world.time += 0.5
+        assert last_begin + world.api.deadlines.write <= first
+
+
+def test_a_lease_given_back_is_free_at_once() -> None:
+    world = World()
+    world.one.step()
+    world.one.release()
+    assert world.two.step()
+
+
+def test_an_earlier_life_of_the_same_name_is_waited_out_too() -> None:
+    world = World()
+    world.one.step()
+    again = Election(world.api, "ns", "trimtab", "one", elapsed=lambda: world.time)  # type: ignore[arg-type]
+    assert not again.step()
+    world.time += 31
+    assert again.step()
+
+
+def test_of_two_that_try_at_once_one_loses() -> None:
+    world = World()
+    world.one.step()
+    world.two.step()
+    world.time += 31
+    world.api.version += 1  # somebody else's write, between reading and writing
+    assert not world.two.step()
+
+
+def test_trouble_is_told_and_not_raised() -> None:
+    world = World()
+    world.api.cut = True
+    assert not world.one.step()
+    assert world.one.trouble == "cut off"
+
+
+def test_terms_that_would_let_two_write_are_refused() -> None:
+    with pytest.raises(ValueError, match="must together be shorter than the lease of 20 s"):
+        Election(OneLease(), "ns", "l", "one", terms=Terms(lease=20, renew_deadline=12))  # type: ignore[arg-type]

@@ -1,0 +1,30 @@
+"""Pods held as plans take them: `Watch(…, holds={"Pod": Planned()})`, read with `watch.held("Pod")`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+from trimtab.cluster.api.meta import Shape, change
+from trimtab.cluster.api.pod import Pod as PodShape
+from trimtab.cluster.pod import Pod, Reader
+from trimtab.kube.keep import Keeper
+
+_MOST_ASKS = 20_000
+"""Different asks remembered for sharing; beyond it sharing begins anew."""
+
+
+@dataclass(slots=True)
+class Planned:
+    """An API pod → the planner's, made as from a capture of it; not for two threads."""
+
+    _keeper: Keeper = field(default_factory=Keeper)
+    _reader: Reader = field(default_factory=Reader)
+
+    def __call__(self, found: Shape) -> Pod:
+        assert isinstance(found, PodShape)
+        if len(self._reader.known) > _MOST_ASKS:
+            self._reader = Reader()
+        spec = change(found.spec, node_name=sys.intern(found.spec.node_name))
+        status = change(found.status, phase=sys.intern(found.status.phase))
+        return self._reader.pod(change(found, metadata=self._keeper.metadata(found.metadata), spec=spec, status=status))

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from tests.command.snapshots import half_empty, snapshot
 from tests.command.worlds import DEPLOYMENT, LIMIT_RANGE, POLICY, write
 from trimtab.command.main import cli
 
@@ -19,13 +20,15 @@ def report(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
     return found
 
 
-@pytest.fixture(params=["admit", "policies", "certs"])
+@pytest.fixture(params=["admit", "policies", "certs", "plan", "simulate"])
 def published(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[dict, str]:  # type: ignore[type-arg]
     deployment, policy = write(tmp_path, DEPLOYMENT + "---\n" + LIMIT_RANGE), write(tmp_path, POLICY)
     if request.param == "admit":
         return report("admit", "-f", deployment, "--policies", policy), "admit-report"
     if request.param == "policies":
         return report("policies", "check", policy), "policies-report"
+    if request.param in ("plan", "simulate"):
+        return report(request.param, "--cluster", snapshot(tmp_path, *half_empty())), f"{request.param}-report"
     CliRunner().invoke(cli, ["certs", "issue", str(tmp_path / "certs")])
     return report("certs", "status", tmp_path / "certs"), "certs-report"
 

@@ -1,6 +1,7 @@
 """A sign of life for long work: on standard error, only on a terminal, only when there is much to do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
@@ -18,3 +19,14 @@ def progress(items: Sequence[T], doing: str) -> Iterable[T]:
     if len(items) < MUCH or not console.is_terminal:
         return items
     return track(items, doing, console=console, transient=True)
+
+
+@contextmanager
+def working(doing: str) -> Iterator[None]:
+    """Something turns while a work of unknown length is done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{doing} …"):
+        yield

@@ -25,7 +25,7 @@ def _going(plan: Plan, name: str) -> Iterable[str]:
         for place, step in enumerate(wave.steps, 1):
             if step.node == name:
                 yield f"node {name} goes in wave {number} of {len(plan.waves)}, as number {place} of {len(wave.steps)}"
-                yield f"it saves {step.saves} ({plan.unit}) for {len(step.moves)} evictions: {step.reason}"
+                yield f"{step.reason}: evictions {len(step.moves)}"
                 for move in step.moves:
                     turn = f" in turn {move.turn + 1}" if move.turn else ""
                     budget = f", paid by budget {move.budget}" if move.budget else ""
@@ -33,7 +33,8 @@ def _going(plan: Plan, name: str) -> Iterable[str]:
 
 
 def _staying(plan: Plan, world: World, name: str) -> Iterable[str]:
-    yield f"node {name} stays: {plan.refusals[name]}"
+    sentence = str(plan.refusals[name])
+    yield sentence if sentence.startswith(f"node {name} stays") else f"node {name} stays: {sentence}"
     for number in world.on[world.index[name]]:
         reason = plan.pods.get(world.pods[number].key)
         if reason is not None:

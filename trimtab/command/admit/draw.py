@@ -83,6 +83,13 @@ def human(resource: str, written: str) -> str:
     return f"{number:.1f}".removesuffix(".0") + unit
 
 
+def _sum(resource: str, written: str) -> str:
+    """Totals in one unit: cores for cpu."""
+    if resource != "cpu":
+        return human(resource, written)
+    return f"{quantity.milli(written) / 1000:.1f}".removesuffix(".0") + " cores"
+
+
 def _moved(before: str | None, after: str | None) -> Text:
     if before == after:
         return Text(after or "–", style=_GREY if after is None else "")
@@ -190,7 +197,7 @@ def _totals(console: Console, report: AdmitReport) -> None:
     )  # fmt: skip
     for resource in ("cpu", "memory"):
         before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))
-        text.append(f"{resource} ", style=_GREY).append(_moved(human(resource, before), human(resource, after)))
+        text.append(f"{resource} ", style=_GREY).append(_moved(_sum(resource, before), _sum(resource, after)))
         text.append("  ")
     console.print(text)
     for note in report.notes:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import msgspec
-
 from trimtab.admission.apiserver.outcome import Refused, Stored
 from trimtab.admission.apiserver.wire import canonical
 from trimtab.admission.patch import plain
@@ -12,25 +10,13 @@ from trimtab.admission.templates import Template
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, pod_limits, pod_requests, qos
 from trimtab.command.output import API_VERSION
+from trimtab.command.why import Part, Why, why
 from trimtab.policy.draft import Change, Left
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of a report: camelCase, every field always there."""
-
-
-class Why(_Part, frozen=True, kw_only=True):
-    """A reason: a stable code, a sentence, a page."""
-
-    code: str
-    text: str
-    page: str
-
-
-class ChangeReport(_Part, frozen=True, kw_only=True):
+class ChangeReport(Part, frozen=True, kw_only=True):
     field: str
     before: str | int | None
     after: str | int | None
@@ -40,7 +26,7 @@ class ChangeReport(_Part, frozen=True, kw_only=True):
     reason: Why
 
 
-class LeftReport(_Part, frozen=True, kw_only=True):
+class LeftReport(Part, frozen=True, kw_only=True):
     field: str
     policy: str
     reason: Why
@@ -48,7 +34,7 @@ class LeftReport(_Part, frozen=True, kw_only=True):
     """Shown to whoever creates the pod."""
 
 
-class Shape(_Part, frozen=True, kw_only=True):
+class Shape(Part, frozen=True, kw_only=True):
     """What a pod costs and how it is treated. Quantities as Kubernetes writes them; overhead is in the requests."""
 
     requests: dict[str, str]
@@ -58,13 +44,13 @@ class Shape(_Part, frozen=True, kw_only=True):
     overhead: dict[str, str]
 
 
-class Refusal(_Part, frozen=True, kw_only=True):
+class Refusal(Part, frozen=True, kw_only=True):
     code: int
     by: str
     message: str
 
 
-class PodReport(_Part, frozen=True, kw_only=True):
+class PodReport(Part, frozen=True, kw_only=True):
     """One manifest's pods."""
 
     file: str
@@ -96,7 +82,7 @@ class PodReport(_Part, frozen=True, kw_only=True):
     """What happened to it on the way, the API server's own steps included."""
 
 
-class Totals(_Part, frozen=True, kw_only=True):
+class Totals(Part, frozen=True, kw_only=True):
     pods: int
     changed: int
     refused: int
@@ -105,7 +91,7 @@ class Totals(_Part, frozen=True, kw_only=True):
     requests_after: dict[str, str]
 
 
-class AdmitReport(_Part, frozen=True, kw_only=True):
+class AdmitReport(Part, frozen=True, kw_only=True):
     """Published as deploy/schemas/admit-report.schema.json."""
 
     api_version: str = API_VERSION
@@ -154,18 +140,14 @@ def _refusal(refused: Refused) -> Refusal:
     return Refusal(code=refused.code, by=refused.plugin, message=refused.message)
 
 
-def _why(reason: Reason) -> Why:
-    return Why(code=reason.code.name, text=reason.sentence, page=reason.page)
-
-
 def _change(found: Change) -> ChangeReport:
     return ChangeReport(
-        field=found.field, before=found.before, after=found.after, policy=found.policy, reason=_why(found.reason)
+        field=found.field, before=found.before, after=found.after, policy=found.policy, reason=why(found.reason)
     )
 
 
 def _left(found: Left) -> LeftReport:
-    return LeftReport(field=found.field, policy=found.policy, reason=_why(found.reason), warning=found.loud)
+    return LeftReport(field=found.field, policy=found.policy, reason=why(found.reason), warning=found.loud)
 
 
 def _shape(pod: Pod) -> Shape:

@@ -19,6 +19,7 @@ from trimtab.cluster.snapshot import build
 from trimtab.command import output
 from trimtab.command.admit.draw import draw
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
+from trimtab.command.demo import pool
 from trimtab.command.demo.service import Client, DidNotStart, running
 from trimtab.command.main import FAILED
 from trimtab.policy.facts import Facts, from_snapshot
@@ -33,7 +34,7 @@ def verb(keep: Path | None) -> None:
     """The main job end to end on this machine, without a cluster.
 
     Issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as a real API
-    server would (HTTPS, AdmissionReview v1), and shows what becomes of them.
+    server would (HTTPS, AdmissionReview v1), and shows what becomes of them. Then plans and simulates a small pool.
     """
     console = output.terminal()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
@@ -46,6 +47,8 @@ def verb(keep: Path | None) -> None:
         except DidNotStart as error:
             click.echo(f"The webhook did not start:\n{error}", err=True)
             sys.exit(FAILED)
+        (folder / "pool.json").write_bytes(pool.snapshot())
+    pool.show(console)
     _onwards(console)
 
 
@@ -97,6 +100,7 @@ def _onwards(console: Console) -> None:
         "  trimtab admit -f your-manifests.yaml --explain  with everything that was left alone, and why\n"
         "  trimtab policies list                           the policies we ship\n"
         "  trimtab policies explain NAME                   what one of them does\n"
+        "  trimtab plan --cluster snapshot.yaml            which of your nodes can go, and why the others stay\n"
         "  docs/how-to/write-a-policy.md                   your own in ten minutes",
         highlight=False,
     )

@@ -1,0 +1,1 @@
+"""A report as one page to pass around: pictures, no network, nothing to run."""

@@ -1,0 +1,1 @@
+"""Which nodes can go, in which order, where does every pod go, and why does every other node stay?"""

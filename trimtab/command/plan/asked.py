@@ -1,0 +1,84 @@
+"""What a plan is made of, read from files: the cluster, its pools, the moment. Every mistake of every file together."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.documents import Document
+from trimtab.cluster.documents import read as read_documents
+from trimtab.cluster.inventory import Inventory, take
+from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.moment import Seconds, seconds
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.snapshot import build
+from trimtab.command import files, live
+from trimtab.command.main import Wrong
+from trimtab.command.plan import autoscaler, pools
+from trimtab.compaction.candidates import Now
+from trimtab.runtime import clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Everything that was read, before anything is planned."""
+
+    inventory: Inventory
+    pools: tuple[Pool, ...]
+    now: Now
+    notes: tuple[str, ...]
+    """Where the pools came from, and what else was assumed."""
+
+
+def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named: Sequence[str]) -> Asked:
+    """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
+    if not cluster.paths:
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
+        raise Wrong([Mistake(file="command line", expected=expected, came="none")])
+    unread: list[Mistake] = []
+    standing, mistakes = documents(_tried(lambda: live.read(cluster), unread))
+    given, more = documents(_tried(lambda: files.read(pool_paths), unread))
+    built = build(standing)
+    at, when = moment(now)
+    inventory = take(built.snapshot)
+    found = pools.found(given if pool_paths and not unread else None, standing, inventory, named)
+    mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when]
+    if not inventory.nodes and not mistakes:
+        mistakes.append(Mistake(file=", ".join(cluster.paths), expected="a snapshot with nodes", came="none",
+                                todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
+    if mistakes:
+        raise Wrong(mistakes)
+    scaler, told = autoscaler.seen(inventory, standing)
+    return Asked(inventory=inventory, pools=found.pools, now=Now(at=at, autoscaler=scaler), notes=(*found.notes, *told))
+
+
+def _tried(read: Callable[[], list[files.Content]], unread: list[Mistake]) -> list[files.Content]:
+    """What could be read; what could not is told with all other mistakes."""
+    try:
+        return read()
+    except Wrong as wrong:
+        unread += wrong.mistakes
+        return []
+
+
+def documents(contents: Iterable[files.Content]) -> tuple[list[Document], list[Mistake]]:
+    """All documents of all files, and all that could not be read."""
+    found: list[Document] = []
+    mistakes: list[Mistake] = []
+    for name, content in contents:
+        reading = read_documents(name, content)
+        found += reading.documents
+        mistakes += reading.mistakes
+    return found, mistakes
+
+
+def moment(text: str | None) -> tuple[Seconds | None, list[Mistake]]:
+    """--now: RFC 3339, or the word `now`."""
+    if text == "now":
+        return int(clock.utc().timestamp()), []
+    found = seconds(text)
+    if text is None or found is not None:
+        return found, []
+    expected = "a time such as 2026-01-02T15:04:05Z, or now"
+    return None, [Mistake(file="--now", expected=expected, came=repr(text))]
+
+
+__all__ = ["Asked", "documents", "moment", "read"]

@@ -1,0 +1,1 @@
+"""What would be left, if the plan were carried out until nothing more can go?"""

@@ -1,0 +1,51 @@
+"""`trimtab simulate`: what would be left, if the plan were carried out until nothing more can go?"""
+
+from typing import Any
+
+import click
+
+from trimtab.command import live, output
+from trimtab.command.plan import asked
+from trimtab.command.plan.verb import inputs
+from trimtab.command.progress import working
+from trimtab.command.simulate import page
+from trimtab.command.simulate.draw import draw
+from trimtab.command.simulate.report import report
+from trimtab.compaction.simulate import Scheduler, simulate
+
+
+@click.command("simulate")
+@inputs
+@click.option("--scheduler", type=click.Choice([str(kind.value) for kind in Scheduler]), default="plan",
+              show_default=True,
+              help="Who places evicted pods: the plan, or a scheduler that spreads or packs.")  # fmt: skip
+@output.options
+def verb(
+    cluster: live.Asked,
+    pool_paths: tuple[str, ...],
+    now: str | None,
+    named: tuple[str, ...],
+    scheduler: str,
+    output: str,
+    output_file: str | None,
+) -> None:
+    """What would be left, if the plan were carried out round by round until nothing more can go?
+
+    Each round plans, empties the nodes of the first wave, lets a model of the scheduler place the successors, and
+    begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
+    """
+    found = asked.read(cluster, pool_paths, now, named)
+    with working("Simulating"):
+        told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now))
+    if output == "html":
+        _write(page.page(told), output_file)
+    else:
+        _emit(output, output_file, told)
+
+
+def _write(text: str, output_file: str | None) -> None:
+    output.write(text, output_file)
+
+
+def _emit(form: str, output_file: str | None, told: Any) -> None:
+    output.emit(form, output_file, told, lambda console: draw(console, told), "trimtab simulate")

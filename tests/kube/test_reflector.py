@@ -237,3 +237,15 @@ def test_a_mistake_in_what_is_held_is_told_and_does_not_end_the_watch(api: FakeA
     it.stop()
     thread.join(5)
     assert it.store.versions() == api.versions()
+
+
+def test_an_error_on_the_stream_tells_nothing_of_how_things_stand(api: FakeApi) -> None:
+    """What is held does not grow younger by being told that the server is in trouble."""
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        time.sleep(0.2)
+        heard, events = watch.it.state.heard, watch.it.state.events
+        api.fail(503, times=1000)
+        api.say(b'{"type": "ERROR", "object": {"code": 500, "message": "in trouble"}}\n')
+        watch.eventually(lambda: watch.it.state.error)
+        assert (watch.it.state.heard, watch.it.state.events) == (heard, events)

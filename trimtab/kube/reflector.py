@@ -167,10 +167,11 @@ class Reflector(Generic[V]):
         try:
             for line in lines.split(b"\n"):
                 if line:
-                    events += 1
                     initial = self._event(line, initial)
+                    events += 1
         finally:
-            self._heard(events, whole=initial is None)
+            if events:  # an error says nothing of how things stand
+                self._heard(events, whole=initial is None)
         return initial
 
     def _heard(self, events: int, *, whole: bool) -> None:

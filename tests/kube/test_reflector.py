@@ -249,3 +249,14 @@ def test_an_error_on_the_stream_tells_nothing_of_how_things_stand(api: FakeApi) 
         api.say(b'{"type": "ERROR", "object": {"code": 500, "message": "in trouble"}}\n')
         watch.eventually(lambda: watch.it.state.error)
         assert (watch.it.state.heard, watch.it.state.events) == (heard, events)
+
+
+def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_at_once(api: FakeApi) -> None:
+    api.oldest = 1 << 40
+    it: Reflector[Any] = Reflector(api.client(), PLACES["Node"], lambda found: found)
+    thread = threading.Thread(target=it.run, daemon=True)
+    thread.start()
+    time.sleep(2)
+    it.stop()
+    thread.join(5)
+    assert 1 < it.state.lists < 6

@@ -128,7 +128,6 @@ class Reflector(Generic[V]):
     def _take(self, fresh: Fresh[V], *, absent: bool = False) -> None:
         self.store.replace(fresh)
         self._now(synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False)
-        self._backoff.reset()
 
     # ── watching ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -260,3 +261,29 @@ def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_a
     it.stop()
     thread.join(5)
     assert 1 < it.state.lists < 6
+
+
+def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
+    """Its versions of before say nothing of it any more."""
+    source = replace(PLACES["Node"], optional=True)
+    it: Reflector[Any] = Reflector(api.client(), source, lambda found: found, terms=Terms(absent=0.1))
+    thread = threading.Thread(target=it.run, daemon=True)
+    thread.start()
+    try:
+        _until(lambda: it.state.connected)
+        api.fail(404)
+        api.end_streams()
+        _until(lambda: it.state.absent)
+        _until(lambda: it.state.connected)
+        assert not it.state.absent
+        assert it.store.versions() == api.versions()
+    finally:
+        it.stop()
+        thread.join(5)
+
+
+def _until(said: Callable[[], object]) -> None:
+    until = time.monotonic() + 10
+    while not said():
+        assert time.monotonic() < until
+        time.sleep(0.01)

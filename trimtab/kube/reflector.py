@@ -99,6 +99,7 @@ class Reflector(Generic[V]):
         """What the next step is after an error, and how long until then."""
         if isinstance(error, NotFound) and self.source.optional:
             self._take(Fresh(), absent=True)
+            self._version = None  # what comes back one day is another list
             self._stop.wait(self.terms.absent)
             return
         self._now(connected=False, error=str(error))

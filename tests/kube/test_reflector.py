@@ -287,3 +287,14 @@ def _until(said: Callable[[], object]) -> None:
     while not said():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_a_bookmark_without_a_version_leaves_the_one_there_is(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        version = str(api.version)
+        api.say(b'{"type": "BOOKMARK", "object": {"metadata": {}}}\n')
+        watch.eventually(lambda: watch.it.state.events == 1)
+        api.end_streams()
+        watch.eventually(lambda: watch.it.state.streams == 2)
+        assert api.asked[-1]["resourceVersion"] == version

@@ -211,7 +211,7 @@ class Reflector(Generic[V]):
                 return initial
             self._take(initial)
             self._now(connected=True)
-        self._version = decode.metadata(raw).resource_version
+        self._version = decode.metadata(raw).resource_version or self._version
         return None
 
 

@@ -178,7 +178,6 @@ def test_it_is_one_snapshot(cluster: Cluster, client: Client, watch: Watch) -> N
     cluster.pod(name="seen")
     cluster.eventually(lambda: any(p.metadata.name == "seen" for p in watch.held("Pod")))
     snapshot = watch.snapshot()
-    assert snapshot.has("Namespace")
-    assert snapshot.has("Pod")
-    assert not snapshot.has("VerticalPodAutoscaler")
+    assert {"Namespace", "Pod"} <= snapshot.objects.keys()
+    assert "VerticalPodAutoscaler" not in snapshot.objects
     assert watch.states()["verticalpodautoscalers"].absent

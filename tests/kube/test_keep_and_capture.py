@@ -89,6 +89,19 @@ def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
         assert getattr(held.ask, name) == getattr(captured.ask, name), name
 
 
+def test_pods_that_are_not_alike_never_share_a_number_also_after_sharing_began_anew() -> None:
+    """Owners come and go (a Job a minute): what is remembered of them has an end, and no number comes twice."""
+    planned, seen = Planned(most=5), []
+    for number in range(40):
+        owner = {"kind": "Job", "name": f"job-{number}", "uid": "u", "controller": True}
+        given = a_pod(f"job-{number}", annotations={}, ownerReferences=[owner])
+        given["spec"]["volumes"] = []
+        seen.append(planned(decoding.item("Pod", Raw(json.dumps(given).encode()))).alike)  # type: ignore[arg-type]
+        assert len(planned._reader.likes) <= 6
+    assert min(seen) >= 0
+    assert len(set(seen)) == 40
+
+
 def test_what_is_watched_does_not_grow_with_the_changes() -> None:
     it: Reflector[Any] = Reflector(None, PLACES["Pod"], Keeper())  # type: ignore[arg-type]
     lines = [json.dumps({"type": "MODIFIED", "object": a_pod(f"web-{n}")}).encode() for n in range(50)]

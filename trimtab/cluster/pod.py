@@ -129,6 +129,8 @@ class Reader:
 
     known: dict[bytes, Ask] = field(default_factory=dict)
     likes: dict[tuple[int, str, bool, int, str], int] = field(default_factory=dict)
+    first: int = 0
+    """The first number of `Pod.alike`: what another Reader numbered before stays below it."""
 
     def pod(self, shape: Shape) -> Pod:
         meta, spec, status, ask, ready = shape.metadata, shape.spec, shape.status, self.ask(shape), _ready(shape)
@@ -136,7 +138,7 @@ class Reader:
         alike = -1
         if owner is not None and not annotations and not local and meta.deletion_timestamp is None:
             name = (id(ask), f"{owner.kind}/{owner.name}", ready, get(spec.priority, 0), status.phase)
-            alike = self.likes.setdefault(name, len(self.likes))
+            alike = self.likes.setdefault(name, self.first + len(self.likes))
         return Pod(
             name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, ask=ask,
             owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),

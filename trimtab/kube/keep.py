@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 DOMAINS = ("trimtab.dev", "kubernetes.io", "k8s.io", "karpenter.sh")
 """Annotations of these domains, and of what lies below them, are kept."""
-NEVER = "kubectl.kubernetes.io/"
-"""What kubectl wrote down: whole manifests."""
+NEVER = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
+"""What kubectl wrote down: whole manifests, and its own command line (`--record`)."""
 CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
 """Of a pod, those that decide something."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)

@@ -59,6 +59,19 @@ def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
     assert found.status.container_statuses[0].state == {"terminated": {"exitCode": 1, "reason": "Error"}}
 
 
+def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> None:
+    """A pool's `optOut` may name any annotation; one that says true is no secret."""
+    found = kept({"metadata": {"name": "n", "annotations": {"example.com/keep": "true", "example.com/t": "x"}}}, "Node")
+    assert found.metadata.annotations == {"example.com/keep": "true"}
+    planned, pods = Planned(), []
+    for notes in ({}, {"example.com/keep": "true"}, {"example.com/keep": "true"}):
+        given = a_pod(annotations=notes)
+        given["spec"]["volumes"] = []
+        pods.append(planned(decoding.item("Pod", Raw(json.dumps(given).encode()))))  # type: ignore[arg-type]
+    assert pods[1].annotations == {"example.com/keep": "true"}
+    assert pods[0].alike != pods[1].alike == pods[2].alike
+
+
 def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are() -> None:
     given = a_pod()
     given["spec"]["volumes"] = [

@@ -28,6 +28,8 @@ DOMAINS = ("trimtab.dev", "kubernetes.io", "k8s.io", "karpenter.sh")
 """Annotations of these domains, and of what lies below them, are kept."""
 NEVER = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
 """What kubectl wrote down: whole manifests, and its own command line (`--record`)."""
+YES = "true"
+"""An annotation that says just this is kept whatever its name: pools name their own opt-outs (`optOut`)."""
 CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
 """Of a pod, those that decide something."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
@@ -103,7 +105,7 @@ _encode = msgspec.json.Encoder().encode
 def _annotations(found: Labels | UnsetType) -> Labels | UnsetType:
     if isinstance(found, UnsetType):
         return UNSET
-    return {name: text for name, text in found.items() if _read_here(name)} or UNSET
+    return {name: text for name, text in found.items() if _read_here(name) or text == YES} or UNSET
 
 
 @lru_cache(4096)

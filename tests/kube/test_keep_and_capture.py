@@ -202,6 +202,20 @@ def test_recommendations_follow_their_workloads() -> None:
     assert msgspec.convert(pod, Pod).metadata.namespace == meta["namespace"]
 
 
+def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
+    told = {KUBECTL: "hunter2 blue", "example.com/token": "hunter2", "trimtab.dev/by": "blue"}
+    state = {"metadata": {"name": "trimtab-state-x", "namespace": "blue", "annotations": told,
+                          "labels": {"trimtab.dev/state": "x", "team": "blue"}}}  # fmt: skip
+    updated = {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 00:00:00 +0000 UTC"}
+    status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": updated}}
+    snapshot = Snapshot({"ConfigMap": tuple(kept(each, "ConfigMap") for each in (state, status))})
+    assert b"hunter2" not in written(snapshot)
+    assert b"blue" not in written(snapshot, salt=b"salt")
+    found = hashed(items(snapshot), b"salt")
+    assert found[0]["metadata"]["labels"]["trimtab.dev/state"] == "x"
+    assert found[1]["metadata"]["annotations"] == updated
+
+
 def test_labels_that_pools_speak_of_stay_as_they_are() -> None:
     pool = {"metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
             "data": {"pool.yaml": "nodes: {labels: {team: web}}"}}  # fmt: skip

@@ -20,7 +20,6 @@ from trimtab.cluster.api.meta import UNSET, Labels, Metadata, Shape, UnsetType, 
 from trimtab.cluster.api.meta import change as changed
 from trimtab.cluster.api.node import Node
 from trimtab.cluster.api.pod import Condition, Container, ContainerStatus, Pod, PodSpec, PodStatus, Volume
-from trimtab.cluster.snapshot import ConfigMap
 
 T = TypeVar("T")
 
@@ -48,8 +47,6 @@ class Keeper:
             return self._pod(found)
         if isinstance(found, Node):
             return changed(found, metadata=self.metadata(found.metadata))
-        if isinstance(found, ConfigMap):
-            return found
         return changed(found, metadata=self.metadata(found.metadata))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:

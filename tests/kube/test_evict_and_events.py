@@ -9,6 +9,7 @@ import pytest
 
 from trimtab.kube.client import Deadlines
 from trimtab.kube.errors import Conflict, NotFound, Status
+from trimtab.kube.events import About, Recorder
 from trimtab.kube.evict import Became, evict
 from trimtab.kube.writer import Writer
 
@@ -44,3 +45,16 @@ def test_a_conflict_is_another_pod_only_where_another_pod_is_there(after: str, b
     writer = Writer(client=Answers(["u1", after], [Conflict]))  # type: ignore[arg-type]
     found = evict(writer, "shop", "web", "u1")
     assert (found.became, found.done) == (became, done)
+
+
+def test_an_event_the_server_has_forgotten_is_told_anew() -> None:
+    """What happens once in two hours is heard of each time."""
+    client, time = Answers([], [None, NotFound, None, NotFound, None]), [0.0]
+    recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", elapsed=lambda: time[0])  # type: ignore[arg-type]
+    told = []
+    for _ in range(3):
+        told.append(recorder.tell(About(kind="Node", name="n"), "Kept", "note", action="Plan"))
+        time[0] += 7200
+    assert told == [True, True, True]
+    assert client.written == ["POST", "PATCH", "POST", "PATCH", "POST"]
+    assert recorder.lost == 0

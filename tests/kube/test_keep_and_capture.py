@@ -48,7 +48,12 @@ def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
 
 
 def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
-    given = a_pod(annotations={KUBECTL: "hunter2", "example.com/token": "hunter2", "trimtab.dev/keep": "true"})
+    said = {
+        KUBECTL: "hunter2",
+        "kubernetes.io/change-cause": "kubectl set env A=hunter2",
+        "example.com/token": "hunter2",
+    }
+    given = a_pod(annotations={**said, "trimtab.dev/keep": "true"})
     given["spec"]["containers"][0] |= {"command": ["hunter2"], "args": ["hunter2"]}
     given["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
     found = kept(given)
@@ -56,6 +61,19 @@ def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
     assert found.metadata.annotations == {"trimtab.dev/keep": "true"}
     assert [c.type for c in found.status.conditions] == ["Ready"]
     assert found.status.container_statuses[0].state == {"terminated": {"exitCode": 1, "reason": "Error"}}
+
+
+def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> None:
+    """A pool's `optOut` may name any annotation; one that says true is no secret."""
+    found = kept({"metadata": {"name": "n", "annotations": {"example.com/keep": "true", "example.com/t": "x"}}}, "Node")
+    assert found.metadata.annotations == {"example.com/keep": "true"}
+    planned, pods = Planned(), []
+    for notes in ({}, {"example.com/keep": "true"}, {"example.com/keep": "true"}):
+        given = a_pod(annotations=notes)
+        given["spec"]["volumes"] = []
+        pods.append(planned(decoding.item("Pod", Raw(json.dumps(given).encode()))))  # type: ignore[arg-type]
+    assert pods[1].annotations == {"example.com/keep": "true"}
+    assert pods[0].alike != pods[1].alike == pods[2].alike
 
 
 def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are() -> None:
@@ -87,6 +105,19 @@ def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
         assert getattr(held, name) == getattr(captured, name), name
     for name in held.ask.__dataclass_fields__:
         assert getattr(held.ask, name) == getattr(captured.ask, name), name
+
+
+def test_pods_that_are_not_alike_never_share_a_number_also_after_sharing_began_anew() -> None:
+    """Owners come and go (a Job a minute): what is remembered of them has an end, and no number comes twice."""
+    planned, seen = Planned(most=5), []
+    for number in range(40):
+        owner = {"kind": "Job", "name": f"job-{number}", "uid": "u", "controller": True}
+        given = a_pod(f"job-{number}", annotations={}, ownerReferences=[owner])
+        given["spec"]["volumes"] = []
+        seen.append(planned(decoding.item("Pod", Raw(json.dumps(given).encode()))).alike)  # type: ignore[arg-type]
+        assert len(planned._reader.likes) <= 6
+    assert min(seen) >= 0
+    assert len(set(seen)) == 40
 
 
 def test_what_is_watched_does_not_grow_with_the_changes() -> None:
@@ -173,6 +204,20 @@ def test_recommendations_follow_their_workloads() -> None:
     assert workload == f"{meta['namespace']}/Deployment/{meta['name']}"
     assert list(containers) == [pod["spec"]["containers"][0]["name"]]
     assert msgspec.convert(pod, Pod).metadata.namespace == meta["namespace"]
+
+
+def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
+    told = {KUBECTL: "hunter2 blue", "example.com/token": "hunter2", "trimtab.dev/by": "blue"}
+    state = {"metadata": {"name": "trimtab-state-x", "namespace": "blue", "annotations": told,
+                          "labels": {"trimtab.dev/state": "x", "team": "blue"}}}  # fmt: skip
+    updated = {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 00:00:00 +0000 UTC"}
+    status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": updated}}
+    snapshot = Snapshot({"ConfigMap": tuple(kept(each, "ConfigMap") for each in (state, status))})
+    assert b"hunter2" not in written(snapshot)
+    assert b"blue" not in written(snapshot, salt=b"salt")
+    found = hashed(items(snapshot), b"salt")
+    assert found[0]["metadata"]["labels"]["trimtab.dev/state"] == "x"
+    assert found[1]["metadata"]["annotations"] == updated
 
 
 def test_labels_that_pools_speak_of_stay_as_they_are() -> None:

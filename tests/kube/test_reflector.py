@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -237,3 +238,63 @@ def test_a_mistake_in_what_is_held_is_told_and_does_not_end_the_watch(api: FakeA
     it.stop()
     thread.join(5)
     assert it.store.versions() == api.versions()
+
+
+def test_an_error_on_the_stream_tells_nothing_of_how_things_stand(api: FakeApi) -> None:
+    """What is held does not grow younger by being told that the server is in trouble."""
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        time.sleep(0.2)
+        heard, events = watch.it.state.heard, watch.it.state.events
+        api.fail(503, times=1000)
+        api.say(b'{"type": "ERROR", "object": {"code": 500, "message": "in trouble"}}\n')
+        watch.eventually(lambda: watch.it.state.error)
+        assert (watch.it.state.heard, watch.it.state.events) == (heard, events)
+
+
+def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_at_once(api: FakeApi) -> None:
+    api.oldest = 1 << 40
+    it: Reflector[Any] = Reflector(api.client(), PLACES["Node"], lambda found: found)
+    thread = threading.Thread(target=it.run, daemon=True)
+    thread.start()
+    time.sleep(2)
+    it.stop()
+    thread.join(5)
+    assert 1 < it.state.lists < 6
+
+
+def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
+    """Its versions of before say nothing of it any more."""
+    source = replace(PLACES["Node"], optional=True)
+    it: Reflector[Any] = Reflector(api.client(), source, lambda found: found, terms=Terms(absent=0.1))
+    thread = threading.Thread(target=it.run, daemon=True)
+    thread.start()
+    try:
+        _until(lambda: it.state.connected)
+        api.fail(404)
+        api.end_streams()
+        _until(lambda: it.state.absent)
+        _until(lambda: it.state.connected)
+        assert not it.state.absent
+        assert it.store.versions() == api.versions()
+    finally:
+        it.stop()
+        thread.join(5)
+
+
+def _until(said: Callable[[], object]) -> None:
+    until = time.monotonic() + 10
+    while not said():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_bookmark_without_a_version_leaves_the_one_there_is(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        version = str(api.version)
+        api.say(b'{"type": "BOOKMARK", "object": {"metadata": {}}}\n')
+        watch.eventually(lambda: watch.it.state.events == 1)
+        api.end_streams()
+        watch.eventually(lambda: watch.it.state.streams == 2)
+        assert api.asked[-1]["resourceVersion"] == version

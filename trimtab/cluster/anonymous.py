@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.cluster import recommendation
+from trimtab.cluster import autoscaler, recommendation
 from trimtab.cluster.reason import Unreadable
 
 Item = dict[str, Any]
@@ -80,8 +80,10 @@ def _is_pool(item: Item) -> bool:
 
 def _found(item: Item) -> Iterator[str]:
     """Every word of an object that is to be replaced."""
+    around: list[str] = []
     if item["kind"] == "ConfigMap":
-        yield item["metadata"].get("namespace", "")
+        _walk(_around(item), lambda word: around.append(word) or word)  # type: ignore[func-returns-value]
+        yield from around
         for name, usage in _recommendations(item).items():
             namespace, _, workload = name.split("/", 2)
             yield from (namespace, workload, *usage)
@@ -92,6 +94,11 @@ def _found(item: Item) -> Iterator[str]:
     yield from (word for word in seen if word not in own)
 
 
+def _around(item: Item) -> Item:
+    """Of a ConfigMap's metadata what is renamed: its own name is ours, of its annotations one moment stays."""
+    return {name: part for name, part in item["metadata"].items() if name not in ("name", "annotations")}
+
+
 def _renamed(item: Item, words: Words) -> Item:
     found: Item = _walk(item, words)
     if item["kind"] in KEPT_KINDS:
@@ -100,7 +107,9 @@ def _renamed(item: Item, words: Words) -> Item:
 
 
 def _config_map(item: Item, words: Words) -> Item:
-    meta = {**item["metadata"], "namespace": words(item["metadata"].get("namespace", ""))}
+    meta = {"name": item["metadata"]["name"], **_walk(_around(item), words)}
+    if told := item["metadata"].get("annotations"):
+        meta["annotations"] = {name: text for name, text in told.items() if name == autoscaler.UPDATED}
     usage = _recommendations(item)
     data = item.get("data", {})
     if usage:

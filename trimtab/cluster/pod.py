@@ -99,7 +99,7 @@ class Pod:
     """It holds ResourceClaims (DRA)."""
     alike: int = -1
     """Equal for pods that differ in nothing but name, place and age, as replicas do; -1 for a pod that carries
-    something of its own (annotations, local data, an end) and for one without an owner."""
+    something of its own (annotations that say more than true, local data, an end) and for one without an owner."""
     nominated: str = ""
     """The node a preemption reserved for it."""
 
@@ -128,15 +128,19 @@ class Reader:
     """Makes pods from shapes; pods that ask for the same share their `Ask`."""
 
     known: dict[bytes, Ask] = field(default_factory=dict)
-    likes: dict[tuple[int, str, bool, int, str], int] = field(default_factory=dict)
+    likes: dict[tuple[int, str, bool, int, str, str], int] = field(default_factory=dict)
+    first: int = 0
+    """The first number of `Pod.alike`: what another Reader numbered before stays below it."""
 
     def pod(self, shape: Shape) -> Pod:
         meta, spec, status, ask, ready = shape.metadata, shape.spec, shape.status, self.ask(shape), _ready(shape)
         local, owner, annotations = _local(spec.volumes), meta.controller, get(meta.annotations, {})
         alike = -1
-        if owner is not None and not annotations and not local and meta.deletion_timestamp is None:
-            name = (id(ask), f"{owner.kind}/{owner.name}", ready, get(spec.priority, 0), status.phase)
-            alike = self.likes.setdefault(name, len(self.likes))
+        agreed = all(text == "true" for text in annotations.values())  # nothing that depends on time or on volumes
+        if owner is not None and agreed and not local and meta.deletion_timestamp is None:
+            said = ",".join(sorted(annotations))
+            name = (id(ask), f"{owner.kind}/{owner.name}", ready, get(spec.priority, 0), status.phase, said)
+            alike = self.likes.setdefault(name, self.first + len(self.likes))
         return Pod(
             name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, ask=ask,
             owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),

@@ -90,7 +90,7 @@ class Recorder:
             return True
         if series.count > 2 and self.elapsed() - series.written < self.quiet:
             return False
-        return self._again(name, about, series)
+        return self._again(name, series, about, reason, note, action, kind)
 
     def _first(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> _Series:
         """A new Event; or, where an earlier life of ours has made it, its count so far and this one."""
@@ -108,14 +108,14 @@ class Recorder:
             return _Series(count=(stored.series.count if stored.series else 1) + 1)
         return _Series(written=self.elapsed())
 
-    def _again(self, name: str, about: About, series: _Series) -> bool:
+    def _again(self, name: str, series: _Series, about: About, *said: str) -> bool:
         body = {"series": {"count": series.count, "lastObservedTime": self._micro()}}
         path = one(PLACES["Event"], about.namespace or "default", name)
         try:
             self.writer.write("PATCH", path, body, doing=f"count Event {name}", content_type=MERGE)
-        except NotFound:
-            del self._known[name]  # it was forgotten by the server: the next one is a first again
-            return False
+        except NotFound:  # forgotten by the server: this one is a first again
+            self._known[name] = self._first(name, about, *said)
+            return True
         series.written = self.elapsed()
         return True
 

@@ -73,7 +73,7 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     except NotFound as error:
         return Outcome(became=Became.GONE, message=error.message)
     except Conflict as error:
-        return Outcome(became=Became.ANOTHER, message=error.message)
+        return _conflict(writer, namespace, name, uid, error)
     except TooMany as error:
         return _not_now(error)
     except Refused as error:
@@ -101,6 +101,14 @@ class _Meta(msgspec.Struct):
 
 class _Pod(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Conflict) -> Outcome:
+    """Another pod by now, or this very pod changed at the same moment: then it is still there."""
+    there = _uid(writer, namespace, name)
+    if there == uid:
+        return Outcome(became=Became.WAIT, message=error.message, retry_after=1.0)
+    return Outcome(became=Became.ANOTHER if there else Became.GONE, message=error.message)
 
 
 def _not_now(error: TooMany) -> Outcome:

@@ -20,14 +20,15 @@ from trimtab.cluster.api.meta import UNSET, Labels, Metadata, Shape, UnsetType, 
 from trimtab.cluster.api.meta import change as changed
 from trimtab.cluster.api.node import Node
 from trimtab.cluster.api.pod import Condition, Container, ContainerStatus, Pod, PodSpec, PodStatus, Volume
-from trimtab.cluster.snapshot import ConfigMap
 
 T = TypeVar("T")
 
 DOMAINS = ("trimtab.dev", "kubernetes.io", "k8s.io", "karpenter.sh")
 """Annotations of these domains, and of what lies below them, are kept."""
-NEVER = "kubectl.kubernetes.io/"
-"""What kubectl wrote down: whole manifests."""
+NEVER = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
+"""What kubectl wrote down: whole manifests, and its own command line (`--record`)."""
+YES = "true"
+"""An annotation that says just this is kept whatever its name: pools name their own opt-outs (`optOut`)."""
 CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
 """Of a pod, those that decide something."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
@@ -46,8 +47,6 @@ class Keeper:
             return self._pod(found)
         if isinstance(found, Node):
             return changed(found, metadata=self.metadata(found.metadata))
-        if isinstance(found, ConfigMap):
-            return found
         return changed(found, metadata=self.metadata(found.metadata))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:
@@ -103,7 +102,7 @@ _encode = msgspec.json.Encoder().encode
 def _annotations(found: Labels | UnsetType) -> Labels | UnsetType:
     if isinstance(found, UnsetType):
         return UNSET
-    return {name: text for name, text in found.items() if _read_here(name)} or UNSET
+    return {name: text for name, text in found.items() if _read_here(name) or text == YES} or UNSET
 
 
 @lru_cache(4096)

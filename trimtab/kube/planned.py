@@ -11,20 +11,21 @@ from trimtab.cluster.pod import Pod, Reader
 from trimtab.kube.keep import Keeper
 
 _MOST_ASKS = 20_000
-"""Different asks remembered for sharing; beyond it sharing begins anew."""
+"""Different asks, and owners of alike pods, remembered for sharing; beyond it sharing begins anew."""
 
 
 @dataclass(slots=True)
 class Planned:
     """An API pod → the planner's, made as from a capture of it; not for two threads."""
 
+    most: int = _MOST_ASKS
     _keeper: Keeper = field(default_factory=Keeper)
     _reader: Reader = field(default_factory=Reader)
 
     def __call__(self, found: Shape) -> Pod:
         assert isinstance(found, PodShape)
-        if len(self._reader.known) > _MOST_ASKS:
-            self._reader = Reader()
+        if max(len(self._reader.known), len(self._reader.likes)) > self.most:
+            self._reader = Reader(first=self._reader.first + len(self._reader.likes))
         spec = change(found.spec, node_name=sys.intern(found.spec.node_name))
         status = change(found.status, phase=sys.intern(found.status.phase))
         return self._reader.pod(change(found, metadata=self._keeper.metadata(found.metadata), spec=spec, status=status))

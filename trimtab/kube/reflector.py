@@ -99,6 +99,7 @@ class Reflector(Generic[V]):
         """What the next step is after an error, and how long until then."""
         if isinstance(error, NotFound) and self.source.optional:
             self._take(Fresh(), absent=True)
+            self._version = None  # what comes back one day is another list
             self._stop.wait(self.terms.absent)
             return
         self._now(connected=False, error=str(error))
@@ -128,7 +129,6 @@ class Reflector(Generic[V]):
     def _take(self, fresh: Fresh[V], *, absent: bool = False) -> None:
         self.store.replace(fresh)
         self._now(synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False)
-        self._backoff.reset()
 
     # ── watching ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -167,10 +167,11 @@ class Reflector(Generic[V]):
         try:
             for line in lines.split(b"\n"):
                 if line:
-                    events += 1
                     initial = self._event(line, initial)
+                    events += 1
         finally:
-            self._heard(events, whole=initial is None)
+            if events:  # an error says nothing of how things stand
+                self._heard(events, whole=initial is None)
         return initial
 
     def _heard(self, events: int, *, whole: bool) -> None:
@@ -210,7 +211,7 @@ class Reflector(Generic[V]):
                 return initial
             self._take(initial)
             self._now(connected=True)
-        self._version = decode.metadata(raw).resource_version
+        self._version = decode.metadata(raw).resource_version or self._version
         return None
 
 

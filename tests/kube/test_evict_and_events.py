@@ -1,0 +1,60 @@
+"""What becomes of an eviction and of an Event when something happens in between?"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trimtab.kube.client import Deadlines
+from trimtab.kube.errors import Conflict, NotFound, Status
+from trimtab.kube.events import About, Recorder
+from trimtab.kube.evict import Became, evict
+from trimtab.kube.writer import Writer
+
+
+class Answers:
+    """A client to whom the API server says what is played."""
+
+    def __init__(self, uids: list[str], refusals: list[type[Exception] | None]) -> None:
+        self.deadlines = Deadlines()
+        self.uids, self.refusals = uids, refusals
+        self.written: list[str] = []
+
+    def request(self, method: str, path: str, *, deadline: float, doing: str) -> bytes:
+        if not (uid := self.uids.pop(0)):
+            raise NotFound(doing, 404, Status())
+        return json.dumps({"metadata": {"uid": uid}}).encode()
+
+    def write(self, method: str, path: str, body: Any, *, doing: str, **_: Any) -> bytes:
+        self.written.append(method)
+        refusal = self.refusals.pop(0) if self.refusals else None
+        if refusal is Conflict:
+            raise Conflict(doing, 409, Status(message="the object has been modified"))
+        if refusal is NotFound:
+            raise NotFound(doing, 404, Status())
+        return b"{}"
+
+
+@pytest.mark.parametrize(
+    ("after", "became", "done"),
+    [("u1", Became.WAIT, False), ("u2", Became.ANOTHER, True), ("", Became.GONE, True)],
+)
+def test_a_conflict_is_another_pod_only_where_another_pod_is_there(after: str, became: Became, done: bool) -> None:
+    writer = Writer(client=Answers(["u1", after], [Conflict]))  # type: ignore[arg-type]
+    found = evict(writer, "shop", "web", "u1")
+    assert (found.became, found.done) == (became, done)
+
+
+def test_an_event_the_server_has_forgotten_is_told_anew() -> None:
+    """What happens once in two hours is heard of each time."""
+    client, time = Answers([], [None, NotFound, None, NotFound, None]), [0.0]
+    recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", elapsed=lambda: time[0])  # type: ignore[arg-type]
+    told = []
+    for _ in range(3):
+        told.append(recorder.tell(About(kind="Node", name="n"), "Kept", "note", action="Plan"))
+        time[0] += 7200
+    assert told == [True, True, True]
+    assert client.written == ["POST", "PATCH", "POST", "PATCH", "POST"]
+    assert recorder.lost == 0

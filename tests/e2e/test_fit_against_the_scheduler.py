@@ -83,16 +83,14 @@ def test_we_never_say_fits_where_the_scheduler_says_no(judged: list[Situation]) 
         print(f"{kind:24}" + "".join(f"{number:9}" for number in row))
     wrong = [s for s in judged if not s.ours and not s.theirs]
     assert len(judged) >= 2000 or "E2E_WORLDS" in os.environ
-    assert not wrong, f"{len(wrong)} times, {dict(Counter(s.probe.kind for s in wrong))}; first:\n{_replay(wrong[0])}"
+    assert not wrong, _replay(wrong)
 
 
 def test_what_we_refuse_and_the_scheduler_would_not_is_of_a_known_kind(judged: list[Situation]) -> None:
     stricter = [s for s in judged if s.ours and s.theirs]
     print(f"\n{dict(Counter((s.probe.kind, s.ours) for s in stricter))}")
     unknown = [s for s in stricter if (s.probe.kind, s.ours) not in STRICTER]
-    assert not unknown, (
-        f"{len(unknown)} times, {dict(Counter((s.probe.kind, s.ours) for s in unknown))}; first:\n{_replay(unknown[0])}"
-    )
+    assert not unknown, _replay(unknown)
 
 
 # ── the cluster ──────────────────────────────────────────────────────────────────────────────────────
@@ -219,11 +217,21 @@ def _judge(
             )  # fmt: skip
 
 
-def _replay(found: Situation) -> str:
-    """The world of a situation, to be applied or read offline."""
+def _replay(wrong: list[Situation]) -> str:
+    """How many of what, a line for each, and the world of the first, to be applied or read offline."""
+    found, lines = wrong[0], []
+    for each in wrong:
+        asked = {k: v for k, v in each.probe.pod["spec"].items() if k not in ("containers", "initContainers")}
+        lines.append(f"{each.probe.name} on {each.node}: we {each.ours or 'fits'}; it {each.theirs}; {asked}")
     world = [*found.world.nodes, *found.world.bound, found.probe.pod]
+    counted = dict(Counter((s.probe.kind, s.ours) for s in wrong))
     head = (
-        f"# seed {SEED}, pod {found.probe.name} ({found.probe.kind}) on node {found.node}\n"
-        f"# ours: {found.ours or 'fits'}; scheduler: {'fits' if found.theirs else 'no'}: {found.message}\n"
+        f"{len(wrong)} times, {counted}\n"
+        + "\n".join(lines)
+        + (
+            "\nthe world of the first:\n"
+            f"# seed {SEED}, pod {found.probe.name} ({found.probe.kind}) on node {found.node}\n"
+            f"# ours: {found.ours or 'fits'}; scheduler: {'fits' if found.theirs else 'no'}: {found.message}\n"
+        )
     )
     return head + yaml.safe_dump_all(world, sort_keys=False)

@@ -70,6 +70,16 @@ def test_every_operator_of_node_affinity(expression: Item, fits: bool) -> None:
     assert (answer(world, "x-1", "b") == "fits") is fits
 
 
+@pytest.mark.parametrize("value", ["1_0", "99999999999999999999", "x", " 7", "٧", ""])
+@pytest.mark.parametrize("operator", ["Gt", "Lt"])
+def test_a_label_that_is_no_number_to_the_scheduler_is_neither_greater_nor_less(value: str, operator: str) -> None:
+    expression = {"key": "n", "operator": operator, "values": ["5"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+    world = [node("a"), node("b", labels={"n": value}), pod("x-1", "a", spec=spec)]
+    assert answer(world, "x-1", "b") == "node-not-selected"
+
+
 def test_match_fields_choose_a_node_by_name() -> None:
     required = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}]}]}
     spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}

@@ -178,6 +178,50 @@ def test_the_first_of_a_self_loving_kind_may_go_anywhere() -> None:
     assert answer(world, "x-1", "b") == "fits"
 
 
+def test_who_is_on_the_way_out_is_no_company_but_others_are_not_the_first_meanwhile() -> None:
+    leaving = pod("x-2", "b", deleted="2026-01-02T00:10:00Z")
+    world = [node("a"), node("b"), node("c"), pod("x-1", "a", spec=near("x")), leaving]
+    assert [answer(world, "x-1", name) for name in "bc"] == ["affinity-not-met", "affinity-not-met"]
+
+
+NOT_TEAM_A = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}}
+TEAM_A = {"kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}}
+
+
+def chosen_by(kind: str, app: str) -> Item:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOST, **NOT_TEAM_A}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def test_a_pod_s_own_anti_affinity_by_a_negative_namespace_selector_speaks_of_all_namespaces() -> None:
+    """What is written says else; the scheduler does so (1.36), and it has the last word."""
+    mine = pod("x-1", "a", spec=chosen_by("podAntiAffinity", "y"))
+    assert answer([node("a"), node("b"), TEAM_A, mine, pod("y-1", "b", namespace="theirs")], "x-1", "b") == (
+        "anti-affinity"
+    )
+
+
+def test_another_pod_s_anti_affinity_by_a_negative_namespace_selector_speaks_of_what_is_written() -> None:
+    holder = pod("y-1", "b", spec=chosen_by("podAntiAffinity", "x"))
+    world = [node("a"), node("b"), TEAM_A, {"kind": "Namespace", "metadata": {"name": "default"}}, holder]
+    assert answer([*world, pod("x-1", "a", namespace="theirs")], "x-1", "b") == "fits"
+    assert answer([*world, pod("x-1", "a")], "x-1", "b") == "anti-affinity"
+
+
+def test_affinity_by_a_negative_namespace_selector_is_met_by_what_is_written_only() -> None:
+    mine = pod("x-1", "a", spec=chosen_by("podAffinity", "y"))
+    world = [node("a"), node("b"), TEAM_A, mine, pod("y-1", "b", namespace="theirs")]
+    assert answer(world, "x-1", "b") == "affinity-not-met"
+
+
+def test_a_pod_of_another_namespace_is_company_enough_not_to_be_the_first() -> None:
+    mine = pod("x-1", "a", spec=chosen_by("podAffinity", "x"))
+    default = {"kind": "Namespace", "metadata": {"name": "default"}}
+    world = [node("a"), node("b"), TEAM_A, default, mine]
+    assert answer(world, "x-1", "b") == "fits"
+    assert answer([*world, pod("x-2", "b", namespace="theirs")], "x-1", "b") == "affinity-not-met"
+
+
 def test_spread_counts_the_drained_node_as_a_domain_unless_taints_are_honoured() -> None:
     def world(**more: str) -> list[Item]:
         return [*(node(n) for n in "abc"), *(pod(f"x-{n}", n, spec=spread("x", **more)) for n in "abc")]

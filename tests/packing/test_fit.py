@@ -163,6 +163,14 @@ def test_namespaces_selected_by_label_that_are_not_in_the_snapshot_cannot_be_jud
     assert answer([node("a"), node("b"), pod("x-1", "a", spec=chosen)], "x-1", "b") == "cannot-be-judged"
 
 
+def test_anti_affinity_towards_namespaces_that_are_not_in_the_snapshot_keeps_off_pods_of_any() -> None:
+    chosen = apart("x")
+    term = chosen["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    term["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    holder = pod("y-1", "b", spec=chosen)
+    assert answer([node("a"), node("b"), pod("x-1", "a"), holder], "x-1", "b") == "anti-affinity"
+
+
 def near(app: str, key: str = HOST) -> Item:
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
     return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.api.pod import NodeSelector, PodAffinityTerm, TopologySpreadConstraint
 from trimtab.cluster.inventory import Claim, Inventory
 from trimtab.cluster.pod import Ask, Pod, Port
@@ -175,17 +176,21 @@ class Recruiter:
         if isinstance(spaces, str):
             kind.unknown = kind.unknown or UNJUDGED(spaces)
             return None
-        labels = kind.ask.labels
-        return spaces, narrowed(term.label_selector, labels, term.match_label_keys, term.mismatch_label_keys)
+        return spaces, self._selector(kind, term)
+
+    def _selector(self, kind: Kind, term: PodAffinityTerm) -> LabelSelector:
+        return narrowed(term.label_selector, kind.ask.labels, term.match_label_keys, term.mismatch_label_keys)
 
     def _apart_terms(self, kind: Kind) -> Iterable[tuple[object, PodAffinityTerm]]:
         for term in kind.ask.apart:
-            found = self._terms(kind, term)
-            if found is not None:
-                spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True)
-                asked = self.roster.speaking_of((as_asked(found, term),), term.topology_key, lasting=True)
-                kind.bars = (*kind.bars, asked)
-                yield spoken.number, term
+            found = self._terms(kind, term) or (
+                None,
+                self._selector(kind, term),
+            )  # which namespaces is unknown: it may be any
+            spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True)
+            asked = self.roster.speaking_of((as_asked(found, term),), term.topology_key, lasting=True)
+            kind.bars = (*kind.bars, asked)
+            yield spoken.number, term
 
     def _together(self, kind: Kind) -> Together:
         found = [self._terms(kind, term) for term in kind.ask.together]

@@ -23,6 +23,8 @@ OVERHEADS = {"fit-light": {"cpu": "100m", "memory": "64Mi"}, "fit-heavy": {"cpu"
 GPU, HUGE = "example.com/gpu", "hugepages-2Mi"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 LINGER, DONE = "testbed.trimtab.dev/stops-after", "testbed.trimtab.dev/done"
+PROBE = "testbed.trimtab.dev/asks"
+"""The label of pods that ask."""
 NUMBERS = ("1", "3", "5", "05", "1_0", "x", "5x", "0", "99999999999999999999")
 """Label values for Gt and Lt, not all of them numbers."""
 EFFECTS = ("NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule")
@@ -63,6 +65,7 @@ def world(seed: int, number: int) -> World:
         made.bound.append(_bound(made, f"{made.name}-b{index}"))
     for kind, shape in KINDS.items():
         pod = _pod(made, f"{made.name}-{kind}")
+        pod["metadata"]["labels"][PROBE] = "yes"
         _tolerate_most(made, pod)
         shape(made, pod)
         made.probes.append(Probe(kind=kind, pod=pod))

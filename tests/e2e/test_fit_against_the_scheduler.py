@@ -183,15 +183,13 @@ def _answered(cluster: Cluster, number: int) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def complete() -> bool:
-        for pod in cluster.list("Pod", everywhere=True):
-            if "nodeName" in pod["spec"]:
-                continue
+        for pod in cluster.list("Pod", everywhere=True, selector=situations.PROBE):
             for condition in pod["status"].get("conditions", ()):
                 if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
                     found.setdefault(pod["metadata"]["name"], condition["message"])
         return len(found) == number
 
-    cluster.eventually(complete, within=180, what="every probe tried", every=1.0)
+    cluster.eventually(complete, within=180, what="every probe tried", every=2.0)
     return found
 
 
@@ -240,7 +238,11 @@ def _replay(wrong: list[Situation]) -> str:
         asked = {k: v for k, v in each.probe.pod["spec"].items() if k not in ("containers", "initContainers")}
         verdict = f"we say {each.ours or 'fits'}, the scheduler {'fits' if each.theirs else 'no'}"
         lines.append(f"{each.probe.name} on {each.node}: {verdict}: {asked}")
-    world = [*found.world.nodes, *found.world.bound, found.probe.pod]
+    spaces = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        for name, labels in NAMESPACES.items()
+    ]
+    world = [*spaces, *found.world.nodes, *found.world.bound, found.probe.pod]
     counted = dict(Counter((s.probe.kind, s.ours) for s in wrong))
     head = (
         f"{len(wrong)} times, {counted}\n"

@@ -70,6 +70,16 @@ def test_every_operator_of_node_affinity(expression: Item, fits: bool) -> None:
     assert (answer(world, "x-1", "b") == "fits") is fits
 
 
+@pytest.mark.parametrize("value", ["1_0", "99999999999999999999", "x", " 7", "٧", ""])
+@pytest.mark.parametrize("operator", ["Gt", "Lt"])
+def test_a_label_that_is_no_number_to_the_scheduler_is_neither_greater_nor_less(value: str, operator: str) -> None:
+    expression = {"key": "n", "operator": operator, "values": ["5"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+    world = [node("a"), node("b", labels={"n": value}), pod("x-1", "a", spec=spec)]
+    assert answer(world, "x-1", "b") == "node-not-selected"
+
+
 def test_match_fields_choose_a_node_by_name() -> None:
     required = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}]}]}
     spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
@@ -153,6 +163,14 @@ def test_namespaces_selected_by_label_that_are_not_in_the_snapshot_cannot_be_jud
     assert answer([node("a"), node("b"), pod("x-1", "a", spec=chosen)], "x-1", "b") == "cannot-be-judged"
 
 
+def test_anti_affinity_towards_namespaces_that_are_not_in_the_snapshot_keeps_off_pods_of_any() -> None:
+    chosen = apart("x")
+    term = chosen["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    term["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    holder = pod("y-1", "b", spec=chosen)
+    assert answer([node("a"), node("b"), pod("x-1", "a"), holder], "x-1", "b") == "anti-affinity"
+
+
 def near(app: str, key: str = HOST) -> Item:
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
     return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
@@ -166,6 +184,50 @@ def test_required_affinity_wants_company() -> None:
 def test_the_first_of_a_self_loving_kind_may_go_anywhere() -> None:
     world = [node("a"), node("b"), pod("x-1", "a", spec=near("x"))]
     assert answer(world, "x-1", "b") == "fits"
+
+
+def test_who_is_on_the_way_out_is_no_company_but_others_are_not_the_first_meanwhile() -> None:
+    leaving = pod("x-2", "b", deleted="2026-01-02T00:10:00Z")
+    world = [node("a"), node("b"), node("c"), pod("x-1", "a", spec=near("x")), leaving]
+    assert [answer(world, "x-1", name) for name in "bc"] == ["affinity-not-met", "affinity-not-met"]
+
+
+NOT_TEAM_A = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}}
+TEAM_A = {"kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}}
+
+
+def chosen_by(kind: str, app: str) -> Item:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOST, **NOT_TEAM_A}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def test_a_pod_s_own_anti_affinity_by_a_negative_namespace_selector_speaks_of_all_namespaces() -> None:
+    """What is written says else; the scheduler does so (1.36), and it has the last word."""
+    mine = pod("x-1", "a", spec=chosen_by("podAntiAffinity", "y"))
+    assert answer([node("a"), node("b"), TEAM_A, mine, pod("y-1", "b", namespace="theirs")], "x-1", "b") == (
+        "anti-affinity"
+    )
+
+
+def test_another_pod_s_anti_affinity_by_a_negative_namespace_selector_speaks_of_what_is_written() -> None:
+    holder = pod("y-1", "b", spec=chosen_by("podAntiAffinity", "x"))
+    world = [node("a"), node("b"), TEAM_A, {"kind": "Namespace", "metadata": {"name": "default"}}, holder]
+    assert answer([*world, pod("x-1", "a", namespace="theirs")], "x-1", "b") == "fits"
+    assert answer([*world, pod("x-1", "a")], "x-1", "b") == "anti-affinity"
+
+
+def test_affinity_by_a_negative_namespace_selector_is_met_by_what_is_written_only() -> None:
+    mine = pod("x-1", "a", spec=chosen_by("podAffinity", "y"))
+    world = [node("a"), node("b"), TEAM_A, mine, pod("y-1", "b", namespace="theirs")]
+    assert answer(world, "x-1", "b") == "affinity-not-met"
+
+
+def test_a_pod_of_another_namespace_is_company_enough_not_to_be_the_first() -> None:
+    mine = pod("x-1", "a", spec=chosen_by("podAffinity", "x"))
+    default = {"kind": "Namespace", "metadata": {"name": "default"}}
+    world = [node("a"), node("b"), TEAM_A, default, mine]
+    assert answer(world, "x-1", "b") == "fits"
+    assert answer([*world, pod("x-2", "b", namespace="theirs")], "x-1", "b") == "affinity-not-met"
 
 
 def test_spread_counts_the_drained_node_as_a_domain_unless_taints_are_honoured() -> None:

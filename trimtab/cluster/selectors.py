@@ -37,11 +37,20 @@ def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> 
 
 
 def _compares(requirement: Requirement, value: str | None) -> bool:
-    try:
-        have, want = int(value or ""), int(requirement.values[0])
-    except (ValueError, IndexError):
+    """Both must be numbers to Go's strconv.ParseInt, which knows no `1_000` and no more than 64 bits."""
+    have, want = _number(value or ""), _number(requirement.values[0] if requirement.values else "")
+    if have is None or want is None:
         return False
     return have > want if requirement.operator == "Gt" else have < want
+
+
+def _number(text: str) -> int | None:
+    found = int(text) if _INTEGER.fullmatch(text) else None
+    return found if found is not None and -(1 << 63) <= found < 1 << 63 else None
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
+"""Labels are no longer than 63 characters."""
 
 
 @lru_cache(maxsize=1024)

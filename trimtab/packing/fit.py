@@ -52,7 +52,7 @@ def in_company(room: Room, together: Together, node: int) -> bool:
         return False
     if all(group.domain[node] in room.counts[group.number] for group in together.groups):
         return True
-    return together.itself and not any(room.counts[group.number] for group in together.groups)
+    return together.itself and not any(room.counts[group.number] for group in together.others)
 
 
 def even(room: Room, spread: Spread, node: int) -> bool:

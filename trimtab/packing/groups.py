@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import Labels, LabelSelector, Requirement, UnsetType, change, get
+from trimtab.cluster.api.pod import PodAffinityTerm
 from trimtab.cluster.node import Node
 from trimtab.cluster.selectors import labels_match
 
@@ -177,3 +178,14 @@ def namespaces_of(
     if not known:
         return "its affinity selects namespaces by label, and the snapshot shows no namespaces"
     return frozenset(names) | {name for name, labels in known.items() if labels_match(selector, labels)}
+
+
+def as_asked(term: Term, written: PodAffinityTerm) -> Term:
+    """The term as the scheduler reads it of the pod it is placing.
+
+    It then asks the namespace selector of a namespace without labels, too (interpodaffinity, 1.36, measured): one that
+    holds there (NotIn, DoesNotExist) speaks of every namespace. Of pods that are placed it reads what is written.
+    """
+    spaces, selector = term
+    asked = get(written.namespace_selector, None)
+    return (None if asked is not None and labels_match(asked, {}) else spaces), selector

@@ -33,6 +33,8 @@ class Together:
     groups: tuple[Group, ...]
     itself: bool
     """The pod matches its own terms: the first of its kind may go anywhere."""
+    others: tuple[Group, ...]
+    """Pods that make it not the first: those on their way out are among them."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

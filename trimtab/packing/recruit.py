@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.api.pod import NodeSelector, PodAffinityTerm, TopologySpreadConstraint
 from trimtab.cluster.inventory import Claim, Inventory
 from trimtab.cluster.pod import Ask, Pod, Port
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resources import Amounts, larger
 from trimtab.packing import nature
-from trimtab.packing.groups import Group, Roster, Term, Topology, namespaces_of, narrowed
+from trimtab.packing.groups import Group, Roster, Term, Topology, as_asked, namespaces_of, narrowed
 from trimtab.packing.kinds import Kind, Spread, Together
 from trimtab.packing.reasons import UNJUDGED, VOLUME_IN_USE
 
@@ -175,22 +176,31 @@ class Recruiter:
         if isinstance(spaces, str):
             kind.unknown = kind.unknown or UNJUDGED(spaces)
             return None
-        labels = kind.ask.labels
-        return spaces, narrowed(term.label_selector, labels, term.match_label_keys, term.mismatch_label_keys)
+        return spaces, self._selector(kind, term)
+
+    def _selector(self, kind: Kind, term: PodAffinityTerm) -> LabelSelector:
+        return narrowed(term.label_selector, kind.ask.labels, term.match_label_keys, term.mismatch_label_keys)
 
     def _apart_terms(self, kind: Kind) -> Iterable[tuple[object, PodAffinityTerm]]:
         for term in kind.ask.apart:
-            found = self._terms(kind, term)
-            if found is not None:
-                spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True)
-                kind.bars = (*kind.bars, spoken)
-                yield spoken.number, term
+            found = self._terms(kind, term) or (
+                None,
+                self._selector(kind, term),
+            )  # which namespaces is unknown: it may be any
+            spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True)
+            asked = self.roster.speaking_of((as_asked(found, term),), term.topology_key, lasting=True)
+            kind.bars = (*kind.bars, asked)
+            yield spoken.number, term
 
     def _together(self, kind: Kind) -> Together:
         found = [self._terms(kind, term) for term in kind.ask.together]
         terms = tuple(term for term in found if term is not None)
         groups = tuple(self.roster.speaking_of(terms, term.topology_key, lasting=False) for term in kind.ask.together)
-        return Together(groups=groups, itself=groups[0].matches(kind.ask.namespace, kind.ask.labels))
+        if not groups[0].matches(kind.ask.namespace, kind.ask.labels):
+            return Together(groups=groups, itself=False, others=())
+        wide = tuple(as_asked(f, term) for f, term in zip(found, kind.ask.together, strict=True) if f is not None)
+        others = tuple(self.roster.speaking_of(wide, term.topology_key, lasting=True) for term in kind.ask.together)
+        return Together(groups=groups, itself=True, others=others)
 
     def _spread(self, kind: Kind, constraint: TopologySpreadConstraint) -> Spread:
         ask = kind.ask

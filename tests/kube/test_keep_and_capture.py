@@ -48,7 +48,11 @@ def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
 
 
 def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
-    said = {KUBECTL: "hunter2", "kubernetes.io/change-cause": "kubectl set env A=hunter2", "example.com/token": "hunter2"}
+    said = {
+        KUBECTL: "hunter2",
+        "kubernetes.io/change-cause": "kubectl set env A=hunter2",
+        "example.com/token": "hunter2",
+    }
     given = a_pod(annotations={**said, "trimtab.dev/keep": "true"})
     given["spec"]["containers"][0] |= {"command": ["hunter2"], "args": ["hunter2"]}
     given["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]

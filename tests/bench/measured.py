@@ -91,7 +91,7 @@ def _plain(url: str) -> Client:
 
 
 def _events(url: str, count: int) -> dict[str, float]:
-    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], Keeper())
+    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], Planned())
     threading.Thread(target=it.run, daemon=True).start()
     while it.state.events < count // 10:  # warm
         time.sleep(0.001)

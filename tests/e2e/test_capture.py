@@ -128,6 +128,8 @@ def test_a_cluster_that_is_not_there_is_told(furnished: Cluster, tmp_path: Path)
     assert "list pods" in said
     assert "refused" in said
     assert "nowhere" in trimtab(furnished, "capture", "--kubeconfig", str(tmp_path / "nowhere"), code=2)
+    missing = str(tmp_path / "nowhere" / "capture.json")
+    assert "a file that can be written" in trimtab(furnished, "capture", "-o", missing, code=2)
     manifest = tmp_path / "shop.yaml"
     manifest.write_text(DEPLOYMENT)
     assert "--cluster live" in trimtab(furnished, "admit", "-f", str(manifest), "--context", "testbed", code=2)

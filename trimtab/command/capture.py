@@ -7,9 +7,10 @@ import sys
 
 import click
 
+from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.snapshot import KINDS
 from trimtab.command import live
-from trimtab.command.main import FOUND
+from trimtab.command.main import FOUND, Wrong
 
 
 @click.command("capture")
@@ -39,6 +40,10 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
 def _write(name: str, content: bytes) -> None:
     """For its owner alone: names of a cluster are nobody else's business."""
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        came = (error.strerror or type(error).__name__).lower()
+        raise Wrong([Mistake(file=name, expected="a file that can be written", came=came)]) from None
     with os.fdopen(descriptor, "wb") as out:
         out.write(packed)

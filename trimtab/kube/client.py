@@ -90,11 +90,11 @@ class Client:
         doing = doing or f"{method} {path}"
         begun, patience = elapsed(), deadline / 2
         with _told(doing):
-            # Any silence may last half the deadline, and none begins after that half: so the whole is kept.
+            # The beginning of the answer may take half of it, and its rest what is left then.
             timeout = (min(self.deadlines.connect, patience), patience)
             answer = self._call(method, path, query, body, content_type, timeout)
             try:
-                content = _whole(answer, begun + patience, doing)
+                content = _whole(answer, begun + deadline, patience, doing)
             except BaseException:
                 answer.close()
                 raise
@@ -218,13 +218,23 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _whole(answer: urllib3.HTTPResponse, until: float, doing: str) -> bytes:
+def _whole(answer: urllib3.HTTPResponse, until: float, patience: float, doing: str) -> bytes:
     parts = []
-    while part := answer.read1(1 << 20):
+    while _in_time(answer, until - elapsed(), patience, doing) and (part := answer.read1(1 << 20)):
         parts.append(part)
-        if elapsed() > until:
-            raise Unreachable(f"{doing}: the answer did not end in time")
     return b"".join(parts)
+
+
+def _in_time(answer: urllib3.HTTPResponse, left: float, patience: float, doing: str) -> bool:
+    """The next silence lasts no longer than what is left; a closing connection's cannot be told, it is `patience`."""
+    if answer.closed:
+        return True  # all of it is here
+    socket = getattr(answer.connection, "sock", None)
+    if left < (0.001 if socket else patience):
+        raise Unreachable(f"{doing}: the answer did not end in time")
+    if socket:
+        socket.settimeout(left)
+    return True
 
 
 @contextlib.contextmanager

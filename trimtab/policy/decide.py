@@ -26,6 +26,7 @@ from trimtab.policy.actions import (
 from trimtab.policy.document import Actions, PodPolicy, Policies
 from trimtab.policy.draft import Change, Draft, Left
 from trimtab.policy.facts import Facts
+from trimtab.policy.marker import Marker
 from trimtab.policy.match import always_left_alone, in_rollout, matches, meant, names_daemons
 from trimtab.policy.settle import settle
 from trimtab.policy.subject import DEFAULT_TERMS, Place, Subject, Terms
@@ -149,19 +150,19 @@ def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
     meaning = [policy for policy in policies.all if matches(policy, subject)]
     ours = [policy for policy in meaning if in_rollout(policy, subject)]
     applied = [policy for policy in ours if policy.spec.mode == "apply"]
-    draft, failures = _draft(subject, applied)
-    decision = _decision(draft, subject, failures)
+    before = marker.read(pod, namespace)
+    draft, failures = _draft(subject, applied, before)
+    decision = _decision(draft, subject, failures, before)
     left = (*decision.left, *_not_in_rollout(meaning, ours))
     if not meaning:
         left = (Left(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod")),)
     matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
-    return replace(decision, left=left, matched=matched, would=_would(subject, ours) if watching else ())
+    return replace(decision, left=left, matched=matched, would=_would(subject, ours, before) if watching else ())
 
 
-def _decision(draft: Draft, subject: Subject, failures: list[str]) -> Decision:
+def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marker | None) -> Decision:
     if draft.denied is not None:
         return Decision(pod=subject.pod, denied=draft.denied, left=tuple(draft.left), failures=tuple(failures))
-    before = marker.read(subject.pod, subject.namespace)
     pod = draft.pod
     if draft.changes:
         pod = marker.write(pod, subject.namespace, before, draft.changes)
@@ -170,8 +171,8 @@ def _decision(draft: Draft, subject: Subject, failures: list[str]) -> Decision:
     return Decision(pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures))
 
 
-def _draft(subject: Subject, policies: list[PodPolicy]) -> tuple[Draft, list[str]]:
-    before = marker.read(subject.pod, subject.namespace)
+def _draft(subject: Subject, policies: list[PodPolicy], before: Marker | None) -> tuple[Draft, list[str]]:
+    """`before`: what an earlier call of ours did to this very pod."""
     draft = Draft(
         subject=subject,
         applied_before=before.values if before else {},
@@ -217,12 +218,12 @@ def _not_in_rollout(meaning: list[PodPolicy], ours: list[PodPolicy]) -> list[Lef
     ]
 
 
-def _would(subject: Subject, policies: list[PodPolicy]) -> tuple[Change, ...]:
+def _would(subject: Subject, policies: list[PodPolicy], before: Marker | None) -> tuple[Change, ...]:
     """What each policy that only watches would change beside all those that apply."""
     found: list[Change] = []
     for watching in policies:
         if watching.spec.mode == "apply":
             continue
-        draft, _ = _draft(subject, [p for p in policies if p.spec.mode == "apply" or p is watching])
+        draft, _ = _draft(subject, [p for p in policies if p.spec.mode == "apply" or p is watching], before)
         found += [c for c in draft.changes if c.policy == watching.name]
     return tuple(found)

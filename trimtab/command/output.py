@@ -36,12 +36,20 @@ def options(function: F) -> F:
     )(function)
 
 
-def emit(form: str, output_file: str | None, report: msgspec.Struct, draw: Draw, title: str) -> None:
-    """Print the report in this form, or write it to the file."""
+def emit(
+    form: str,
+    output_file: str | None,
+    report: msgspec.Struct,
+    draw: Draw,
+    title: str,
+    page: Callable[[], str] | None = None,
+) -> None:
+    """Print the report in this form, or write it to the file. `page`: HTML of its own, instead of the drawn table."""
     if form == "table" and output_file is None:
         draw(terminal())
         return
-    write(render(form, report, draw, title), output_file)
+    text = page() if form == "html" and page is not None else render(form, report, draw, title)
+    write(text, output_file)
 
 
 def write(text: str, output_file: str | None) -> None:

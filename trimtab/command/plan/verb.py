@@ -56,15 +56,10 @@ def verb(
         world = build(found.inventory)
         made = plan(world, found.pools, found.now)
     told = report(found, made, [explain.chain(found, world, made, kind, name) for kind, name in subjects])
-    if output == "html":
-        _write(page.page(told), output_file)
-    else:
-        _emit(output, output_file, told)
-
-
-def _write(text: str, output_file: str | None) -> None:
-    output.write(text, output_file)
+    _emit(output, output_file, told)
 
 
 def _emit(form: str, output_file: str | None, told: Any) -> None:
-    output.emit(form, output_file, told, lambda console: draw(console, told), "trimtab plan")
+    output.emit(
+        form, output_file, told, lambda console: draw(console, told), "trimtab plan", page=lambda: page.page(told)
+    )

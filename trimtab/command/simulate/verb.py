@@ -37,15 +37,10 @@ def verb(
     found = asked.read(cluster, pool_paths, now, named)
     with working("Simulating"):
         told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now))
-    if output == "html":
-        _write(page.page(told), output_file)
-    else:
-        _emit(output, output_file, told)
-
-
-def _write(text: str, output_file: str | None) -> None:
-    output.write(text, output_file)
+    _emit(output, output_file, told)
 
 
 def _emit(form: str, output_file: str | None, told: Any) -> None:
-    output.emit(form, output_file, told, lambda console: draw(console, told), "trimtab simulate")
+    output.emit(
+        form, output_file, told, lambda console: draw(console, told), "trimtab simulate", page=lambda: page.page(told)
+    )

@@ -1,11 +1,11 @@
 """Is the stored overhead the class's? And who fills it in: the API server, or nobody?
 
 With RuntimeClass admission on, a pod that names a class with overhead cannot be stored without it, nor with another
-one (knowledge of plugin/pkg/admission/runtimeclass). So a pod younger than its class's last change, whose overhead is
+one (plugin/pkg/admission/runtimeclass). So a pod younger than its class's last change, whose overhead is
 missing, shows that the plugin is off; one whose overhead is there though we did not write it shows that it is on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,9 +39,13 @@ def finding(alike: Alike, created: Moment | None, found: RuntimeClass | None, si
     )
 
 
+LAG = 3.0
+"""Seconds: times are whole ones, and an API server's own view of the classes is a little late."""
+
+
 def _older(created: Moment | None, since: Moment | None) -> bool:
-    """Was the class changed after the pod was made? Not where either is unknown."""
-    return created is not None and since is not None and created < since
+    """Was the class changed after the pod was made, or about then? Not where either is unknown."""
+    return created is not None and since is not None and created < since + LAG
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ Named = tuple[Alike, str, Moment | None]
 """Pods alike, one of their names, and when it was created."""
 
 
-def who(pods: Iterable[Named], classes: dict[str, RuntimeClass], since: dict[str, Moment]) -> Shown | NotYet:
+def who(pods: Iterable[Named], classes: Mapping[str, RuntimeClass], since: Mapping[str, Moment]) -> Shown | NotYet:
     """What the youngest pod shows that shows anything: the API server's flags may have changed since the others."""
     shown_by = [found for pod in pods if (found := _shows(*pod, classes, since)) is not None]
     if not shown_by:
@@ -71,7 +75,7 @@ def who(pods: Iterable[Named], classes: dict[str, RuntimeClass], since: dict[str
 
 
 def _shows(
-    alike: Alike, name: str, created: Moment | None, classes: dict[str, RuntimeClass], since: dict[str, Moment]
+    alike: Alike, name: str, created: Moment | None, classes: Mapping[str, RuntimeClass], since: Mapping[str, Moment]
 ) -> Shown | None:
     found = classes.get(get(alike.pod.spec.runtime_class_name, ""))
     if found is None or not found.overhead.pod_fixed or created is None:
@@ -81,7 +85,7 @@ def _shows(
         if alike.marker is not None and any(FIELD in fields for fields in alike.marker.by.values()):
             return None  # we wrote it; the plugin, where it is on, only agreed
         by = "server"
-    elif created < since.get(found.metadata.name, created):
+    elif _older(created, since.get(found.metadata.name)):
         return None  # older than the class's change: the class may have had none then
     else:
         by = "webhook"

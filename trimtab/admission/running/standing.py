@@ -59,7 +59,7 @@ def stand(alike: Alike, policies: Policies, facts: Facts, terms: Terms) -> Stand
         lacks=_by_policy(decision.changes, decision.modes),
         would=_by_policy(decision.would, decision.modes),
         left_out=_left_out(policies.all, subject),
-        overruled=frozenset(left.policy for left in decision.left if left.reason.code is reasons.OVERRULED),
+        overruled=_overruled(alike, decision),
         failed=_failed(decision),
         denied=decision.denied,
     )
@@ -91,6 +91,17 @@ def _left_out(policies: tuple[PodPolicy, ...], subject: Subject) -> dict[str, Re
         for policy in policies
         if policy.spec.rollout < 100 and matches(policy, subject) and not in_rollout(policy, subject)
     }
+
+
+def _overruled(alike: Alike, decision: Decision) -> frozenset[str]:
+    """A field that another policy's change has set already was that policy's to decide."""
+    deciders = alike.marker.deciders if alike.marker else {}
+    return frozenset(
+        left.policy
+        for left in decision.left
+        if left.reason.code is reasons.OVERRULED
+        or (left.reason.code is reasons.ALREADY_SET and deciders.get(left.field, (left.policy,))[0] != left.policy)
+    )
 
 
 def _failed(decision: Decision) -> dict[str, str]:

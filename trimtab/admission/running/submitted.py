@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trimtab.admission.harm.incident import Incident, incidents
+from trimtab.admission.running.incident import Incident, incidents
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, Requirement, UnsetType, change, get
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, Pod, PodSpec, Volume
 from trimtab.cluster.moment import seconds
@@ -124,7 +124,7 @@ def _as_sent(pod: Pod, namespace: str) -> Pod:
 
 
 def _spec(spec: PodSpec) -> PodSpec:
-    """A pod that was sent with its node cannot be told from one that the scheduler placed; nearly all are the latter."""
+    """A pod sent with its node cannot be told from one that the scheduler placed; nearly all are the latter."""
     return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _says_something(v)))
 
 

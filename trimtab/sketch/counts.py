@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
-from trimtab.sketch.buckets import FIRST, GREATEST, NOTHING, high, low, number, numbers
+from trimtab.sketch.buckets import GREATEST, NOTHING, high, low, number, numbers
 
 WIDEST = 768
 """Buckets at most: twelve octaves. What is below 1/4096 of the greatest value is counted as that much."""

@@ -10,6 +10,7 @@ tell       Events on owners, log lines, metrics: one record, many sinks
 metrics    the watchdog in numbers
 stopping   a harmful policy is put to `warn`; a rehearsal only says so
 loop       look, brake, write, tell; again and again
+following  the watches, and what they told since the last look
 process    one replica: election, pages, watches
 
 It never touches a pod: the only things it writes are a policy's `status`, a harmful policy's `spec.mode`, Events and

@@ -52,21 +52,24 @@ class Loop:
     _restored: set[tuple[str, str]] = field(default_factory=set)
 
     def look(self) -> float:
-        """One look; seconds until the next."""
+        """One look; seconds until the next. Nothing is written on what is old, or while pods were not come to."""
         begun, now = self.elapsed(), self.now()
-        world, since = self.seen.world(), self.seen.since()
+        world = self.seen.world()
         watched = self._watched(world)
         self._bury(watched, now)
         pods = tuple(self.pods())
         looked = self.survey.look(pods, world)
-        found = findings(looked, world, since)
+        found = findings(looked, world, self.seen.since())
         if self.fresh() and not looked.behind:
-            counts = self._compare(pods, looked, watched, now)
-            self._write(found, counts, now)
-            self.teller.look(found, self._about)
+            self._act(pods, looked, found, watched, now)
         self.metrics.look(looked, found, self.elapsed() - begun)
         self.metrics.lost.set(self.teller.recorder.lost)
         return SOON if looked.behind else self.interval
+
+    def _act(self, pods: tuple[Held, ...], looked: Looked, found: Findings, watched: list[Watched], now: float) -> None:
+        counts = self._compare(pods, looked, watched, now)
+        self._write(found, counts, now)
+        self.teller.look(found, self._about)
 
     # ── harm ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -148,4 +151,3 @@ class Loop:
 
 
 _DONE = {"put-to-warn": "put to warn", "told": "would be put to warn", "failed": "could not be put to warn"}
-

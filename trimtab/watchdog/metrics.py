@@ -59,7 +59,7 @@ class Metrics:
             for state in ("matched", "changed", "overruled"):
                 self.pods.labels(policy, state).set(getattr(tally, state))
         self.overhead.clear()
-        for reason, pods in _summed(found.overhead, lambda one: one.reason.code.name).items():
+        for (_, reason), pods in _summed(found.overhead).items():
             self.overhead.labels(reason).set(pods)
         self.setting.set(float("nan") if isinstance(found.filled_by, NotYet) else found.setting is not None)
 
@@ -79,12 +79,13 @@ class Metrics:
 
     def _by_both(self, gauge: Gauge, found: Iterable[Finding]) -> None:
         gauge.clear()
-        for (policy, reason), pods in _summed(found, lambda one: (one.policy, one.reason.code.name)).items():
+        for (policy, reason), pods in _summed(found).items():
             gauge.labels(self._policy(policy), self._reason(reason)).set(pods)
 
 
-def _summed(found: Iterable[Finding], key: Callable[[Finding], object]) -> Count[object]:  # type: ignore[type-arg]
-    total: Count[object] = Count()  # type: ignore[type-arg]
+def _summed(found: Iterable[Finding]) -> Count[tuple[str, str]]:
+    """Pods by policy and reason."""
+    total: Count[tuple[str, str]] = Count()
     for one in found:
-        total[key(one)] += len(one.pods)
+        total[one.policy, one.reason.code.name] += len(one.pods)
     return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,17 +90,15 @@ def slices(service: Service) -> Source:
 
 def held(own_namespace: str) -> Holds:
     """Kind → what is held of its objects."""
-    plain = holds(own_namespace)
-    reader = Reader()
-    return {
-        **plain,
-        **dict.fromkeys(OWNERS, _owner),
-        POD: lambda found: reader(found),  # type: ignore[arg-type]
-        CLASS: lambda found: SeenClass(plain[CLASS](found), _written(found, "overhead", "scheduling")),
-        CONFIGURATION: _configuration,
-        SLICE: vpa_webhook.endpoints,
-        POLICY: _policy,
-    }  # type: ignore[dict-item]
+    plain, reader = holds(own_namespace), Reader()
+
+    def seen_class(found: Any) -> SeenClass:
+        return SeenClass(plain[CLASS](found), _written(found, "overhead", "scheduling"))
+
+    own: dict[str, Callable[[Any], Any]] = {
+        POD: reader, CLASS: seen_class, CONFIGURATION: _configuration, SLICE: vpa_webhook.endpoints, POLICY: _policy,
+    }  # fmt: skip
+    return {**plain, **dict.fromkeys(OWNERS, _owner), **own}
 
 
 def _owner(found: Shape) -> SeenOwner:
@@ -151,7 +149,7 @@ class Seen:
         gone = change.what is What.DELETED
         match change.kind:
             case "Pod":
-                if gone:
+                if change.before is not None and gone:
                     self.gone.append(change.before)
             case "PodPolicy":
                 self._hear_policy(change.key[1], change.after, gone)
@@ -173,20 +171,20 @@ class Seen:
             self._standing.put(name, after.loaded)
 
     def _hear_fact(self, change: Change[Any], gone: bool) -> None:
-        held = change.after
-        if isinstance(held, SeenOwner) or (gone and change.kind in OWNERS):
-            owner_key = (change.key[0], change.kind, change.key[1])
-            if gone:
-                self.uids.pop(owner_key, None)
-            else:
-                self.uids[owner_key], held = held.uid, held.above
+        if change.kind in OWNERS:
+            self._hear_owner((change.key[0], change.kind, change.key[1]), change.after)
         if change.kind == CLASS:
             _keep(self._classes, change, gone)
-            held = held.whole if held is not None else None
         if gone:
             self._gathering.drop(change.kind, change.key)
         else:
-            self._gathering.put(change.kind, change.key, held)
+            self._gathering.put(change.kind, change.key, _fact(change.after))
+
+    def _hear_owner(self, key: tuple[str, str, str], after: SeenOwner | None) -> None:
+        if after is None:
+            self.uids.pop(key, None)
+        else:
+            self.uids[key] = after.uid
 
     def taken(self) -> list[Held]:
         """Pods that went since the last time."""
@@ -225,6 +223,13 @@ class Seen:
             classes={key[1]: found.written for key, found in self._classes.items() if found.written is not None},
             webhook=None if ours is None else UNREGISTERED_UNKNOWN if ours.created is None else ours.created,
         )
+
+
+def _fact(held: Any) -> Any:
+    """What decisions read of it."""
+    if isinstance(held, SeenOwner):
+        return held.above
+    return held.whole if isinstance(held, SeenClass) else held
 
 
 def _keep(into: dict[Key, Any], change: Change[Any], gone: bool) -> None:

@@ -54,8 +54,8 @@ class Settings:
     looks."""
 
     harm_brake: Literal["apply", "tell", "off"] = "apply"
-    """What becomes of a policy that harms pods. `apply`: it is put to `warn`, which changes no pod and gives new ones
-    back what Kubernetes alone would do: the safe side, so it is the default. `tell`: only said. `off`: not looked for."""
+    """What becomes of a policy that harms pods. `apply`: it is put to `warn`, so that new pods get what Kubernetes
+    alone would give them: the safe side, and the default. `tell`: only said, as a dry run. `off`: not looked for."""
 
     harm_window: float = 3600.0
     """Seconds within which a trouble counts. An hour: memory creeps slowly; longer would blame a policy for

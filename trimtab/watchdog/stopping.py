@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trimtab.admission.harm.brake import Harm
@@ -56,7 +56,7 @@ class Rehearsal:
     """Says so, once per policy and version; changes nothing."""
 
     log: Logger
-    _said: set[str]
+    _said: set[str] = field(default_factory=set)
 
     def warn(self, policy: Policy, harm: Harm) -> str:
         key = f"{policy.name} {harm.trouble}"

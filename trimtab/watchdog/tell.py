@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from trimtab.admission.running.report import Finding, Findings
@@ -109,5 +109,3 @@ def event_reason(code: Code) -> str:
 def _is_warning(note: Note) -> bool:
     """That a pod is older than a policy is how it always begins."""
     return note.reason.name not in ("created-before-policy", "decided-otherwise-since", "overhead-stale")
-
-

@@ -1,11 +1,13 @@
 """Settings in, the service out: where policies, facts and the deciding functions meet the routes."""
 
 from dataclasses import dataclass
+from threading import Lock
 
 from prometheus_client import CollectorRegistry
 
 import certs
 from trimtab.admission.answer import answer
+from trimtab.admission.remembered import Memory
 from trimtab.admission.validate import validate
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.snapshot import load
@@ -19,7 +21,7 @@ from trimtab.runtime.settings import Settings
 from webhook.metrics import Meters
 from webhook.reply import Reply
 from webhook.service import Service
-from webhook.told import tell
+from webhook.told import Teller
 
 
 class UnsoundFiles(RuntimeFault):
@@ -56,10 +58,12 @@ def build(settings: Settings) -> Service:
     """The service these settings describe. Called once per process, after the fork."""
     standing = world(settings)
     meters, logger = _meters(settings), log.build(settings.log_level, settings.log_format)
+    memory, teller, one_at_a_time = Memory(), Teller(meters, logger), Lock()
 
     def mutate(body: bytes) -> Reply:
-        found = answer(body, standing.policies, standing.facts, standing.terms)
-        tell(found.record, meters, logger)
+        with one_at_a_time:  # The event loop is one thread; another server's may be more.
+            found = answer(body, standing.policies, standing.facts, standing.terms, memory)
+        teller.tell(found.record)
         return Reply(found.status, found.body)
 
     def check(body: bytes) -> Reply:
@@ -73,7 +77,7 @@ def build(settings: Settings) -> Service:
         mutate=mutate,
         validate=check,
         ready=lambda: (True, f"{len(standing.policies.all)} policies"),
-        metrics=meters.render,
+        metrics=teller.metrics,
         failed=failed,
         observe=meters.answered,
     )

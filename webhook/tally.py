@@ -67,7 +67,8 @@ def _decided(finding: Finding) -> list[tuple[str, str, str]]:
     if decision is None:
         return []
     changes = decision.changes if finding.outcome is Outcome.CHANGED else ()
-    found = [(c.policy, action(c.field), c.reason.code.name) for c in (*changes, *decision.left)]
+    found = [(c.policy, action(c.field), c.reason.code.name) for c in changes]
+    found += [(left.policy, action(left.field), left.reason.code.name) for left in decision.left]
     return found + [(would.policy, action(would.field), "would-change") for would in decision.would]
 
 

@@ -106,9 +106,7 @@ def _pod(raw: bytes) -> Pod | str:
 _pods = msgspec.json.Decoder(Pod)
 
 
-def _decided(
-    raw: bytes, namespace: str, policies: Policies, facts: Facts, terms: Terms
-) -> tuple[Finding, Pod | None]:
+def _decided(raw: bytes, namespace: str, policies: Policies, facts: Facts, terms: Terms) -> tuple[Finding, Pod | None]:
     """What is found of the pod in these bytes, and the pod; None where they are not one."""
     pod = _pod(raw)
     if isinstance(pod, str):

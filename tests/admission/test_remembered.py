@@ -141,9 +141,10 @@ def test_other_policies_or_terms_forget_everything():
     door = Door()
     door(manifest())
     assert len(door.memory) == 1
-    answer(review(manifest()), policies(), WORLD, TERMS, door.memory)
-    answer(review(manifest()), policies(), WORLD, Terms(), door.memory)
-    assert len(door.memory) == 1
+    others = policies()
+    for terms in (TERMS, Terms(), Terms(paused=True)):
+        answer(review(manifest("abcde")), others, WORLD, terms, door.memory)
+        assert len(door.memory) == 1
 
 
 def test_memory_is_bounded_and_keeps_what_is_asked_for():

@@ -46,7 +46,8 @@ class Memory:
 
     def __init__(self, room: int = ROOM) -> None:
         self._room = room // 2
-        self._rests_on: tuple[object, object] = (None, None)
+        self._policies: Policies | None = None
+        self._terms: Terms | None = None
         self._facts: Facts | None = None
         self._as_of = 0
         self._young: dict[Key, _Kept] = {}
@@ -75,8 +76,8 @@ class Memory:
             self._put(key, _Kept(finding, before, reads, self._as_of))
 
     def _now(self, policies: Policies, facts: Facts, terms: Terms) -> None:
-        if self._rests_on[0] is not policies or self._rests_on[1] is not terms:
-            self._rests_on = policies, terms
+        if self._policies is not policies or (self._terms is not terms and self._terms != terms):
+            self._policies, self._terms = policies, terms
             self._young, self._old, self._weight = {}, {}, 0
         if self._facts is not facts:
             self._facts = facts

@@ -7,6 +7,7 @@ from certs.loader import Loader
 from certs.pair import Pair
 from certs.problem import Problem
 from certs.renew import issue, renew, renew_if_due
+from certs.rotation import Publish, Rest, Seen, Step, Store, may_serve, next_step, signed_anew, successor, usable
 from certs.status import Status, status
 
 __all__ = [
@@ -18,16 +19,26 @@ __all__ = [
     "Missing",
     "Pair",
     "Problem",
+    "Publish",
+    "Rest",
+    "Seen",
     "Status",
+    "Step",
+    "Store",
     "Unusable",
     "Unwritable",
     "due",
     "due_folder",
     "issue",
+    "may_serve",
+    "next_step",
     "read",
     "read_authority",
     "renew",
     "renew_if_due",
+    "signed_anew",
     "status",
+    "successor",
+    "usable",
     "write",
 ]

@@ -101,5 +101,5 @@ class Replica:
     @property
     def trusted(self) -> bool:
         """Would a caller trust what we serve (nothing, or a pair that is over, is nobody's trouble)?"""
-        serving = self.keeper.serving()
+        serving = self.keeper.serving() if self.folder.exists() else None
         return serving is None or certs.may_serve(replace(serving, authority_key=None), self.world.places)

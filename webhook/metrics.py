@@ -76,6 +76,18 @@ class Meters:
         """Read at each scrape: seconds since the facts were last known to be right."""
         self._gauge("trimtab_facts_age_seconds", "Age of the oldest facts decisions rest on.", read)
 
+    def policies(self, read: Callable[[], float]) -> None:
+        """Read at each scrape."""
+        self._gauge("trimtab_policies", "Policies in force.", read)
+
+    def problems(self, read: Callable[[], float]) -> None:
+        """Read at each scrape: policies, recommendations and other objects that cannot be read as they stand."""
+        self._gauge("trimtab_facts_problems", "Objects of the cluster that are there and make no sense.", read)
+
+    def paused(self, read: Callable[[], float]) -> None:
+        """Read at each scrape."""
+        self._gauge("trimtab_paused", "1 while the switch that stops all changes is on.", read)
+
     def render(self) -> bytes:
         """For `Service.metrics`."""
         return render(self._registry)

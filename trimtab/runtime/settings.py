@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+LIVE = Path("live")
+"""Of `Settings.cluster`: the cluster itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -41,10 +44,12 @@ class Settings:
     """Name of both webhook configurations, whose caBundle is kept equal to the Secret's."""
 
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`. Empty means the recommended set we ship."""
+    """Files or folders of policies, separated by `:`. Empty: the cluster's own PodPolicies where TRIMTAB_CLUSTER is
+    `live`, otherwise the recommended set we ship."""
 
     cluster: Path | None = None
-    """A snapshot file the facts come from. None means no facts: what needs one is told as missing."""
+    """Where the facts come from: `live` (watches, by KUBECONFIG or as the pod we are in), or a snapshot file. None
+    means no facts: what needs one is told as missing."""
 
     overhead: Literal["server", "webhook"] = "server"
     """Who writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by default."""
@@ -72,3 +77,8 @@ class Settings:
 
     keepalive: int = 120
     """Seconds an idle connection is kept. The API server keeps them 90: it must be the one that lets go."""
+
+    @property
+    def live(self) -> bool:
+        """Do the facts come from watches?"""
+        return self.cluster == LIVE

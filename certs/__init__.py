@@ -8,7 +8,7 @@ from certs.pair import Pair
 from certs.problem import Problem
 from certs.renew import issue, renew, renew_if_due
 from certs.rotation import Publish, Rest, Seen, Step, Store, may_serve, next_step, signed_anew, successor, usable
-from certs.status import Status, status
+from certs.status import Status, judged, status
 
 __all__ = [
     "CA_KEY",
@@ -30,6 +30,7 @@ __all__ = [
     "due",
     "due_folder",
     "issue",
+    "judged",
     "may_serve",
     "next_step",
     "read",

@@ -37,17 +37,19 @@ class Cluster:
         whole.put(Writer(client=self.client), document)
 
 
-def names(settings: Settings) -> tuple[str, ...]:
-    """What API servers call us: they check NAME.NAMESPACE.svc."""
-    full = f"{settings.service}.{settings.namespace}.svc"
-    return (full, f"{full}.cluster.local", f"{settings.service}.{settings.namespace}")
+def called(service: str, namespace: str) -> tuple[str, ...]:
+    """The names a pair has to carry. API servers check the first, NAME.NAMESPACE.svc."""
+    full = f"{service}.{namespace}.svc"
+    return (full, f"{full}.cluster.local", f"{service}.{namespace}")
 
 
 def keeper(settings: Settings, client: Client, log: Logger) -> Keeper:
     """For the Secret that the settings name."""
     assert settings.certs_secret is not None
     door = Cluster(client, settings.certs_secret, settings.namespace, settings.configuration)
-    return Keeper(door, settings.certs, names(settings), log, clock.utc, looks=LOOKS_TO_SETTLE)
+    return Keeper(
+        door, settings.certs, called(settings.service, settings.namespace), log, clock.utc, looks=LOOKS_TO_SETTLE
+    )
 
 
 def first_pair(settings: Settings, log: Logger) -> None:

@@ -1,6 +1,6 @@
 """Who may do what? An account per process; each may do what it does, and nothing else.
 
-`CLUSTER` is granted everywhere, `OWN` in our namespace only. Nobody reads other namespaces' Secrets or creates one.
+Nobody reads other namespaces' Secrets or creates one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, Mani
 from trimtab.command.install.values import Values
 
 READ = ("get", "list", "watch")
+WATCH = ("list", "watch")
 _RBAC = "rbac.authorization.k8s.io/v1"
 
 
@@ -28,71 +29,58 @@ class Rule:
 
 
 _FACTS = (
-    Rule("", ("namespaces", "nodes", "limitranges", "resourcequotas", "replicationcontrollers"), READ),
-    Rule("apps", ("deployments", "replicasets", "statefulsets", "daemonsets"), READ),
-    Rule("batch", ("jobs", "cronjobs"), READ),
-    Rule("autoscaling", ("horizontalpodautoscalers",), READ),
-    Rule("autoscaling.k8s.io", ("verticalpodautoscalers",), READ),
-    Rule("node.k8s.io", ("runtimeclasses",), READ),
-    Rule("scheduling.k8s.io", ("priorityclasses",), READ),
-    Rule("trimtab.dev", ("podpolicies",), READ),
+    Rule("", ("namespaces", "nodes", "limitranges", "resourcequotas", "replicationcontrollers"), WATCH),
+    Rule("apps", ("deployments", "replicasets", "statefulsets", "daemonsets"), WATCH),
+    Rule("batch", ("jobs", "cronjobs"), WATCH),
+    Rule("autoscaling", ("horizontalpodautoscalers",), WATCH),
+    Rule("autoscaling.k8s.io", ("verticalpodautoscalers",), WATCH),
+    Rule("node.k8s.io", ("runtimeclasses",), WATCH),
+    Rule("scheduling.k8s.io", ("priorityclasses",), WATCH),
+    Rule("trimtab.dev", ("podpolicies",), WATCH),
+    Rule("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), WATCH),
+    Rule("discovery.k8s.io", ("endpointslices",), WATCH),
 )
-"""What decisions about a pod rest on."""
+"""What decisions about a pod rest on; the last two tell whether the VPA's own webhook is able to act."""
 
-_OTHERS_WEBHOOKS = Rule("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), READ)
-_VPA_LEASES = Rule("coordination.k8s.io", ("leases",), READ)
-"""Whether the VPA's own webhook is able to act: its configuration, and the lease of its admission controller."""
-
-_CONFIG_MAPS = Rule("", ("configmaps",), READ)
+_RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
 _EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch", "get"))
 _LEADING = Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
 _RECORDS = Rule("", ("configmaps",), ("get", "list", "watch", "create", "patch", "delete"))
+_OURS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 CLUSTER: dict[str, tuple[Rule, ...]] = {
-    "webhook": (
-        *_FACTS,
-        _OTHERS_WEBHOOKS,
-        _VPA_LEASES,
-        _CONFIG_MAPS,
-        Rule("admissionregistration.k8s.io", ("validatingwebhookconfigurations",), ("get",), (CONFIGURATION,)),
-        Rule(
-            "admissionregistration.k8s.io", ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-            ("update",), (CONFIGURATION,),
-        ),
-    ),
+    "webhook": (*_FACTS, Rule("admissionregistration.k8s.io", _OURS, ("get", "update"), (CONFIGURATION,))),
     "watchdog": (
         *_FACTS,
-        _OTHERS_WEBHOOKS,
-        _VPA_LEASES,
-        _CONFIG_MAPS,
-        Rule("", ("pods",), READ),
+        Rule("", ("pods",), WATCH),
         Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("get", "patch")),
         Rule("events.k8s.io", ("events",), (*READ, "create", "patch")),
     ),
     "compactor": (
         *_FACTS,
-        _CONFIG_MAPS,
-        Rule("", ("pods", "persistentvolumes", "persistentvolumeclaims"), READ),
-        Rule("", ("nodes",), ("patch",)),
+        Rule("", ("pods", "configmaps", "persistentvolumes", "persistentvolumeclaims"), READ),
+        Rule("", ("nodes",), ("get", "patch")),
         Rule("", ("pods/eviction",), ("create",)),
-        Rule("policy", ("poddisruptionbudgets",), READ),
-        Rule("storage.k8s.io", ("storageclasses", "csinodes"), READ),
+        Rule("policy", ("poddisruptionbudgets",), WATCH),
+        Rule("storage.k8s.io", ("storageclasses", "csinodes"), WATCH),
         _EVENTS,
     ),
     "recommender": (
         *_FACTS,
-        Rule("", ("pods",), READ),
+        Rule("", ("pods",), WATCH),
         Rule("metrics.k8s.io", ("pods", "nodes"), ("get", "list")),
-        Rule("autoscaling.k8s.io", ("verticalpodautoscalercheckpoints",), READ),
+        Rule("autoscaling.k8s.io", ("verticalpodautoscalercheckpoints",), WATCH),
     ),
-}  # fmt: skip
+}
+"""Granted in the whole cluster."""
 
 OWN: dict[str, tuple[Rule, ...]] = {
-    "webhook": (Rule("", ("secrets",), ("get", "update"), (SECRET,)),),
-    "watchdog": (_LEADING,),
+    "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,))),
+    "watchdog": (_RECOMMENDATIONS, _LEADING),
     "compactor": (_LEADING, _RECORDS),
     "recommender": (_LEADING, _RECORDS),
 }
+"""Granted in our own namespace."""
 
 
 def accounts(values: Values) -> Iterator[Manifest]:
@@ -108,10 +96,9 @@ def _granted(process: str, values: Values) -> Iterator[Manifest]:
     yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process]))
     yield _binding("ClusterRole", name, process, values)
     # With cert-manager the pair is mounted: the process has no business with a Secret.
-    rules = () if process == "webhook" and values.cert_manager else OWN[process]
-    if rules:
-        yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(rules))
-        yield _binding("Role", name, process, values)
+    rules = [rule for rule in OWN[process] if not (values.cert_manager and "secrets" in rule.resources)]
+    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(rules))
+    yield _binding("Role", name, process, values)
 
 
 def _rules(rules: Sequence[Rule]) -> list[Manifest]:

@@ -97,6 +97,7 @@ def environment(values: Values) -> dict[str, str]:
     own = {
         "TRIMTAB_LISTEN": f"0.0.0.0:{values.port}",
         "TRIMTAB_CERTS": CERTS,
+        "TRIMTAB_CLUSTER": "live",
         "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_GRACEFUL_TIMEOUT": f"{Settings().graceful_timeout:g}",
         "TRIMTAB_LOG_FORMAT": "json",

@@ -119,6 +119,7 @@ _READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     int: ("whole seconds from 0 to 86400", _whole_seconds),
     Path: ("a path", _path),
     str: ("a name", lambda text: text or _refuse(text)),
+    str | None: ("a name", lambda text: text or _refuse(text)),
     Path | None: ("a path", _path),
     tuple[Path, ...]: (
         f"paths separated by {os.pathsep!r}",

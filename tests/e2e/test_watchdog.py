@@ -23,6 +23,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
 from trimtab.cluster.moment import written
+from trimtab.command.install import rbac
 from trimtab.policy.schema import crd
 
 OURS = "trimtab-system"
@@ -73,36 +74,16 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
         assert process.wait(20) == 0
 
 
-WATCH = ["list", "watch"]
-RULES = [
-    {"apiGroups": [""], "resources": ["namespaces", "nodes", "limitranges", "resourcequotas", "pods",
-                                      "replicationcontrollers"], "verbs": WATCH},
-    {"apiGroups": ["apps"], "resources": ["deployments", "replicasets", "statefulsets", "daemonsets"], "verbs": WATCH},
-    {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": WATCH},
-    {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": WATCH},
-    {"apiGroups": ["autoscaling.k8s.io"], "resources": ["verticalpodautoscalers"], "verbs": WATCH},
-    {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": WATCH},
-    {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": WATCH},
-    {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["mutatingwebhookconfigurations"], "verbs": WATCH},
-    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": WATCH},
-    {"apiGroups": ["trimtab.dev"], "resources": ["podpolicies"], "verbs": [*WATCH, "patch"]},
-    {"apiGroups": ["trimtab.dev"], "resources": ["podpolicies/status"], "verbs": ["patch"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["get", "create", "patch"]},
-]  # fmt: skip
-OWN = [
-    {"apiGroups": [""], "resources": ["configmaps"], "verbs": WATCH},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-]
-
-
 def allow(cluster: Cluster) -> None:
-    """What the watchdog needs, and nothing else."""
+    """What `trimtab install` grants it, and nothing else."""
     name = f"watchdog-{cluster.namespace}"
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "User", "name": USER, "apiGroup": group}
-    for kind, rules in (("ClusterRole", RULES), ("Role", OWN)):
+    for kind, rules in (("ClusterRole", rbac.CLUSTER["watchdog"]), ("Role", rbac.OWN["watchdog"])):
         meta = {"name": name, **({"namespace": OURS} if kind == "Role" else {})}
-        cluster.apply({"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "rules": rules})
+        cluster.apply(
+            {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "rules": [r.plain() for r in rules]}
+        )
         ref = {"apiGroup": group, "kind": kind, "name": name}
         binding = {"apiVersion": f"{group}/v1", "kind": f"{kind}Binding", "metadata": meta}
         cluster.apply({**binding, "roleRef": ref, "subjects": [subject]})

@@ -49,9 +49,14 @@ class Statuses:
         if found is None:
             return False
         at, last = found
-        return self.elapsed() - at < self.every and last.conditions == status.conditions
+        return self.elapsed() - at < self.every and _said(last) == _said(status)
 
     def _apply(self, name: str, status: Status) -> None:
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "status": plain(status)}
         path, doing = one(PLACES[KIND], "", name, "status"), f"apply status of PodPolicy {name}"
         self.writer.write("PATCH", path, body, doing=doing, content_type=APPLY, query={"force": "true"})
+
+
+def _said(status: Status) -> list[tuple[str, str, str]]:
+    """Conditions without their times: until the watch shows what we wrote, a new one has the time of now."""
+    return [(found.type, found.status, found.reason) for found in status.conditions]

@@ -199,8 +199,9 @@ def _minute(value: Any, path: Path) -> int:
 
 TABLE: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
     "": {
-        "goal": ("goal", one_of(Goal)), "dryRun": ("dry_run", flag),
-        "mode": ("dry_run", mode), "enabled": ("enabled", flag), "quiet": ("quiet", span), "prices": ("prices", prices), "windows": ("windows", windows),
+        "goal": ("goal", one_of(Goal)), "dryRun": ("dry_run", flag), "mode": ("dry_run", mode),
+        "enabled": ("enabled", flag), "quiet": ("quiet", span), "prices": ("prices", prices),
+        "windows": ("windows", windows),
     },
     "age": {"node": ("node_age", span), "receiver": ("receiver_age", span), "pod": ("min_pod_age", span)},
     "keep": {

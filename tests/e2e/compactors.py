@@ -152,7 +152,7 @@ class Eye:
         found: Counter[str] = Counter()
         for pod in self.cluster.list("Pod") if pods is None else pods:
             conditions = pod["status"].get("conditions", ())
-            if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions):
-                if "deletionTimestamp" not in pod["metadata"]:
-                    found[pod["metadata"]["labels"].get("app", "")] += 1
+            is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+            if is_ready and "deletionTimestamp" not in pod["metadata"]:
+                found[pod["metadata"]["labels"].get("app", "")] += 1
         return found

@@ -20,6 +20,7 @@ VERBS = {
     "policies": ("trimtab.command.policies.verb", "Check, list, explain policies; print their schema."),
     "capture": ("trimtab.command.capture", "A snapshot of the cluster as a file."),
     "certs": ("trimtab.command.certs", "Issue the webhook's certificates and look at them."),
+    "install": ("trimtab.command.install.verb", "What Trimtab needs in a cluster, printed or applied."),
     "webhook": ("trimtab.command.webhook", "Serve the admission webhook."),
     "demo": ("trimtab.command.demo.verb", "The main job end to end on this machine, without a cluster."),
 }

@@ -130,6 +130,7 @@ _READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     Path: ("a path", _path),
     int | None: ("whole seconds from 0 to 86400", _whole_seconds),
     str: ("a name", lambda text: text or _refuse(text)),
+    str | None: ("a name", lambda text: text or _refuse(text)),
     Path | None: ("a path", _path),
     tuple[Path, ...]: (
         f"paths separated by {os.pathsep!r}",

@@ -9,5 +9,7 @@ validate    may this PodPolicy enter the cluster?
 apiserver/  the API server's own steps around us, simulated
 templates   which pods would this manifest make?
 preview     a pod through both passes of the server, with us in the chain
+running/    did the pods that run come through as policy says?
+harm/       do pods fare worse since a policy changes them?
 rewrite     the manifest as if its author had written what we decided
 """

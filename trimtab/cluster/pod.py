@@ -60,7 +60,11 @@ class Ask:
     apart: tuple[PodAffinityTerm, ...]
     """Required pod anti-affinity."""
     spreads: tuple[TopologySpreadConstraint, ...]
-    """Those that say DoNotSchedule; preferences are not promises."""
+    """Those that say DoNotSchedule: conditions."""
+    soft_spreads: tuple[TopologySpreadConstraint, ...]
+    """Those that say ScheduleAnyway: wishes."""
+    near: tuple[tuple[int, PodAffinityTerm], ...]
+    """Preferred pod affinity with its weight; anti-affinity has a negative one."""
     ports: tuple[Port, ...]
     scheduler: str
 
@@ -228,7 +232,9 @@ def _ask(shape: Shape, labels: Labels) -> Ask:
         tolerations=get(spec.tolerations, ()),
         together=_required(affinity.pod_affinity),
         apart=_required(affinity.pod_anti_affinity),
-        spreads=tuple(s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == "DoNotSchedule"),
+        spreads=_spreads(spec, "DoNotSchedule"),
+        soft_spreads=_spreads(spec, "ScheduleAnyway"),
+        near=(*_preferred(affinity.pod_affinity, 1), *_preferred(affinity.pod_anti_affinity, -1)),
         ports=tuple(sorted(set(_ports(spec)))),
         scheduler=spec.scheduler_name or "default-scheduler",
     )
@@ -243,6 +249,14 @@ def _requests(shape: Shape) -> Amounts | Unreadable:
 
 def _required(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:
     return get(terms, PodAffinity()).required
+
+
+def _preferred(terms: PodAffinity | UnsetType, sign: int) -> tuple[tuple[int, PodAffinityTerm], ...]:
+    return tuple((sign * term.weight, term.pod_affinity_term) for term in get(terms, PodAffinity()).preferred)
+
+
+def _spreads(spec: PodSpec, when: str) -> tuple[TopologySpreadConstraint, ...]:
+    return tuple(s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == when)
 
 
 def _ports(spec: PodSpec) -> Iterable[Port]:

@@ -14,14 +14,24 @@ from trimtab.runtime.errors import CannotServe, RuntimeFault, SettingsError
 from trimtab.runtime.files import UnreadableFiles
 from trimtab.runtime.settings import Settings
 from webhook.launch import run
-from webhook.wiring import UnsoundFiles, world
+from webhook.world import UnsoundFiles, from_files
 
 
 @click.command("webhook")
 @click.option("--listen", metavar="HOST:PORT", help="Default 0.0.0.0:8443; port 0 takes a free one and tells it.")
 @click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
-@click.option("--policies", multiple=True, type=click.Path(path_type=Path), help="Default: our recommended set.")
-@click.option("--cluster", type=click.Path(path_type=Path), help="A snapshot the facts come from.")
+@click.option(
+    "--policies",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Default: our recommended set; live, the cluster's own.",
+)
+@click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="SNAPSHOT",
+    help="A snapshot the facts come from; `live` watches the cluster.",
+)
 @click.option("--overhead", type=click.Choice(["server", "webhook"]), help="Who writes pod overhead.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Written once requests are served.")
 def verb(
@@ -43,7 +53,7 @@ def verb(
     }  # fmt: skip
     try:
         settings = _settings(listen, {name: value for name, value in asked.items() if value is not None})
-        world(settings)
+        _try(settings)
         run(settings, log.build(settings.log_level, settings.log_format))
     except (UnreadableFiles, UnsoundFiles) as error:
         raise Wrong(error.mistakes) from None
@@ -51,6 +61,15 @@ def verb(
         _refuse(str(error))
     except certs.CertsError as error:
         _refuse(f"{error}\nIssue a pair with: trimtab certs issue")
+
+
+def _try(settings: Settings) -> None:
+    """Everything that can be known to be wrong before anything listens."""
+    from_files(settings)
+    if settings.live:
+        from trimtab.kube.client import connect
+
+        connect().close()
 
 
 def _settings(listen: str | None, asked: dict[str, object]) -> Settings:

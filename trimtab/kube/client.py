@@ -56,9 +56,9 @@ class Client:
         """Its URL."""
         return str(self._api.configuration.host)
 
-    def get(self, path: str, query: Query | None = None, *, doing: str = "") -> bytes:
+    def get(self, path: str, query: Query | None = None, *, doing: str = "", accept: str = JSON) -> bytes:
         """The answer's bytes."""
-        return self.request("GET", path, query=query, deadline=self.deadlines.read, doing=doing)
+        return self.request("GET", path, query=query, deadline=self.deadlines.read, doing=doing, accept=accept)
 
     def write(
         self,
@@ -85,6 +85,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         content_type: str = JSON,
         doing: str = "",
+        accept: str = JSON,
     ) -> bytes:
         """The answer's bytes, all of them within the deadline. Raises any `KubeFault`; `doing` begins its text."""
         doing = doing or f"{method} {path}"
@@ -92,7 +93,7 @@ class Client:
         with _told(doing):
             # The beginning of the answer may take half of it, and its rest what is left then.
             timeout = (min(self.deadlines.connect, patience), patience)
-            answer = self._call(method, path, query, body, content_type, timeout)
+            answer = self._call(method, path, query, body, content_type, timeout, accept)
             try:
                 content = _whole(answer, begun + deadline, patience, doing)
             except BaseException:
@@ -103,11 +104,11 @@ class Client:
             raise refused(doing, answer.status, content, answer.headers.get("Retry-After"))
         return content
 
-    def stream(self, path: str, query: Query, *, idle: float, doing: str = "") -> Stream:
+    def stream(self, path: str, query: Query, *, idle: float, doing: str = "", accept: str = JSON) -> Stream:
         """An answer without an end. Silence of `idle` seconds is `Unreachable`."""
         doing = doing or f"watch {path}"
         with _told(doing):
-            answer = self._call("GET", path, query, None, JSON, (self.deadlines.connect, idle))
+            answer = self._call("GET", path, query, None, JSON, (self.deadlines.connect, idle), accept)
             if answer.status >= 300:
                 with contextlib.closing(answer):
                     content = answer.read(1 << 16)
@@ -126,9 +127,10 @@ class Client:
         body: Mapping[str, Any] | None,
         content_type: str,
         timeout: tuple[float, float],
+        accept: str,
     ) -> urllib3.HTTPResponse:
         given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
-        headers = {"Accept": JSON, **({"Content-Type": content_type} if body is not None else {})}
+        headers = {"Accept": accept, **({"Content-Type": content_type} if body is not None else {})}
         asked = self._api.param_serialize(
             method, path, query_params=given, header_params=headers, body=body, auth_settings=["BearerToken"]
         )

@@ -13,9 +13,9 @@ from msgspec import Raw
 from trimtab.cluster.api.meta import Metadata, Shape, change
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import KINDS, without_nulls
+from trimtab.cluster.snapshot import without_nulls
 from trimtab.kube.errors import Garbled, Status
-from trimtab.kube.kinds import PLACES
+from trimtab.kube.kinds import PLACES, SHAPES
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for what has none."""
@@ -63,9 +63,9 @@ _marked = msgspec.json.Decoder(_Marked)
 _status = msgspec.json.Decoder(Status)
 _typed = {
     kind: msgspec.json.Decoder(msgspec.defstruct(f"{kind}Event", [("type", str), ("object", shape)], frozen=True))
-    for kind, shape in KINDS.items()
+    for kind, shape in SHAPES.items()
 }
-_by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in KINDS.items()}
+_by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
 
 
 ODD = frozenset({"ReplicationController"})
@@ -143,7 +143,7 @@ def metadata(raw: Raw) -> Metadata:
 
 
 def item(kind: str, raw: Raw) -> Shape | Broken:
-    """One object of a kind that a Snapshot holds. Nulls are taken for absence, as the API server takes them."""
+    """One object of a kind in `SHAPES`. Nulls are taken for absence, as the API server takes them."""
     try:
         if kind not in ODD:
             return _named(kind, _by_kind[kind].decode(raw))
@@ -153,7 +153,7 @@ def item(kind: str, raw: Raw) -> Shape | Broken:
         plain: Any = without_nulls(msgspec.json.decode(raw))
         if kind in ODD:
             _legible(plain)
-        return _named(kind, msgspec.convert(plain, KINDS[kind]))
+        return _named(kind, msgspec.convert(plain, SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         found = metadata(raw)
         where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"

@@ -5,13 +5,23 @@ Of ConfigMaps only ours are ever asked for (by label), and the autoscaler's stat
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
+from trimtab.cluster.api.meta import Shape
+from trimtab.cluster.api.webhooks import Custom, EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import KINDS
 from trimtab.kube.client import segment
 
 OUR_CONFIG_MAPS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
 """Labels of the ConfigMaps that are ours."""
+SHAPES: dict[str, type[Shape]] = {
+    **KINDS,
+    "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
+    "EndpointSlice": EndpointSlice,
+    "PodPolicy": Custom,
+}
+"""Kind → the shape it is decoded into; more than a Snapshot holds."""
 AUTOSCALER_STATUS = "metadata.namespace=kube-system,metadata.name=cluster-autoscaler-status"
 
 
@@ -30,6 +40,8 @@ class Source:
     """Label and field selector; empty is everything."""
     namespace: str = ""
     """Only this one; empty is all of them."""
+    slim: bool = False
+    """Ask for nothing but the metadata: a tenth of the bytes, where only names and owners count."""
 
     @property
     def path(self) -> str:
@@ -38,6 +50,10 @@ class Source:
     @property
     def query(self) -> dict[str, str | None]:
         return {"labelSelector": self.labels or None, "fieldSelector": self.fields or None}
+
+    def accept(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
+        """The answer's form: a list's, or that of a watch's objects."""
+        return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.slim else "application/json"
 
     def __str__(self) -> str:
         chosen = self.labels or self.fields
@@ -74,15 +90,27 @@ PLACES: dict[str, Source] = {
         _of("policy/v1", "PodDisruptionBudget"),
         _of("autoscaling/v2", "HorizontalPodAutoscaler"),
         _of("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", optional=True),
+        _of("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", namespaced=False),
+        _of("discovery.k8s.io/v1", "EndpointSlice"),
         _of("node.k8s.io/v1", "RuntimeClass", namespaced=False),
         _of("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
         _of("coordination.k8s.io/v1", "Lease"),
         _of("events.k8s.io/v1", "Event"),
+        _of("v1", "Secret", "Service", "ServiceAccount"),
+        _of("rbac.authorization.k8s.io/v1", "Role", "RoleBinding"),
+        _of("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRoleBinding", namespaced=False),
+        _of("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
+        _of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", namespaced=False),
+        _of("cert-manager.io/v1", "Issuer", "Certificate", optional=True),
     )
     for source in found
 }
 PLACES["PriorityClass"] = Source(
     kind="PriorityClass", group_version="scheduling.k8s.io/v1", plural="priorityclasses", namespaced=False
+)
+
+PLACES["PodPolicy"] = Source(
+    kind="PodPolicy", group_version="trimtab.dev/v1alpha1", plural="podpolicies", namespaced=False, optional=True
 )
 
 

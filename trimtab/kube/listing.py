@@ -37,7 +37,8 @@ def pages(client: Client, source: Source, size: int = PAGE) -> Iterator[Listed]:
     while True:
         doing = f"list {source}"
         query = {**source.query, "limit": size, "continue": token}
-        found = decode.page(client.get(source.path, query, doing=doing), doing)
+        accept = source.accept("PartialObjectMetadataList")
+        found = decode.page(client.get(source.path, query, doing=doing, accept=accept), doing)
         yield Listed(found.items or [], found.metadata.resource_version)
         token = found.metadata.continue_ or None
         if token is None:

@@ -137,8 +137,9 @@ class Reflector(Generic[V]):
         """One stream to its end."""
         initial: Fresh[V] | None = Fresh() if self._version is None else None
         stream = self._client.stream(
-            self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}"
-        )
+            self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}",
+            accept=self.source.accept("PartialObjectMetadata"),
+        )  # fmt: skip
         self._stream = stream
         begun, seen = elapsed(), self.state.events
         self._now(connected=True, error="", streams=self.state.streams + 1)

@@ -16,7 +16,7 @@ from trimtab.cluster.api.scaling import HorizontalPodAutoscaler, VerticalPodAuto
 from trimtab.cluster.limits import Bounds, container_bounds
 from trimtab.cluster.owner import Owner, chain
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Recommendations, decode
+from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Recommendations, Workloads, decode
 from trimtab.cluster.resources import amounts, larger
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 
@@ -46,7 +46,7 @@ class Facts:
     vpa_acts: bool = True
     """Is the VPA's own webhook able to act? False: what a VPA manages is treated as static."""
     hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
-    """(namespace, kind, name) of the target → its HPAs."""
+    """(namespace, kind, name) of the target → its HPAs, in order of name."""
     owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
     """(namespace, kind, name) → its controller; None where it is known to have none."""
     recommendations: Recommendations = field(default_factory=Recommendations)
@@ -98,31 +98,51 @@ def from_snapshot(snapshot: Snapshot, *, vpa_acts: bool = True, own_namespace: s
 
 
 _Namespaced = TypeVar("_Namespaced", LimitRange, ResourceQuota)
+Target = tuple[str, str, str]
+
+
+def home(found: LimitRange | ResourceQuota) -> str:
+    """The namespace it speaks for."""
+    return found.metadata.namespace or "default"
+
+
+def by_name(found: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
+    """The order within a namespace, so that equal facts give equal decisions."""
+    return found.metadata.name
+
+
+def by_age(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
+    """The oldest counts."""
+    return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
+
+
+def vpa_target(vpa: VerticalPodAutoscaler) -> Target:
+    """The VPA itself keys by namespace, kind and name (not the API group)."""
+    return (vpa.metadata.namespace or "default", vpa.spec.target_ref.kind, vpa.spec.target_ref.name)
+
+
+def hpa_target(hpa: HorizontalPodAutoscaler) -> Target:
+    return (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
 
 
 def _by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Namespaced, ...]]:
-    """Sorted by name within a namespace, so that equal facts give equal decisions."""
     found: dict[str, list[_Namespaced]] = {}
-    for item in sorted(objects, key=lambda o: o.metadata.name):
-        found.setdefault(item.metadata.namespace or "default", []).append(item)
+    for item in sorted(objects, key=by_name):
+        found.setdefault(home(item), []).append(item)
     return {namespace: tuple(items) for namespace, items in found.items()}
 
 
-def _by_target(vpas: Iterable[VerticalPodAutoscaler]) -> dict[tuple[str, str, str], tuple[VerticalPodAutoscaler, ...]]:
-    """The VPA itself keys by namespace, kind and name (not the API group), and the oldest counts."""
-    found: dict[tuple[str, str, str], list[VerticalPodAutoscaler]] = {}
-    for vpa in sorted(vpas, key=lambda v: (v.metadata.creation_timestamp or "", v.metadata.name)):
-        target = vpa.spec.target_ref
-        found.setdefault((vpa.metadata.namespace or "default", target.kind, target.name), []).append(vpa)
+def _by_target(vpas: Iterable[VerticalPodAutoscaler]) -> dict[Target, tuple[VerticalPodAutoscaler, ...]]:
+    found: dict[Target, list[VerticalPodAutoscaler]] = {}
+    for vpa in sorted(vpas, key=by_age):
+        found.setdefault(vpa_target(vpa), []).append(vpa)
     return {target: tuple(same) for target, same in found.items()}
 
 
-def _hpas(
-    hpas: Iterable[HorizontalPodAutoscaler],
-) -> dict[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]]:
-    found: dict[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = {}
-    for hpa in hpas:
-        target = (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
+def _hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[Target, tuple[HorizontalPodAutoscaler, ...]]:
+    found: dict[Target, tuple[HorizontalPodAutoscaler, ...]] = {}
+    for hpa in sorted(hpas, key=by_name):
+        target = hpa_target(hpa)
         found[target] = (*found.get(target, ()), hpa)
     return found
 
@@ -137,18 +157,26 @@ def _owners(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
 
 
 def _recommendations(maps: Iterable[ConfigMap], own_namespace: str) -> tuple[Recommendations, tuple[Unreadable, ...]]:
+    """In order of name: where two shards speak of one workload, the last counts."""
     workloads: dict[str, Mapping[str, ContainerUsage]] = {}
     problems: list[Unreadable] = []
-    for shard in maps:
-        # Only our own namespace is believed: a label is something that every tenant can write.
-        if get(shard.metadata.labels, {}).get(LABEL) != "v1" or shard.metadata.namespace != own_namespace:
-            continue
-        found = decode(f"ConfigMap {shard.metadata.namespace}/{shard.metadata.name}", shard.data.get(KEY, ""))
+    for shard in sorted(maps, key=lambda found: found.metadata.name):
+        found = shard_of(shard, own_namespace)
         if isinstance(found, Unreadable):
             problems.append(found)
         else:
-            workloads |= found
+            workloads |= found or {}
     return Recommendations(workloads), tuple(problems)
+
+
+def shard_of(found: ConfigMap, own_namespace: str) -> Workloads | Unreadable | None:
+    """A shard of recommendations, or what is wrong with it; None: it is none.
+
+    Only our own namespace is believed: a label is something that every tenant can write.
+    """
+    if get(found.metadata.labels, {}).get(LABEL) != "v1" or found.metadata.namespace != own_namespace:
+        return None
+    return decode(f"ConfigMap {found.metadata.namespace}/{found.metadata.name}", found.data.get(KEY, ""))
 
 
 def _largest(nodes: Iterable[Node]) -> dict[str, int]:

@@ -60,7 +60,11 @@ OPTED_OUT = Code(
     'The pod or its namespace says `trimtab.dev/opt-out: "true"`.',
     "Remove the label or annotation to have policies apply again.",
 )
-PAUSED = Code("paused", "All changes are switched off.", "Set `TRIMTAB_PAUSED` to false to switch them on again.")
+PAUSED = Code(
+    "paused",
+    "All changes are switched off.",
+    "Take `trimtab.dev/paused` off Trimtab's namespace, or set `TRIMTAB_PAUSED` to false, to switch them on again.",
+)
 NO_POLICY = Code("no-policy", "No policy matches the pod.", "See `trimtab policies explain` for what each one matches.")
 
 # Why one field is left alone -------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+LIVE = Path("live")
+"""Of `Settings.cluster`: the cluster itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -26,11 +29,27 @@ class Settings:
     certs: Path = Path(".trimtab/certs")
     """Folder with `tls.crt` and `tls.key`. Relative, so that a first try needs no rights; a chart sets it."""
 
+    certs_secret: str | None = None
+    """Secret in our namespace that the replicas share and renew; the folder then only holds what is served from
+    it. None: the folder is somebody else's (cert-manager, a person), and no cluster is asked for a pair."""
+
+    certs_every: float = 10.0
+    """Seconds between two looks at that Secret and at both webhook configurations. A new authority signs only after
+    three looks have found it in both: API servers need a moment to notice."""
+
+    service: str = "trimtab-webhook"
+    """The Service API servers call us by: the pair carries its name."""
+
+    configuration: str = "trimtab"
+    """Name of both webhook configurations, whose caBundle is kept equal to the Secret's."""
+
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`. Empty means the recommended set we ship."""
+    """Files or folders of policies, separated by `:`. Empty: the cluster's own PodPolicies where TRIMTAB_CLUSTER is
+    `live`, otherwise the recommended set we ship."""
 
     cluster: Path | None = None
-    """A snapshot file the facts come from. None means no facts: what needs one is told as missing."""
+    """Where the facts come from: `live` (watches, by KUBECONFIG or as the pod we are in), or a snapshot file. None
+    means no facts: what needs one is told as missing."""
 
     overhead: Literal["server", "webhook"] = "server"
     """Who writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by default."""
@@ -58,3 +77,8 @@ class Settings:
 
     keepalive: int = 120
     """Seconds an idle connection is kept. The API server keeps them 90: it must be the one that lets go."""
+
+    @property
+    def live(self) -> bool:
+        """Do the facts come from watches?"""
+        return self.cluster == LIVE

@@ -1,0 +1,56 @@
+"""Pods alike are decided about once, in bounded steps, and again only when something changed."""
+
+from tests.admission.running.worlds import SIZES, admitted, held
+from tests.build import container, facts, namespace, pod, policies, policy
+from trimtab.admission.running.survey import Survey, World
+from trimtab.policy.facts import Facts
+
+POLICY = policies(SIZES)
+WORLD = World(policies=POLICY, facts=Facts())
+
+
+def kinds(count: int) -> list[object]:
+    return [admitted(pod(container(limits={"memory": f"{n + 1}Mi"})), number=n) for n in range(count)]
+
+
+def test_a_thousand_pods_of_one_template_are_one_decision() -> None:
+    found = Survey().look(held(*(admitted(pod(), number=n) for n in range(8))), WORLD)
+    assert (found.decided, found.pods, len(found.groups)) == (1, 8, 1)
+
+
+def test_the_second_look_decides_nothing() -> None:
+    survey, pods = Survey(), held(*kinds(4))  # type: ignore[arg-type]
+    survey.look(pods, WORLD)
+    assert survey.look(pods, WORLD).decided == 0
+
+
+def test_another_policy_has_all_decided_again() -> None:
+    survey, pods = Survey(), held(*kinds(4))  # type: ignore[arg-type]
+    survey.look(pods, WORLD)
+    other = World(policies=policies(policy("{labels: {add: {team: a}}}")), facts=WORLD.facts)
+    found = survey.look(pods, other)
+    assert found.decided == 4
+    assert all("p" in standing.lacks for standing in found.standings.values())
+
+
+def test_a_step_does_no_more_than_it_may_and_tells_what_is_left() -> None:
+    survey, pods = Survey(most=3), held(*kinds(8))  # type: ignore[arg-type]
+    steps = [survey.look(pods, WORLD) for _ in range(4)]
+    assert [(step.decided, step.behind) for step in steps] == [(3, 5), (3, 2), (2, 0), (0, 0)]
+    assert len(steps[0].standings) == 3
+
+
+def test_what_was_found_stands_until_its_turn_comes_again() -> None:
+    survey, pods = Survey(most=2), held(*kinds(4))  # type: ignore[arg-type]
+    survey.look(pods, WORLD)
+    survey.look(pods, WORLD)
+    found = survey.look(pods, World(policies=POLICY, facts=facts(namespace("new"))))
+    assert len(found.standings) == 4
+
+
+def test_pods_that_are_gone_are_forgotten() -> None:
+    survey, pods = Survey(), held(*kinds(2))  # type: ignore[arg-type]
+    survey.look(pods, WORLD)
+    survey.look(pods[:1], WORLD)
+    assert survey.standing(pods[1].alike) is None
+    assert survey.standing(pods[0].alike) is not None

@@ -1,0 +1,56 @@
+"""P5 only where the VPA's own webhook is able to take over."""
+
+import msgspec
+import pytest
+
+from trimtab.cluster.api.webhooks import EndpointSlice, MutatingWebhookConfiguration
+from trimtab.policy.vpa_webhook import acts, called, endpoints, services
+
+SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBundle": "Q0E="}
+
+
+def configuration(client_config, name="vpa.k8s.io"):
+    value = {"metadata": {"name": "vpa-webhook-config"}, "webhooks": [{"name": name, "clientConfig": client_config}]}
+    return {("", "vpa-webhook-config"): called(msgspec.convert(value, MutatingWebhookConfiguration))}
+
+
+def slice_of(*ready, service="vpa-webhook"):
+    value = {
+        "metadata": {"name": "s", "namespace": "kube-system", "labels": {"kubernetes.io/service-name": service}},
+        "endpoints": [{"conditions": {} if r is None else {"ready": r}} for r in ready],
+    }
+    return {("kube-system", "s"): endpoints(msgspec.convert(value, EndpointSlice))}
+
+
+def test_it_acts_with_a_trusted_configuration_and_somebody_who_answers():
+    assert acts(configuration(SERVICE), slice_of(False, True))
+
+
+@pytest.mark.parametrize(
+    ("configurations", "slices"),
+    [
+        ({}, slice_of(True)),
+        (configuration(SERVICE, name="other.example.com"), slice_of(True)),
+        (configuration({"service": SERVICE["service"]}), slice_of(True)),
+        (configuration(SERVICE), {}),
+        (configuration(SERVICE), slice_of()),
+        (configuration(SERVICE), slice_of(False)),
+        (configuration(SERVICE), slice_of(True, service="other")),
+    ],
+    ids=["no configuration", "another", "no bundle", "no slice", "no endpoint", "none ready", "another service"],
+)
+def test_it_cannot_act(configurations, slices):
+    assert not acts(configurations, slices)
+
+
+def test_an_endpoint_of_which_nothing_is_known_counts_as_ready():
+    assert acts(configuration(SERVICE), slice_of(None))
+
+
+def test_behind_a_url_nobody_can_look():
+    assert acts(configuration({"url": "https://vpa.example:443/"}), {})
+
+
+def test_only_a_trusted_services_endpoints_are_asked_for():
+    assert services(configuration(SERVICE)) == {("kube-system", "vpa-webhook")}
+    assert services(configuration({"service": SERVICE["service"]})) == frozenset()

@@ -1,0 +1,83 @@
+"""People are told of each change once, and of each trouble once while it lasts."""
+
+import io
+import json
+from dataclasses import dataclass, field, replace
+
+from prometheus_client import CollectorRegistry
+
+from tests.build import policies, policy
+from trimtab.cluster.mistake import Mistake
+from trimtab.policy.document import Policies
+from trimtab.policy.facts import NOTHING_KNOWN
+from trimtab.policy.subject import DEFAULT_TERMS
+from trimtab.runtime import log
+from webhook.herald import PATIENCE, STALE, Herald
+from webhook.metrics import Meters
+from webhook.world import World
+
+BASE = World(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+
+
+@dataclass
+class Played:
+    complete: bool = True
+    seconds: float = 0.0
+    waited: float = 0.0
+    trouble: dict[str, str] = field(default_factory=dict)
+
+    def age(self) -> float | None:
+        return self.seconds
+
+    def missing(self) -> tuple[str, ...]:
+        return () if self.complete else ("nodes",)
+
+    def troubles(self) -> dict[str, str]:
+        return self.trouble
+
+
+class Told:
+    def __init__(self) -> None:
+        self.out = io.StringIO()
+        self.meters = Meters(CollectorRegistry())
+        self.herald = Herald(self.meters, log.build(stream=self.out))
+
+    @property
+    def lines(self) -> list[str]:
+        return [json.loads(line)["event"] for line in self.out.getvalue().splitlines()]
+
+
+def test_policies_that_came_into_force_are_named() -> None:
+    told = Told()
+    told.herald.changed(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
+    assert '"policies": ["a"]' in told.out.getvalue()
+
+
+def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
+    told, wrong = Told(), (Mistake(file="PodPolicy", field="spec.mode", expected="one of apply, warn"),)
+    broken = replace(BASE, broken={"a": wrong})
+    told.herald.changed(BASE, broken)
+    told.herald.changed(broken, replace(broken, terms=replace(DEFAULT_TERMS, paused=True)))
+    assert told.lines == ["policy refused, what it was before stays in force", "all changes are paused"]
+    assert "spec.mode: expected one of apply, warn" in told.out.getvalue()
+
+
+def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
+    told = Told()
+    for seconds in (1.0, STALE + 1, STALE + 9, 2.0, 3.0):
+        told.herald.look(Played(seconds=seconds))
+    assert told.lines == ["facts are stale and used on", "facts are fresh again"]
+
+
+def test_what_keeps_it_from_being_ready_is_told_once() -> None:
+    told = Told()
+    for waited in (0.0, PATIENCE + 1, PATIENCE + 2):
+        told.herald.look(Played(complete=False, waited=waited, trouble={"nodes": "403"}))
+    assert told.lines == ["not ready"]
+    assert '"missing": ["nodes"]' in told.out.getvalue()
+
+
+def test_a_mistake_of_ours_is_counted() -> None:
+    told = Told()
+    told.herald.failed("ReplicaSet", ValueError("x"))
+    assert 'trimtab_failures_total{kind="facts"} 1.0' in told.meters.render().decode()

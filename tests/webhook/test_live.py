@@ -1,0 +1,64 @@
+"""Following a cluster: complete only when everything was read, and stopped in good order."""
+
+import time
+from collections.abc import Callable
+
+from tests.kube.fake_api import FakeApi
+from trimtab.policy.document import Policies
+from trimtab.policy.facts import EVERYTHING, NOTHING_KNOWN
+from trimtab.policy.subject import DEFAULT_TERMS
+from webhook.live import Live
+from webhook.world import World
+
+BASE = World(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+
+
+class Heard:
+    """Everything that was told."""
+
+    def __init__(self) -> None:
+        self.worlds: list[World] = []
+        self.errors: list[Exception] = []
+
+    def changed(self, before: World, after: World) -> None:
+        self.worlds.append(after)
+
+    def look(self, live: Live) -> None:
+        pass
+
+    def failed(self, what: str, error: Exception) -> None:
+        self.errors.append(error)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
+
+
+def test_nothing_is_known_until_every_list_was_read_and_then_everything() -> None:
+    with FakeApi() as api:
+        heard = Heard()
+        live = Live(api.client(), BASE, policies=True, hears=heard)
+        assert live.world is BASE
+        assert len(live.missing()) > 10
+        live.start()
+        assert eventually(lambda: live.complete)
+        assert live.world.facts.known == EVERYTHING
+        assert live.missing() == ()
+        live.stop()
+    assert heard.errors == []
+
+
+def test_a_change_makes_a_new_world_and_the_old_one_stays_as_it_was() -> None:
+    with FakeApi() as api:
+        heard = Heard()
+        live = Live(api.client(), BASE, policies=True, hears=heard).start()
+        assert eventually(lambda: live.complete)
+        before = live.world
+        api.put("team-a", labels={"team": "a"})
+        assert eventually(lambda: "team-a" in live.world.facts.namespaces)
+        assert "team-a" not in before.facts.namespaces
+        assert heard.worlds[-1] is live.world
+        live.stop()

@@ -1,0 +1,51 @@
+"""Who else changes pods as they are created, and is there anybody to do it?"""
+
+from typing import Any
+
+from trimtab.cluster.api.meta import Metadata, Shape
+
+
+class ServiceReference(Shape, frozen=True, kw_only=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class ClientConfig(Shape, frozen=True, kw_only=True):
+    """One of `service` and `url` is given; `ca_bundle` is base64, empty for the system's own authorities."""
+
+    service: ServiceReference | None = None
+    url: str = ""
+    ca_bundle: str = ""
+
+
+class MutatingWebhook(Shape, frozen=True, kw_only=True):
+    name: str = ""
+    client_config: ClientConfig = ClientConfig()
+
+
+class MutatingWebhookConfiguration(Shape, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    webhooks: tuple[MutatingWebhook, ...] = ()
+
+
+class EndpointConditions(Shape, frozen=True, kw_only=True):
+    ready: bool | None = None
+    """None means unknown, which the API asks to be read as ready."""
+
+
+class Endpoint(Shape, frozen=True, kw_only=True):
+    conditions: EndpointConditions = EndpointConditions()
+
+
+class EndpointSlice(Shape, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    endpoints: tuple[Endpoint, ...] | None = None
+
+
+class Custom(Shape, frozen=True, kw_only=True):
+    """An object of a CustomResourceDefinition of ours: its spec as it was written."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = Metadata()
+    spec: Any = None

@@ -1,0 +1,164 @@
+"""What was seen in the last days?
+
+A ring of days, as people mean "the last two weeks": nothing fades, a day is there until it is too old. The newest day
+is dense, those before it are one compressed piece, opened when somebody asks or a value comes late.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from trimtab.sketch.buckets import each
+from trimtab.sketch.counts import Counts, merged
+from trimtab.sketch.packed import Damaged, pack, unpack
+
+DAY = 86400
+DAYS = 14
+_VERSION = 1
+_HEAD = struct.Struct("<BBIqq")
+"""Version, days kept, newest day, first and last second."""
+
+
+class Window:
+    """The last `days` days of one resource of one container. Times are seconds since 1970, days are those of UTC."""
+
+    __slots__ = ("days", "first", "last", "newest", "past", "today")
+
+    def __init__(self, days: int = DAYS) -> None:
+        self.days = days
+        self.newest = 0
+        self.today = Counts()
+        self.past = b""
+        self.first = 0
+        """Second of the oldest value that may still count; 0 when nothing was seen."""
+        self.last = 0
+
+    def add(self, at: int, value: float) -> bool:
+        """One value; False where it is too old for the window and was left out."""
+        return self.extend(at, at, (value,))
+
+    def extend(self, first: int, last: int, values: Sequence[float]) -> bool:
+        """Values of one day, seen from `first` to `last`; False where that day is too old."""
+        day = first // DAY
+        if day == self.newest:
+            self.today.extend(values)
+        elif day > self.newest:
+            self._turn(day)
+            self.today.extend(values)
+        elif day <= self.newest - self.days:
+            return False
+        else:
+            self._late(day, values)
+        self._span(first, last)
+        return True
+
+    def _span(self, first: int, last: int) -> None:
+        oldest = (self.newest - self.days + 1) * DAY
+        self.first = max(min(self.first or first, first), oldest)
+        self.last = max(self.last, last)
+
+    def _turn(self, day: int) -> None:
+        """A new day begins; what is too old goes."""
+        held = self.by_day()
+        self.newest, self.today = day, Counts()
+        self._keep(held)
+
+    def _late(self, day: int, values: Sequence[float]) -> None:
+        held = self.by_day()
+        held.setdefault(day, Counts()).extend(values)
+        self._keep(held)
+
+    def _keep(self, held: Mapping[int, Counts]) -> None:
+        """These days, as far as they are young enough; the newest is `today`."""
+        kept = {day: counts for day, counts in held.items() if day > self.newest - self.days}
+        self.today = kept.pop(self.newest, self.today)
+        body = b"".join(pack(day, kept[day], pairs=True) for day in sorted(kept))
+        self.past = zlib.compress(body, 6) if body else b""
+        self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
+
+    def by_day(self) -> dict[int, Counts]:
+        """Day (since 1970) → what was seen in it; the newest is not a copy."""
+        found = dict(unpack(zlib.decompress(self.past))) if self.past else {}
+        if self.last or self.today.total:
+            found[self.newest] = self.today
+        return found
+
+    def whole(self) -> Counts:
+        """All days as one."""
+        return merged(self.by_day().values())
+
+    def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
+        """Of all that was seen; zeros where nothing was."""
+        return self.whole().percentiles(shares, paired=bool(self.past))
+
+    @property
+    def seconds(self) -> int:
+        """From the first value to the last."""
+        return max(0, self.last - self.first)
+
+    def merge(self, other: "Window") -> None:
+        """As if every value of the other had been added here, day by day."""
+        if not other.last:
+            return
+        mine, theirs = self.by_day(), other.by_day()
+        self.newest, self.today = max(self.newest, other.newest), Counts()
+        for day, counts in theirs.items():
+            if day in mine:
+                mine[day].merge(counts)
+            else:
+                mine[day] = counts.copy()
+        self._keep(mine)
+        self._span(other.first, other.last)
+
+    def dump(self) -> bytes:
+        """All of it, for a checkpoint."""
+        body = b"".join(pack(day, counts, pairs=day != self.newest) for day, counts in sorted(self.by_day().items()))
+        return _HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + zlib.compress(body, 6)
+
+    @classmethod
+    def load(cls, dumped: bytes) -> "Window":
+        """What `dump` wrote. Raises Damaged, and never gives half of it."""
+        try:
+            version, days, newest, first, last = _HEAD.unpack_from(dumped)
+            body = zlib.decompress(dumped[_HEAD.size :])
+        except (struct.error, zlib.error) as error:
+            raise Damaged(str(error)) from None
+        if version != _VERSION:
+            raise Damaged(f"version {version}; this one reads version {_VERSION}")
+        found = cls(days)
+        found.newest, found.first, found.last = newest, first, last
+        found._keep(dict(unpack(body)))
+        return found
+
+    @classmethod
+    def of(cls, held: Mapping[int, Counts], first: int, last: int, days: int = DAYS) -> "Window":
+        """The last of these days, seen from `first` to `last`."""
+        found = cls(days)
+        found.newest = max(held, default=0)
+        found._keep(held)
+        found._span(first, last)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Window) and (self.first, self.last, self.by_day()) == (
+            other.first, other.last, other.by_day())  # fmt: skip
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def observe(windows: Sequence[Window], at: int, values: Sequence[float]) -> None:
+    """One value for each of many windows at one moment: what a poll of a whole cluster brings."""
+    day = at // DAY
+    for window, value, bucket in zip(windows, values, each(values), strict=True):
+        counts = window.today
+        place = bucket - counts.base
+        if window.newest != day or not 0 <= place < len(counts.counts):
+            window.add(at, value)
+            continue
+        try:
+            counts.counts[place] += 1
+        except OverflowError:
+            counts.add(value)
+        if value > counts.top:
+            counts.top = value
+        window.last = at

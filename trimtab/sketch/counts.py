@@ -53,19 +53,21 @@ class Counts:
         self.tally(halves(values), greatest(values))
 
     def tally(self, found: Sequence[int], top: float) -> None:
-        """Values as `halves` gives them, and the greatest of them. Counted at twice the resolution, so that no value
-        needs arithmetic of its own."""
+        """Values as `halves` gives them, and the greatest of them: a step for each, and no arithmetic but a shift."""
         if not found:
             return
-        least, most = min(found), max(found)
-        if least < 2 * FIRST or most >= 2 * BEYOND or most - least > 2 * WIDEST:
+        least, most = min(found) >> 1, max(found) >> 1
+        if least < FIRST or most >= BEYOND or self._room(most) - self._room(least) >= WIDEST or self.base > least:
             self.take(numbers(found), top)
             return
-        first = least & ~1
-        cells = [0] * ((most | 1) - first + 1)
-        for half in found:
-            cells[half - first] += 1
-        self.merge(Counts(first >> 1, array("I", map(operator.add, cells[::2], cells[1::2])), 0, top))
+        self.top = max(self.top, top)
+        base, cells, rest = self.base, self.counts, iter(found)
+        try:
+            for half in rest:
+                cells[(half >> 1) - base] += 1
+        except OverflowError:
+            self._count(half >> 1, 1)
+            self.tally(list(rest), top)
 
     def take(self, found: Mapping[int, int], top: float) -> None:
         """Bucket number → count, and the greatest of the values."""

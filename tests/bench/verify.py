@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 HOST = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 SUFFIX = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
@@ -129,11 +130,12 @@ def check_company(state, name, pod, target):
             taken = {p.get("hostPort") for c in state.pods[other]["spec"]["containers"] for p in c.get("ports", ())}
             assert not ports & taken, f"{name} port on {target}"
     mine = state.by_app[app(pod)]
-    if "podAntiAffinity" in spec.get("affinity", {}):
-        term = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    for term in spec.get("affinity", {}).get("podAntiAffinity", {}).get(REQUIRED, ()):
         assert term["topologyKey"] == HOST
         assert all(state.where[other] != target for other in mine), f"{name} anti-affinity on {target}"
     for spread in spec.get("topologySpreadConstraints", ()):
+        if spread["whenUnsatisfiable"] == "ScheduleAnyway":
+            continue
         counts = Counter({n["metadata"]["labels"][spread["topologyKey"]]: 0 for n in state.nodes.values()})
         for other in mine:
             counts[state.nodes[state.where[other]]["metadata"]["labels"][spread["topologyKey"]]] += 1

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.bench import verify
-from tests.cluster_of import ALL, NOW, SAFE, ZONE, Item, apart, budget, cluster, node, pod, spread
+from tests.cluster_of import ALL, HOST, NOW, SAFE, ZONE, Item, apart, budget, cluster, node, pod, spread
 from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.plan import plan
@@ -25,9 +25,24 @@ from trimtab.packing.room import Room
 from trimtab.packing.shelves import Shelves
 from trimtab.packing.world import build
 
-KINDS = ("plain", "plain", "plain", "apart", "zone-spread", "host-spread", "port", "team", "picky", "loose")
+KINDS = ("plain", "plain", "plain", "apart", "zone-spread", "host-spread", "port", "team", "picky", "loose",
+         "likes", "shy", "even")  # fmt: skip
 PORT = [{"containerPort": 80, "hostPort": 8080, "protocol": "TCP"}]
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def wishing(kind: str, app: str) -> Item:
+    """Preferences: of nodes, to be apart, to be spread."""
+    fast = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["fast"]}]}
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOST}
+    return {
+        "likes": {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 7, "preference": fast}]}}},
+        "shy": {"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": term}]}}},
+        "even": spread(app, ZONE, whenUnsatisfiable="ScheduleAnyway"),
+    }.get(kind, {})
 
 
 @st.composite
@@ -52,7 +67,7 @@ def workload(draw: st.DrawFn, app: str, names: list[str]) -> list[Item]:
         "apart": apart(app), "zone-spread": spread(app, ZONE), "host-spread": spread(app),
         "team": {"tolerations": [{"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}]},
         "picky": {"nodeSelector": {"disk": "fast"}},
-    }.get(kind, {})  # fmt: skip
+    }.get(kind, wishing(kind, app))  # fmt: skip
     cpu = draw(st.sampled_from(["100m", "250m", "500m", "1", "1900m"]))
     memory = draw(st.sampled_from(["64Mi", "512Mi", "2Gi"]))
     notes = {SAFE: "false"} if draw(st.integers(0, 9)) == 0 else {}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from trimtab.compaction.improve import DEAR, improve
 from trimtab.compaction.prepare import Prepared
 from trimtab.compaction.search import Search
+from trimtab.compaction.steer import steer
 from trimtab.compaction.weigh import by_evictions, by_room
 from trimtab.packing.shelves import Shelves
 
@@ -43,6 +44,7 @@ def searched(made: Prepared, effort: int) -> Search:
             found = first(lean)
     found.effort = effort
     improve(found, [made.saves.get(n, 0) for n in range(len(made.world.nodes))])
+    steer(made, found)
     return found
 
 

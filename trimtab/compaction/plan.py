@@ -16,7 +16,7 @@ from trimtab.compaction.search import DRAINED, Search
 from trimtab.compaction.values import Move, Plan, Step, Wave
 from trimtab.compaction.waves import arrange, led, turns
 from trimtab.compaction.weigh import by_evictions
-from trimtab.packing.drain import Places, exactly
+from trimtab.packing.drain import Places, gladly
 from trimtab.packing.room import Room
 from trimtab.packing.world import World
 
@@ -163,7 +163,7 @@ class Planner:
             return False
         gone = {n for wave in self.waves for n in wave}
         pods = [pod for pod, _ in self._turns(node)]
-        found = exactly(room, node, pods, [n for n in targets if n not in gone])
+        found = gladly(room, node, pods, [n for n in targets if n not in gone])
         if not isinstance(found, Places):
             self.made.refusals[node] = found.reason
             return False

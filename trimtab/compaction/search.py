@@ -161,6 +161,11 @@ class Search:
             limits.arrive(errand.kind, node, -1)
         return node
 
+    def move(self, pod: int, errand: Errand, node: int, log: Log) -> None:
+        """To another place than it had."""
+        self._lift(pod, log)
+        self._put(pod, errand, node, log)
+
     def undo(self, log: Log, mark: int = 0) -> None:
         """Backwards, all of it or down to a mark."""
         scrap: Log = []

@@ -96,6 +96,12 @@ PLACES: dict[str, Source] = {
         _of("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
         _of("coordination.k8s.io/v1", "Lease"),
         _of("events.k8s.io/v1", "Event"),
+        _of("v1", "Secret", "Service", "ServiceAccount"),
+        _of("rbac.authorization.k8s.io/v1", "Role", "RoleBinding"),
+        _of("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRoleBinding", namespaced=False),
+        _of("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
+        _of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", namespaced=False),
+        _of("cert-manager.io/v1", "Issuer", "Certificate", optional=True),
     )
     for source in found
 }

@@ -8,6 +8,7 @@ times. A pod fits, or the first constraint that says no is told in words. What c
     world      nodes, pods and their kinds as numbers: built once per snapshot
     room       what is free at this moment, changed by taking and giving back
     fit        one pod, one node: None, or the first reason against it
+    wishes     where a pod would rather be
     shelves    open nodes by free room, for best fit
     drain      if this node went, where would all its pods go, together?
 """

@@ -5,7 +5,7 @@ down it takes up again. Pods whose place depends on the order of moves are place
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trimtab.cluster.reason import Reason
@@ -15,6 +15,7 @@ from trimtab.packing.kinds import Kind
 from trimtab.packing.reasons import NO_ROOM
 from trimtab.packing.room import Room
 from trimtab.packing.shelves import Shelves
+from trimtab.packing.wishes import points
 from trimtab.packing.world import World
 
 
@@ -31,6 +32,10 @@ class Nowhere:
 
     pod: int
     reason: Reason
+
+
+Choose = Callable[[Room, Kind, Iterable[int]], int]
+"""The place for a pod of this kind among these nodes; -1 when none takes it."""
 
 
 class Drains:
@@ -92,9 +97,18 @@ class Drains:
         return -kind.major, -kind.minor, pod
 
 
-def exactly(room: Room, node: int, pods: Sequence[int], allowed: Iterable[int] | None = None) -> Places | Nowhere:
+def gladly(room: Room, node: int, pods: Sequence[int], allowed: Iterable[int]) -> Places | Nowhere:
+    """The same as `exactly`, each pod where it likes to be, if that leaves room for all; else tightest."""
+    allowed = list(allowed)
+    found = exactly(room, node, pods, allowed, _liked)
+    return found if isinstance(found, Places) else exactly(room, node, pods, allowed)
+
+
+def exactly(
+    room: Room, node: int, pods: Sequence[int], allowed: Iterable[int] | None = None, choose: Choose | None = None
+) -> Places | Nowhere:
     """The same by the scheduler's own steps: evict one, place one, tightest fit first. The room is left as it was."""
-    world = room.world
+    world, choose = room.world, choose or _tightest
     places = list(range(len(world.nodes)) if allowed is None else allowed)
     was_closed, was_leaving = room.closed[node], node in room.leaving
     room.close(node)
@@ -103,7 +117,7 @@ def exactly(room: Room, node: int, pods: Sequence[int], allowed: Iterable[int] |
     for pod in sorted(pods, key=lambda p: (-world.next_of[p].major, -world.next_of[p].minor, p)):
         room.uncount(world.kind_of[pod].adds, node)
         kind = world.next_of[pod]
-        place = _tightest(room, kind, places)
+        place = choose(room, kind, places)
         if place < 0:
             room.count(world.kind_of[pod].adds, node)
             found = Nowhere(pod, nowhere(room, kind, places, world.pods[pod].key))
@@ -124,6 +138,17 @@ def _tightest(room: Room, kind: Kind, places: Iterable[int]) -> int:
     for place in places:
         if room.major[place] < free and admits(room, kind, place):
             best, free = place, room.major[place]
+    return best
+
+
+def _liked(room: Room, kind: Kind, places: Iterable[int]) -> int:
+    """By the pod's wishes, then where fewest of its kind are, then the tightest."""
+    best, rank = -1, (1 << 62, 0, 0)
+    for place in places:
+        if admits(room, kind, place):
+            liked = points(kind.wish, room.counts, place) if kind.wish is not None else 0
+            alike = sum(room.world.kind_of[pod].ask is kind.ask for pod in room.world.on[place])
+            best, rank = min((best, rank), (place, (-liked, alike, room.major[place])), key=lambda found: found[1])
     return best
 
 

@@ -80,7 +80,7 @@ class Errands:
             *(self.world.groups[number] for number in kind.adds), *kind.bars,
             *(spread.group for spread in kind.spreads), *together,
         ]  # fmt: skip
-        return tuple({(g.key, id(g.domain)): g for g in spoken if not g.apart}.values())
+        return tuple({(g.key, id(g.domain)): g for g in spoken if not (g.apart or g.soft)}.values())
 
     def _make(self, kind: Kind, wide: tuple[Group, ...], domains: tuple[int, ...]) -> Errand | None:
         if not self._holds(kind, wide, domains):

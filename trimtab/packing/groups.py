@@ -38,6 +38,8 @@ class Group:
     """Pods on their way out still count."""
     per_node: bool = False
     """Counts are kept by node: nodes being emptied must be left out (nodeTaintsPolicy Honor)."""
+    soft: bool = False
+    """Somebody would rather (not) be near these pods; nobody is kept off for them."""
 
     def matches(self, namespace: str, labels: Labels) -> bool:
         return all(
@@ -86,20 +88,30 @@ class Roster:
         lasting: bool,
         eligible: bytearray | None = None,
         per_node: bool = False,
+        soft: bool = False,
     ) -> Group:
         """The group of pods that match all terms; only pods on eligible nodes count."""
-        name = (tuple(map(_name, terms)), key, lasting, bytes(eligible) if eligible is not None else None, per_node)
+        name = (
+            tuple(map(_name, terms)),
+            key,
+            lasting,
+            bytes(eligible) if eligible is not None else None,
+            per_node,
+            soft,
+        )
         found = self._made.get(name)
         if found is None:
             found = self._made[name] = self._make(terms, key, lasting, eligible, per_node)
+            found.soft = soft
             self._index(found)
         return found
 
-    def holding(self, name: object, key: str) -> Group:
-        """The group of pods that carry something themselves: an anti-affinity term, a host port."""
+    def holding(self, name: object, key: str, *, soft: bool = False) -> Group:
+        """The group of pods that carry something themselves: an anti-affinity term, a host port, a wish."""
         found = self._made.get(("held", name, key))
         if found is None:
             found = self._made["held", name, key] = self._make((), key, True, None, False)
+            found.soft = soft
         return found
 
     def _make(

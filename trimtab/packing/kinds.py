@@ -37,6 +37,16 @@ class Together:
     """Pods that make it not the first: those on their way out are among them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wish:
+    """Where a pod would rather be; see `wishes.points`."""
+
+    nodes: tuple[int, ...]
+    """Node → points for the node itself; empty where the pod says nothing of nodes."""
+    groups: tuple[tuple[Group, int], ...]
+    """Points for each pod of the group in the node's domain."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Kind:
     number: int
@@ -59,5 +69,6 @@ class Kind:
     """Groups of which no pod may be in its domain."""
     spreads: tuple[Spread, ...] = ()
     together: Together | None = None
+    wish: Wish | None = None
     checked: bool = field(default=False)
     """Has bars, spreads or together: more than nature and resources."""

@@ -35,6 +35,11 @@ def selected(ask: Ask, node: Node) -> bool:
     )
 
 
+def preferred(term: NodeSelectorTerm, node: Node) -> bool:
+    """Does the node have what a preferred term asks for? A term without any expression prefers nothing."""
+    return _term(term, node)
+
+
 def node_selected(selector: NodeSelector, node: Node) -> bool:
     """Terms are ORed; a term without any expression matches nothing (nodeaffinity.NewNodeSelector)."""
     return any(_term(term, node) for term in selector.node_selector_terms)

@@ -4,7 +4,7 @@ Kinds are made as pods come; `settle` then numbers resources, natures and groups
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import LabelSelector
@@ -14,9 +14,10 @@ from trimtab.cluster.pod import Ask, Pod, Port
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resources import Amounts, larger
 from trimtab.packing import nature
-from trimtab.packing.groups import Group, Roster, Term, Topology, as_asked, namespaces_of, narrowed
+from trimtab.packing.groups import Group, Namespaces, Roster, Term, Topology, as_asked, namespaces_of, narrowed
 from trimtab.packing.kinds import Kind, Spread, Together
 from trimtab.packing.reasons import UNJUDGED, VOLUME_IN_USE
+from trimtab.packing.wishes import Wishes
 
 SCHEDULER = "default-scheduler"
 
@@ -32,11 +33,15 @@ class Recruiter:
     wheres: list[bytearray] = field(default_factory=list)
     resources: tuple[str, str] = ("cpu", "memory")
     names: tuple[str, ...] = ()
+    counted: Mapping[int, int] = field(default_factory=dict)
+    """Kind → pods of it on nodes."""
+    wishes: Wishes = field(init=False)
     shared: dict[tuple[str, str], int] = field(default_factory=dict)
     """ReadWriteOncePod claim → how many pods name it."""
 
     def __post_init__(self) -> None:
         self.roster = Roster(Topology(self.inventory.nodes))
+        self.wishes = Wishes(self.inventory.nodes, self.roster)
         if not any(claim.alone for claim in self.inventory.claims.values()):
             return
         for pod in self.inventory.pods:
@@ -51,6 +56,7 @@ class Recruiter:
         for pod in pods:
             kind = known.get(id(pod.ask)) if not pod.claims and not pod.devices else None
             found.append(kind if kind is not None else self.kind(pod))
+        self.counted = Counter([kind.number for kind in found])
         return found
 
     def kind(self, pod: Pod, again: Amounts | None = None) -> Kind:
@@ -104,6 +110,7 @@ class Recruiter:
             own = kind.adds
             kind.adds = tuple(sorted({*own, *self.roster.belonging(kind.ask.namespace, kind.ask.labels)}))
         self._bars()
+        self.wishes.settle(self.kinds)
         for kind in self.kinds:
             kind.checked = bool(kind.bars or kind.spreads or kind.together)
 
@@ -114,12 +121,10 @@ class Recruiter:
         names: set[str] = set()
         for amounts in self.amounts:
             names.update(amounts)
-        asks = {id(pod.ask): pod.ask for pod in self.inventory.pods}
-        for number, count in Counter(id(pod.ask) for pod in self.inventory.pods if pod.node).items():
-            found = asks[number].requests
-            if not isinstance(found, Unreadable):
-                for name in asked:
-                    asked[name] += found.get(name, 0) * count
+        for number, count in self.counted.items():
+            amounts = self.amounts[number]
+            for name in asked:
+                asked[name] += amounts.get(name, 0) * count
         for node in self.inventory.nodes:
             for name in have:
                 have[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)
@@ -168,15 +173,24 @@ class Recruiter:
             kind.together = self._together(kind)
         held = [self.roster.holding(name, term.topology_key) for name, term in self._apart_terms(kind)]
         held += [self.roster.holding(port, "") for port in ask.ports]
-        kind.adds = tuple(group.number for group in held)
+        kind.adds = (*(group.number for group in held), *self.wishes.demand(kind, self._told))
 
     def _terms(self, kind: Kind, term: PodAffinityTerm) -> Term | None:
         """The pods a term speaks of; None (and the kind unknown) where that cannot be told."""
-        spaces = namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, self.inventory.namespaces)
+        spaces = self._spaces(kind, term)
         if isinstance(spaces, str):
             kind.unknown = kind.unknown or UNJUDGED(spaces)
             return None
         return spaces, self._selector(kind, term)
+
+    def _told(self, kind: Kind, term: PodAffinityTerm) -> Term | None:
+        """The same for a wish, which leaves a pod judged."""
+        spaces = self._spaces(kind, term)
+        return None if isinstance(spaces, str) else (spaces, self._selector(kind, term))
+
+    def _spaces(self, kind: Kind, term: PodAffinityTerm) -> Namespaces | str:
+        known = self.inventory.namespaces
+        return namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, known)
 
     def _selector(self, kind: Kind, term: PodAffinityTerm) -> LabelSelector:
         return narrowed(term.label_selector, kind.ask.labels, term.match_label_keys, term.mismatch_label_keys)
@@ -241,7 +255,7 @@ class Recruiter:
         for what, group in held.items():
             if isinstance(what, int):
                 against.setdefault(what, []).append(group)
-            elif isinstance(what, tuple):
+            elif isinstance(what, tuple) and what[0] != "wish":
                 ports.setdefault((what[0], what[2]), []).append((what, group))
         for kind in self.kinds:
             theirs = [group for number in kind.adds for group in against.get(number, ())]

@@ -122,6 +122,18 @@ class Shelves:
                 return best & NODE
         return -1
 
+    def others(self, errand: Errand, most: int) -> Iterable[int]:
+        """Open nodes with enough room, the tightest of each shelf first; so many are looked at."""
+        room, floor = self.room, errand.major << BITS
+        for shelf in (shelf for row in self._light[errand.where] for shelf in row):
+            for place in range(bisect_left(shelf, floor), len(shelf)):
+                if most <= 0:
+                    return
+                most -= 1
+                node = shelf[place] & NODE
+                if room.minor[node] >= errand.minor and room.slots[node] > 0 and self.suits(errand, node):
+                    yield node
+
     def suits(self, errand: Errand, node: int) -> bool:
         """What is not on the shelves: other resources, and the pods that are there."""
         for number, amount in errand.kind.rest:

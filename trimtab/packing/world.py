@@ -62,8 +62,9 @@ def build(inventory: Inventory, again: Again | None = None) -> World:
     """The world of one snapshot. A few microseconds per pod."""
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
-    here = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED]
-    waiting = [pod for pod in inventory.pods if not pod.node and not pod.finished]
+    alive = [pod for pod in inventory.pods if pod.phase not in FINISHED]
+    here = [pod for pod in alive if pod.node in index]
+    waiting = [pod for pod in alive if not pod.node] if len(here) < len(alive) else []
     recruiter = Recruiter(inventory)
     now = recruiter.all(here)
     later = now if again is None else [recruiter.kind(pod, again(pod)) for pod in here]

@@ -47,8 +47,19 @@ class Counts:
         if not found:
             return
         self.top = max(self.top, top)
-        for bucket, count in found.items():
-            self._count(bucket, count)
+        self.nothing += found.get(NOTHING, 0)
+        held = found if NOTHING not in found else {b: n for b, n in found.items() if b != NOTHING}
+        if not held:
+            return
+        self._room(max(held))
+        self._room(min(held))
+        base, cells = self.base, self.counts
+        for bucket, count in held.items():
+            try:
+                cells[max(0, bucket - base)] += count
+            except OverflowError:
+                self._count(bucket, count)
+                cells = self.counts
 
     def merge(self, other: "Counts") -> None:
         """As if every value of the other had been added here."""

@@ -130,6 +130,15 @@ class Window:
         found._keep(dict(unpack(body)))
         return found
 
+    @classmethod
+    def of(cls, held: Mapping[int, Counts], first: int, last: int, days: int = DAYS) -> "Window":
+        """The last of these days, seen from `first` to `last`."""
+        found = cls(days)
+        found.newest = max(held, default=0)
+        found._keep(held)
+        found._span(first, last)
+        return found
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Window) and (self.first, self.last, self.by_day()) == (
             other.first, other.last, other.by_day())  # fmt: skip

@@ -52,7 +52,10 @@ class Metadata(Shape, frozen=True, kw_only=True):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object; None for a bare one."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
 
 class Requirement(Shape, frozen=True, kw_only=True):

@@ -1,0 +1,42 @@
+"""Money, and what others read."""
+
+import pytest
+
+from tests.sizing.worlds import MI, used
+from trimtab.cluster.reason import NotYet
+from trimtab.cluster.recommendation import ContainerUsage, Recommendations, decode, encode
+from trimtab.sizing.money import LIST, of_nodes, shared
+from trimtab.sizing.publish import usage
+from trimtab.sizing.reasons import INSUFFICIENT
+
+NOT_YET = NotYet(reason=INSUFFICIENT("too little"), have="an hour", need="a day")
+
+
+def test_a_machine_costs_what_its_cores_and_its_memory_cost() -> None:
+    price = shared(96_000, 2, 8)
+    assert price.monthly(2000, 8 << 30) == pytest.approx(96_000 * 730 / 1e6)
+
+
+def test_nodes_share_their_prices() -> None:
+    assert of_nodes([(96_000, 2, 8), (192_000, 4, 16)]) == LIST
+    assert of_nodes([]) is None
+
+
+def test_published_usage_is_read_as_it_was_written() -> None:
+    found = usage(used(p5=0.0371, p95=0.23), used("memory", p95=100.2 * MI))
+    assert found is not None
+    read = decode("shard", encode({"shop/Deployment/web": {"app": found}}))
+    assert isinstance(read, dict)
+    again = Recommendations(read).find("shop", "Deployment", "web", "app")
+    assert isinstance(again, ContainerUsage)
+    assert again == found
+    assert again.cpu is not None
+    assert again.memory is not None
+    assert (again.cpu.p5, again.cpu.p95, again.memory.p95) == ("38m", "230m", "101Mi")
+
+
+def test_nothing_is_published_of_what_is_not_known() -> None:
+    assert usage(NOT_YET, NOT_YET) is None
+    half = usage(used(), NOT_YET)
+    assert half is not None
+    assert half.memory is None

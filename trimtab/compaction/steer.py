@@ -1,0 +1,178 @@
+"""Among places that fit, which one would the pods rather have?
+
+When it is settled which nodes go, moved pods are looked at once more, and given a place that is liked better: first by
+what people wrote (preferred affinities, spreads that say ScheduleAnyway), then with fewer replicas of the same
+workload on the node, then in the zone. What goes, and how many pods move, stays as it is. Places are other nodes of
+the same pool that take pods already, so that all a plan was checked for still holds.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from trimtab.compaction.prepare import Prepared
+from trimtab.compaction.search import Log, Search
+from trimtab.packing.errands import Errand
+from trimtab.packing.kinds import Kind
+from trimtab.packing.wishes import points
+from trimtab.packing.world import World
+
+Rank = tuple[int, int, int]
+"""(points of its wish, minus replicas on the node, minus replicas in the zone); more is better."""
+LOOKS = 20_000
+"""Places looked at for all pods together: a count and not a clock, so that equal input gives an equal plan."""
+FEW, MANY = 12, 200
+"""Places looked at for one pod, without and with wishes."""
+
+
+def steer(made: Prepared, search: Search) -> None:
+    """Gives moved pods places they like better, where there are."""
+    if search.dest:
+        _Steering(made, search).run()
+
+
+def workloads(world: World) -> list[int]:
+    """Pod → number of its workload: pods of one owner, or without one, pods that ask for the same."""
+    by_ask: dict[int, int] = {}
+    by_owner: dict[object, int] = {}
+    found = []
+    for pod in world.pods:
+        number = by_ask.get(id(pod.ask))
+        if number is None:
+            owner = pod.owner
+            whose = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
+            number = by_ask[id(pod.ask)] = by_owner.setdefault(whose, len(by_owner))
+        found.append(number)
+    return found
+
+
+@dataclass(slots=True, eq=False)
+class _Steering:
+    made: Prepared
+    search: Search
+    looks: int = LOOKS
+    workload: list[int] = field(init=False)
+    zone: list[int] = field(init=False)
+    """Node → number of its zone."""
+    near: Counter[int] = field(init=False)
+    """workload x nodes + node → its pods there, when the plan is done."""
+    around: Counter[int] = field(default_factory=Counter)
+    """The same with the zone's number."""
+    counts: list[dict[int, int]] = field(init=False)
+    """Pods by group and domain when the plan is done; true of groups that wishes speak of."""
+    _zones_of: dict[int, list[int]] = field(default_factory=dict)
+    """Set of nodes → the zones in it."""
+
+    def __post_init__(self) -> None:
+        world, numbers, dest = self.made.world, dict[str, int](), self.search.dest
+        self.zone = [numbers.setdefault(node.zone, len(numbers)) for node in world.nodes]
+        self.workload = workloads(world)
+        places = list(world.node_of)
+        for pod, place in dest.items():
+            places[pod] = place
+        size = len(world.nodes)
+        self.near = Counter([number * size + place for number, place in zip(self.workload, places, strict=True)])
+        for name, count in self.near.items():
+            self.around[name // size * size + self.zone[name % size]] += count
+        self._recount()
+
+    def _recount(self) -> None:
+        """The search leaves pods counted where they come from; here they are gone."""
+        world = self.made.world
+        both = zip(world.groups, self.made.room.counts, strict=True)
+        self.counts = [counts.copy() if group.soft else counts for group, counts in both]
+        if any(group.soft for group in world.groups):
+            for pod in self.search.dest:
+                self._count(world.kind_of[pod], world.node_of[pod], -1)
+
+    def _count(self, kind: Kind, node: int, sign: int) -> None:
+        for number in kind.adds:
+            group = self.made.world.groups[number]
+            if group.soft and (domain := group.domain[node]) >= 0:
+                counts = self.counts[number]
+                counts[domain] = counts.get(domain, 0) + sign
+
+    def run(self) -> None:
+        """Wishes and crowded nodes first; crowded zones as far as looks last."""
+        for wanting in (self._wanting, self._uneven):
+            for pod in sorted(self.search.dest):
+                errand = self.search.errands[pod]
+                if errand is not None and wanting(pod, errand):
+                    if self.looks <= 0:
+                        return
+                    self._better(pod, errand)
+
+    def _wanting(self, pod: int, errand: Errand) -> bool:
+        """Has it wishes, or is another of its workload on the node?"""
+        base = self.workload[pod] * len(self.zone)
+        return errand.kind.wish is not None or self.near[base + self.search.dest[pod]] > 1
+
+    def _uneven(self, pod: int, errand: Errand) -> bool:
+        """Are there more of its workload in the zone than in another it could be in?"""
+        zones = self._zones(errand)
+        if len(zones) < 2:
+            return False
+        base, around = self.workload[pod] * len(self.zone), self.around
+        here = around[base + self.zone[self.search.dest[pod]]]
+        return here > 1 + min([around[base + zone] for zone in zones])
+
+    def _zones(self, errand: Errand) -> list[int]:
+        found = self._zones_of.get(errand.where)
+        if found is None:
+            opened = self.search.shelves.open
+            found = sorted({self.zone[n] for n, there in enumerate(errand.nodes) if there and opened[n]})
+            self._zones_of[errand.where] = found
+        return found
+
+    def _better(self, pod: int, errand: Errand) -> None:
+        place = self.search.dest[pod]
+        self._tally(pod, place, -1)
+        best, most = place, self._rank(pod, errand, place)
+        for node in self._others(errand, place):
+            found = self._rank(pod, errand, node)
+            if found > most:
+                best, most = node, found
+                if errand.kind.wish is None and not found[1] and len(self._zones(errand)) == 1:
+                    break
+        if best == place or not self._move(pod, errand, best):
+            best = place
+        self._tally(pod, best, 1)
+
+    def _rank(self, pod: int, errand: Errand, node: int) -> Rank:
+        base, wish = self.workload[pod] * len(self.zone), errand.kind.wish
+        liked = points(wish, self.counts, node) if wish is not None else 0
+        return liked, -self.near[base + node], -self.around[base + self.zone[node]]
+
+    def _others(self, errand: Errand, place: int) -> Iterator[int]:
+        """Places it could have instead; where it prefers nodes, those it likes most are looked at first."""
+        search, pool, wish = self.search, self.search.limits[place], errand.kind.wish
+        liked: Iterable[int] = ()
+        if wish is not None and wish.nodes:
+            liked = self._liked(wish.nodes, wish.nodes[place], errand)
+        for node in (*liked, *search.shelves.others(errand, MANY if wish is not None else FEW)):
+            self.looks -= 1
+            if node != place and search.limits[node] is pool:
+                yield node
+
+    def _liked(self, nodes: tuple[int, ...], least: int, errand: Errand) -> list[int]:
+        shelves = self.search.shelves
+        open_ = [n for n, there in enumerate(errand.nodes) if there and shelves.open[n] and nodes[n] > least]
+        open_.sort(key=lambda n: -nodes[n])
+        self.looks -= min(len(open_), MANY)
+        return [n for n in open_[:MANY] if shelves.fits(errand, n)]
+
+    def _tally(self, pod: int, node: int, sign: int) -> None:
+        base = self.workload[pod] * len(self.zone)
+        self.near[base + node] += sign
+        self.around[base + self.zone[node]] += sign
+        self._count(self.made.world.next_of[pod], node, sign)
+
+    def _move(self, pod: int, errand: Errand, node: int) -> bool:
+        """There, unless the pool would then lack room that it keeps."""
+        log: Log = []
+        self.search.move(pod, errand, node, log)
+        limits = self.search.limits[node]
+        if limits is not None and limits.short() is not None:
+            self.search.undo(log)
+            return False
+        return True

@@ -1,0 +1,40 @@
+"""Why is a request proposed, changed on the way, or left as it is?"""
+
+from trimtab.cluster.reason import Code
+
+INSUFFICIENT = Code(
+    "insufficient-history",
+    "There is too little history to speak from: at least 24 hours and 100 samples of cpu, four peaks of memory.",
+    "Wait, or give a longer history with `--prometheus` or `--usage`.",
+)
+OVER_NODE = Code(
+    "usage-above-node",
+    "What the container would ask for is more than the largest node holds beside its DaemonSets.",
+    "Add a larger machine type, or split the workload.",
+)
+VPA_DOWN = Code(
+    "vpa-webhook-down",
+    "A VPA manages the workload and its webhook cannot act: a P5 would stay, so the request is P95.",
+    "Mend the VPA's admission controller.",
+)
+HPA_COUNTS = Code(
+    "hpa-counts-by-request",
+    "An HPA aims at a share of the request: another request is another number of replicas.",
+    "Aim at `averageValue` instead, or say `--allow-hpa` and look at what it would do.",
+)
+INIT_CONTAINER = Code(
+    "init-container",
+    "It runs before the others and ends; the pod asks for the larger of the two, so little is won.",
+    "Nothing.",
+)
+AS_IT_IS = Code("close-enough", "What it asks for is within a tenth of what it would be given.", "Nothing.")
+NO_SUCH_WORKLOAD = Code(
+    "workload-not-seen",
+    "Usage is known, and what the container asks for is not: it is not in the snapshot.",
+    "Give a newer snapshot with `--cluster`, or read the cluster `live`.",
+)
+NO_USAGE = Code(
+    "no-usage",
+    "Nothing was seen of the container in what was read.",
+    "See whether the source covers its namespace and the time it ran.",
+)

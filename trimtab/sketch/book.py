@@ -1,0 +1,84 @@
+"""Everything that was seen, by container of a workload.
+
+Series of single pods go in, whole or in pieces; what comes out is a window of cpu and one of memory's peaks for each
+container. Days stay open until the book is asked: whoever reads two weeks of history brings every day many times.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.sketch.counts import Counts
+from trimtab.sketch.peaks import INTERVAL, of_series
+from trimtab.sketch.window import DAY, DAYS, Window
+
+RESOURCES = ("cpu", "memory")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Container:
+    """A container of a workload: what a recommendation is about."""
+
+    namespace: str
+    kind: str
+    """Of the topmost owner; `Pod` for a pod that nobody made."""
+    workload: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.kind}/{self.workload}/{self.name}"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A window whose days are all dense."""
+
+    days: dict[int, Counts] = field(default_factory=dict)
+    first: int = 0
+    last: int = 0
+
+    def put(self, day: int, values: Sequence[float]) -> None:
+        self.days.setdefault(day, Counts()).extend(values)
+
+    def span(self, first: int, last: int) -> None:
+        self.first = min(self.first or first, first)
+        self.last = max(self.last, last)
+
+
+@dataclass(slots=True)
+class Book:
+    """Cores and bytes; times are seconds since 1970 and ascend within a series."""
+
+    days: int = DAYS
+    pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
+
+    def take(self, container: Container, resource: str, times: Sequence[int], values: Sequence[float]) -> None:
+        """A pod's series, or a piece of it. Pieces of memory should end where an interval of peaks does."""
+        if not times:
+            return
+        page = self.pages.setdefault((container, resource), _Open())
+        if resource == "memory":
+            for number, peak in of_series(times, values).items():
+                page.put(number * INTERVAL // DAY, (peak,))
+        else:
+            for start, end in _days(times):
+                page.put(times[start] // DAY, values[start:end])
+        page.span(times[0], times[-1])
+
+    def containers(self) -> list[Container]:
+        """In order of name."""
+        return sorted({container for container, _ in self.pages})
+
+    def window(self, container: Container, resource: str) -> Window:
+        """What was seen; an empty window where nothing was."""
+        page = self.pages.get((container, resource))
+        return Window.of(page.days, page.first, page.last, self.days) if page is not None else Window(self.days)
+
+
+def _days(times: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where each day's values begin and end."""
+    start = 0
+    while start < len(times):
+        end = bisect_left(times, (times[start] // DAY + 1) * DAY, start)
+        yield start, end
+        start = end

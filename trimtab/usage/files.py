@@ -1,0 +1,177 @@
+"""Usage written to files: CSV with names, a bare series of two columns, a saved answer of Prometheus, Parquet.
+
+    timestamp,namespace,pod,container,cpu,memory          any order; `workload` (Kind/name) spares the pod's
+    2026-01-05T00:00:00Z,shop,web-7d4…-x2x4k,app,250m,128Mi
+    timestamp,value                                       one container; below 100 000 they are cores, else bytes
+
+Times are RFC 3339, or seconds or milliseconds since 1970; amounts are quantities.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from trimtab.cluster import quantity
+from trimtab.cluster.mistake import Mistake, nearest, shown
+from trimtab.usage.series import Series, clean, rate
+
+_MILLISECONDS = 100_000_000_000
+MOST_CORES = 100_000
+AMOUNTS = ("cpu", "memory", "cpu_seconds_total", "value")
+NAMES = ("namespace", "pod", "container", "workload", "resource")
+_ALSO = {
+    "time": "timestamp",
+    "ts": "timestamp",
+    "date": "timestamp",
+    "cores": "cpu",
+    "bytes": "memory",
+    "ns": "namespace",
+}
+_Key = tuple[str, str, str, str, str]
+"""namespace, pod, container, workload, amount."""
+_PROBLEMS = 10
+"""Mistakes of one file that are told."""
+
+
+class Rows:
+    """One file's rows, gathered by series."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: dict[_Key, list[tuple[int, float]]] = {}
+        self.mistakes: list[Mistake] = []
+
+    def row(self, line: int, row: Mapping[str, Any]) -> None:
+        at = moment(row.get("timestamp"))
+        if at is None:
+            self._wrong(line, "timestamp", "a time such as 2026-01-02T15:04:05Z", row.get("timestamp"))
+            return
+        names = [str(row.get(name) or "") for name in ("namespace", "pod", "container", "workload")]
+        for amount in AMOUNTS:
+            written = row.get(amount)
+            if written is None or written == "":
+                continue
+            value = number(written)
+            if value is None:
+                self._wrong(line, amount, "a quantity such as 250m or 128Mi", written)
+                continue
+            kind = str(row.get("resource") or amount) if amount == "value" else amount
+            self.found.setdefault((names[0], names[1], names[2], names[3], kind), []).append((at, value))
+
+    def _wrong(self, line: int, field: str, expected: str, came: object) -> None:
+        if len(self.mistakes) < _PROBLEMS:
+            self.mistakes.append(Mistake(file=self.file, line=line, field=field, expected=expected, came=shown(came)))
+
+    def series(self, now: int | None = None) -> Iterator[Series]:
+        for (namespace, pod, container, workload, amount), samples in self.found.items():
+            times, values = clean(samples, now)
+            if amount == "cpu_seconds_total":
+                times, values = rate(times, values)
+            yield Series(
+                namespace=namespace or "default", pod=pod, container=container or "app",
+                workload=workload or _bare(pod),
+                resource=_resource(amount, values), times=times, values=values,
+            )  # fmt: skip
+
+
+def _bare(pod: str) -> str:
+    """A series that names nothing is a workload of its own."""
+    return "" if pod else "Series/usage"
+
+
+def _resource(amount: str, values: Iterable[float]) -> str:
+    if amount == "value":
+        return "cpu" if max(values, default=0) < MOST_CORES else "memory"
+    return "memory" if amount == "memory" else "cpu"
+
+
+def moment(written: object) -> int | None:
+    """Seconds since 1970; None where it is no time. Without a zone it is UTC."""
+    text = str(written or "").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        return _stated(text)
+    return int(value / 1000 if value > _MILLISECONDS else value) if 0 < value < 10**15 else None
+
+
+def _stated(text: str) -> int | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def number(written: object) -> float | None:
+    """Units; None where it is no quantity."""
+    try:
+        return float(written)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    try:
+        return quantity.parse(str(written)) / quantity.NANO
+    except quantity.NotAQuantity:
+        return None
+
+
+def csv_rows(file: str, content: bytes) -> Rows:
+    """A CSV, with a header or of two columns."""
+    found = Rows(file)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        found.mistakes.append(Mistake(file=file, expected="UTF-8 text", came="other bytes"))
+        return found
+    first = text.partition("\n")[0].strip()
+    lines = csv.reader(io.StringIO(text), delimiter=";" if ";" in first and "," not in first else ",")
+    if moment(first.partition(",")[0]) is not None:
+        header, start = ["timestamp", "value"], 1
+    else:
+        header, start = [_name(cell) for cell in next(lines, [])], 2
+    wrong = _header(file, header)
+    if wrong:
+        found.mistakes.append(wrong)
+        return found
+    for line, cells in enumerate(lines, start=start):
+        if cells:
+            found.row(line, dict(zip(header, cells, strict=False)))
+    return found
+
+
+def _name(cell: str) -> str:
+    name = cell.strip().lower()
+    return _ALSO.get(name, name)
+
+
+def _header(file: str, header: list[str]) -> Mistake | None:
+    if "timestamp" in header and any(name in AMOUNTS for name in header):
+        return None
+    known = ("timestamp", *NAMES, *AMOUNTS)
+    unknown = next((name for name in header if name not in known), "")
+    expected = "columns timestamp and cpu, memory or value"
+    return Mistake(file=file, line=1, expected=expected, came=shown(",".join(header)), todo=nearest(unknown, known))
+
+
+def parquet_rows(file: str, content: bytes) -> Rows:
+    """The same columns in Parquet; a Mistake where the library that reads it is not installed."""
+    found = Rows(file)
+    try:
+        from pyarrow import ArrowException
+        from pyarrow import parquet as reader
+    except ImportError:
+        todo = "pip install 'trimtab[parquet]', or give the samples as CSV"
+        found.mistakes.append(Mistake(file=file, expected="pyarrow, which reads Parquet", came="none", todo=todo))
+        return found
+    try:
+        table = reader.read_table(io.BytesIO(content))
+    except ArrowException as error:
+        found.mistakes.append(Mistake(file=file, expected="Parquet", came=str(error)))
+        return found
+    for line, row in enumerate(table.to_pylist(), start=1):
+        found.row(line, {_name(name): value for name, value in row.items()})
+    return found

@@ -7,7 +7,8 @@ from certs.loader import Loader
 from certs.pair import Pair
 from certs.problem import Problem
 from certs.renew import issue, renew, renew_if_due
-from certs.status import Status, status
+from certs.rotation import Publish, Rest, Seen, Step, Store, may_serve, next_step, signed_anew, successor, usable
+from certs.status import Status, judged, status
 
 __all__ = [
     "CA_KEY",
@@ -18,16 +19,27 @@ __all__ = [
     "Missing",
     "Pair",
     "Problem",
+    "Publish",
+    "Rest",
+    "Seen",
     "Status",
+    "Step",
+    "Store",
     "Unusable",
     "Unwritable",
     "due",
     "due_folder",
     "issue",
+    "judged",
+    "may_serve",
+    "next_step",
     "read",
     "read_authority",
     "renew",
     "renew_if_due",
+    "signed_anew",
     "status",
+    "successor",
+    "usable",
     "write",
 ]

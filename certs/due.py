@@ -51,14 +51,15 @@ def unsigned(folder: Folder) -> tuple[Problem, ...]:
     except CertsError as e:
         return (e.problem,)
     for certificate, following in zip_longest(chain, chain[1:]):
-        if any(_signed(certificate, ca) for ca in bundle):
+        if any(signed(certificate, ca) for ca in bundle):
             return ()
-        if following is None or not _signed(certificate, following):
+        if following is None or not signed(certificate, following):
             break
     return (Problem("ca-mismatch", "tls.crt does not lead to any certificate of ca.crt"),)
 
 
-def _signed(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
+def signed(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
+    """Did this authority sign it, by name and by key? Ages are not looked at."""
     try:
         leaf.verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):

@@ -1,6 +1,6 @@
 """What stands in a certificate folder, for people and for a metric."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -44,17 +44,26 @@ def status(path: Path, now: datetime) -> Status:
     """Read the folder and judge it. Never raises: what cannot be read is a problem of its own."""
     try:
         folder = read(path)
-        return _judged(path, folder, now)
     except CertsError as e:
         return Status(folder=str(path), problems=(e.problem,))
+    found = judged(str(path), folder, now)
+    return replace(found, problems=(*found.problems, *_open(path)))
 
 
-def _judged(path: Path, folder: Folder, now: datetime) -> Status:
+def judged(name: str, folder: Folder, now: datetime) -> Status:
+    """The same for what was read already, wherever that was. Never raises."""
+    try:
+        return _judged(name, folder, now)
+    except CertsError as e:
+        return Status(folder=name, problems=(e.problem,))
+
+
+def _judged(name: str, folder: Folder, now: datetime) -> Status:
     leaf = folder.pair.leaf()
-    problems = dict.fromkeys((*due_folder(folder, now), *_open(path)))
+    problems = dict.fromkeys(due_folder(folder, now))
     codes = {problem.code for problem in problems}
     return Status(
-        folder=str(path),
+        folder=name,
         names=names_of(leaf),
         not_before=leaf.not_valid_before_utc,
         not_after=leaf.not_valid_after_utc,

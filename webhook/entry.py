@@ -2,8 +2,13 @@
 
 import os
 
-from trimtab.runtime import environment
+from trimtab.runtime import environment, log
 from webhook.asgi import Entry
+from webhook.keeping import keep
 from webhook.wiring import build
 
-application = Entry(build(environment.read(os.environ)))
+_settings = environment.read(os.environ)
+_service = build(_settings)
+keep(_settings, _service.stop, log.build(_settings.log_level, _settings.log_format))
+
+application = Entry(_service)

@@ -7,6 +7,7 @@ from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
 from trimtab.runtime.serve import launch
 from trimtab.runtime.settings import Settings
+from webhook.keeping import first_pair
 
 APPLICATION = "webhook.entry:application"
 
@@ -14,8 +15,8 @@ APPLICATION = "webhook.entry:application"
 def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoReturn:
     """Serve over TLS from the settings' certificate folder until a signal; ends in `SystemExit`.
 
-    Raises `certs.CertsError` when the folder holds no whole pair and `CannotServe` when the address
-    cannot be had: both before anything listens.
+    Raises `certs.CertsError` when the folder holds no whole pair, `CannotServe` when the address
+    cannot be had or the Secret gives no pair: all before anything listens.
     """
 
     def told(problem: certs.Problem | None) -> None:
@@ -24,6 +25,7 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
         else:
             log.warning("certificate refused, the old one is kept", code=problem.code, why=problem.says)
 
+    first_pair(settings, log)
     for problem in certs.status(settings.certs, clock.utc()).problems:
         log.warning("certificate", code=problem.code, why=problem.says)
     launch(application, settings, log, certs.Loader(settings.certs, told).front)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import certs
-from trimtab.command import output
+from trimtab.command import output, shared_pair
 from trimtab.command.main import ASKED_WRONGLY, FOUND
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -40,7 +40,7 @@ class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @click.group("certs")
 def verb() -> None:
-    """Issue the webhook's certificates, and look at them."""
+    """Issue the webhook's certificates, look at them, rotate them."""
 
 
 @verb.command("issue")
@@ -73,10 +73,12 @@ def _issued(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
 
 @verb.command("status")
 @_FOLDER
+@click.option("--live", "of_cluster", is_flag=True, help="The cluster's: the replicas' Secret, and who trusts it.")
+@shared_pair.options
 @output.options
-def status(folder: Path, output: str, output_file: str | None) -> None:
+def status(folder: Path, of_cluster: bool, where: shared_pair.Where, output: str, output_file: str | None) -> None:
     """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
-    found = certs.status(folder, clock.utc())
+    found = shared_pair.status(where) if of_cluster else certs.status(folder, clock.utc())
     report = CertsReport(
         folder=found.folder,
         names=list(found.names),
@@ -89,6 +91,18 @@ def status(folder: Path, output: str, output_file: str | None) -> None:
     _emit(output, output_file, report)
     if found.problems:
         sys.exit(FOUND)
+
+
+@verb.command("rotate")
+@click.option("--authority", is_flag=True, help="A new authority too; the old one stays trusted beside it.")
+@shared_pair.options
+def rotate(authority: bool, where: shared_pair.Where) -> None:
+    """A new pair for the webhook in the cluster, without a review lost.
+
+    The replicas take it over within seconds. A new authority is first told to API servers and signs half a minute
+    later; the old one stays trusted until nothing it signed can be valid. Where cert-manager issues, ask it instead.
+    """
+    click.echo(shared_pair.rotate(where, authority=authority))
 
 
 def _emit(form: str, output_file: str | None, report: CertsReport) -> None:

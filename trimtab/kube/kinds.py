@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.cluster.api.meta import Shape
+from trimtab.cluster.api.rules import DatedRuntimeClass
 from trimtab.cluster.api.webhooks import Custom, EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import KINDS
@@ -20,6 +21,7 @@ SHAPES: dict[str, type[Shape]] = {
     "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
     "EndpointSlice": EndpointSlice,
     "PodPolicy": Custom,
+    "RuntimeClass": DatedRuntimeClass,
 }
 """Kind → the shape it is decoded into; more than a Snapshot holds."""
 AUTOSCALER_STATUS = "metadata.namespace=kube-system,metadata.name=cluster-autoscaler-status"
@@ -96,6 +98,12 @@ PLACES: dict[str, Source] = {
         _of("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
         _of("coordination.k8s.io/v1", "Lease"),
         _of("events.k8s.io/v1", "Event"),
+        _of("v1", "Secret", "Service", "ServiceAccount"),
+        _of("rbac.authorization.k8s.io/v1", "Role", "RoleBinding"),
+        _of("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRoleBinding", namespaced=False),
+        _of("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
+        _of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", namespaced=False),
+        _of("cert-manager.io/v1", "Issuer", "Certificate", optional=True),
     )
     for source in found
 }

@@ -29,6 +29,20 @@ class Settings:
     certs: Path = Path(".trimtab/certs")
     """Folder with `tls.crt` and `tls.key`. Relative, so that a first try needs no rights; a chart sets it."""
 
+    certs_secret: str | None = None
+    """Secret in our namespace that the replicas share and renew; the folder then only holds what is served from
+    it. None: the folder is somebody else's (cert-manager, a person), and no cluster is asked for a pair."""
+
+    certs_every: float = 10.0
+    """Seconds between two looks at that Secret and at both webhook configurations. A new authority signs only after
+    three looks have found it in both: API servers need a moment to notice."""
+
+    service: str = "trimtab-webhook"
+    """The Service API servers call us by: the pair carries its name."""
+
+    configuration: str = "trimtab"
+    """Name of both webhook configurations, whose caBundle is kept equal to the Secret's."""
+
     policies: tuple[Path, ...] = ()
     """Files or folders of policies, separated by `:`. Empty: the cluster's own PodPolicies where TRIMTAB_CLUSTER is
     `live`, otherwise the recommended set we ship."""

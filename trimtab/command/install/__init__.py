@@ -1,0 +1,11 @@
+"""What does Trimtab need in a cluster? Values in, plain manifests out, in the order they are applied.
+
+values      what can be chosen
+names       what everything is called
+rbac        an account per process, and exactly what it may do
+serving     Service, Deployment, budget and Secret of the webhook
+calling     the two webhook configurations: when API servers call us
+manifests   all of it, in order; the same in reverse to take it away
+carry       applied, removed
+verb        `trimtab install`
+"""

@@ -1,0 +1,113 @@
+"""Who may do what? An account per process; each may do what it does, and nothing else.
+
+Nobody reads other namespaces' Secrets or creates one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, Manifest, account, manifest
+from trimtab.command.install.values import Values
+
+READ = ("get", "list", "watch")
+WATCH = ("list", "watch")
+_RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """These verbs on these resources of one group, by name where names are given."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def plain(self) -> Manifest:
+        found: Manifest = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        return {**found, "resourceNames": list(self.names)} if self.names else found
+
+
+_FACTS = (
+    Rule("", ("namespaces", "nodes", "limitranges", "resourcequotas", "replicationcontrollers"), WATCH),
+    Rule("apps", ("deployments", "replicasets", "statefulsets", "daemonsets"), WATCH),
+    Rule("batch", ("jobs", "cronjobs"), WATCH),
+    Rule("autoscaling", ("horizontalpodautoscalers",), WATCH),
+    Rule("autoscaling.k8s.io", ("verticalpodautoscalers",), WATCH),
+    Rule("node.k8s.io", ("runtimeclasses",), WATCH),
+    Rule("scheduling.k8s.io", ("priorityclasses",), WATCH),
+    Rule("trimtab.dev", ("podpolicies",), WATCH),
+    Rule("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), WATCH),
+    Rule("discovery.k8s.io", ("endpointslices",), WATCH),
+)
+"""What decisions about a pod rest on; the last two tell whether the VPA's own webhook is able to act."""
+
+_RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
+_EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch", "get"))
+_LEADING = Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
+_RECORDS = Rule("", ("configmaps",), ("get", "list", "watch", "create", "patch", "delete"))
+_OURS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+CLUSTER: dict[str, tuple[Rule, ...]] = {
+    "webhook": (*_FACTS, Rule("admissionregistration.k8s.io", _OURS, ("get", "update"), (CONFIGURATION,))),
+    "watchdog": (
+        *_FACTS,
+        Rule("", ("pods",), WATCH),
+        # Of a policy its status, and the mode of one that harms: RBAC knows no fields.
+        Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("patch",)),
+        _EVENTS,
+    ),
+    "compactor": (
+        *_FACTS,
+        Rule("", ("pods", "configmaps", "persistentvolumes", "persistentvolumeclaims"), READ),
+        Rule("", ("nodes",), ("get", "patch")),
+        Rule("", ("pods/eviction",), ("create",)),
+        Rule("policy", ("poddisruptionbudgets",), WATCH),
+        Rule("storage.k8s.io", ("storageclasses", "csinodes"), WATCH),
+        _EVENTS,
+    ),
+    "recommender": (
+        *_FACTS,
+        Rule("", ("pods",), WATCH),
+        Rule("metrics.k8s.io", ("pods", "nodes"), ("get", "list")),
+        Rule("autoscaling.k8s.io", ("verticalpodautoscalercheckpoints",), WATCH),
+    ),
+}
+"""Granted in the whole cluster."""
+
+OWN: dict[str, tuple[Rule, ...]] = {
+    "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,))),
+    "watchdog": (_RECOMMENDATIONS, _LEADING),
+    "compactor": (_LEADING, _RECORDS),
+    "recommender": (_LEADING, _RECORDS),
+}
+"""Granted in our own namespace."""
+
+
+def accounts(values: Values) -> Iterator[Manifest]:
+    """Accounts, then roles, then who has them."""
+    for process in PROCESSES:
+        yield manifest("v1", "ServiceAccount", account(process), values, component=process)
+    for process in PROCESSES:
+        yield from _granted(process, values)
+
+
+def _granted(process: str, values: Values) -> Iterator[Manifest]:
+    name = account(process)
+    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process]))
+    yield _binding("ClusterRole", name, process, values)
+    # With cert-manager the pair is mounted: the process has no business with a Secret.
+    rules = [rule for rule in OWN[process] if not (values.cert_manager and "secrets" in rule.resources)]
+    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(rules))
+    yield _binding("Role", name, process, values)
+
+
+def _rules(rules: Sequence[Rule]) -> list[Manifest]:
+    return [rule.plain() for rule in rules]
+
+
+def _binding(kind: str, name: str, process: str, values: Values) -> Manifest:
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": values.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    inside = values if kind == "Role" else None
+    return manifest(_RBAC, f"{kind}Binding", name, inside, component=process, roleRef=ref, subjects=[subject])

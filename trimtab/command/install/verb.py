@@ -1,0 +1,109 @@
+"""`trimtab install`: what Trimtab needs in a cluster, printed or applied; and taken away again."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import click
+import msgspec
+import yaml
+
+from trimtab.cluster.mistake import Mistake
+from trimtab.command import live, output
+from trimtab.command.install import carry
+from trimtab.command.install.manifests import manifests
+from trimtab.command.install.values import Values
+from trimtab.command.main import Failed, Wrong
+
+DEFAULTS = Values()
+
+
+@click.command("install")
+@click.option("--apply", "applying", is_flag=True, help="Apply them to the cluster; without it they are only printed.")
+@click.option("--remove", "removing", is_flag=True, help="Take it away again: the webhook configurations first.")
+@click.option("--everything", is_flag=True, help="With --remove: namespace and CRD too, with all policies and pools.")
+@click.option("--dry-run", is_flag=True, help="With --apply or --remove: the API server checks all and stores nothing.")
+@click.option("--namespace", default=DEFAULTS.namespace, show_default=True, help="Ours alone.")
+@click.option("--image", default=DEFAULTS.image, show_default=True, help="What every process runs.")
+@click.option("--replicas", type=click.IntRange(1, 20), default=DEFAULTS.replicas, show_default=True, help="Webhooks.")
+@click.option(
+    "--timeout", type=click.IntRange(1, 10), default=DEFAULTS.timeout, show_default=True,
+    help="Seconds until an API server lets a pod through without us.",
+)  # fmt: skip
+@click.option("--cert-manager", is_flag=True, help="cert-manager issues the pair and keeps the caBundle.")
+@click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
+@live.login
+def verb(
+    applying: bool,
+    removing: bool,
+    everything: bool,
+    dry_run: bool,
+    form: str,
+    output_file: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    **chosen: Any,
+) -> None:
+    """What Trimtab needs in a cluster: CRD, accounts and their rights, the webhook, and who calls it when.
+
+    Printed as plain manifests, in the order to apply them. With --apply they are applied server-side, and the first
+    certificate is issued before API servers begin to call; nothing is changed in any pod until a PodPolicy is applied.
+    Applying again changes what differs; certificates stay.
+    """
+    _sound(applying=applying, removing=removing, everything=everything, dry_run=dry_run, login=kubeconfig or context)
+    values = Values(**{field.name: chosen[field.name] for field in fields(Values) if field.name in chosen})
+    if applying or removing:
+        for done in _carried(values, live.Asked((), kubeconfig, context), removing, everything, dry_run):
+            click.echo(f"{done.what}: {done.how}{' (dry run)' if dry_run else ''}")
+    else:
+        output.write(printed(values, form), output_file)
+
+
+def printed(values: Values, form: str = "yaml") -> str:
+    """All manifests as one text: several YAML documents, or a JSON List."""
+    found = list(manifests(values))
+    if form == "json":
+        listed = {"apiVersion": "v1", "kind": "List", "items": found}
+        return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
+    return yaml.dump_all(found, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors: parts that manifests share are written out where they stand."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _sound(*, applying: bool, removing: bool, everything: bool, dry_run: bool, login: str | None) -> None:
+    found = []
+    if applying and removing:
+        found.append(("--apply or --remove", "both"))
+    if everything and not removing:
+        found.append(("--remove", "--everything without it"))
+    if (dry_run or login) and not (applying or removing):
+        found.append(("--apply or --remove", "--dry-run or a login without either"))
+    if found:
+        raise Wrong([Mistake(file="command line", expected=expected, came=came) for expected, came in found])
+
+
+def _carried(
+    values: Values, asked: live.Asked, removing: bool, everything: bool, dry_run: bool
+) -> Iterator[carry.Done]:
+    from trimtab.kube.client import connect
+    from trimtab.kube.errors import KubeFault, NotConfigured
+    from trimtab.kube.writer import Writer
+
+    try:
+        client = connect(asked.kubeconfig, asked.context)
+        writer = Writer(client=client, dry_run=dry_run)
+        if removing:
+            yield from carry.remove(writer, manifests(values), everything=everything)
+        else:
+            yield from carry.apply(writer, manifests(values), values)
+        client.close()
+    except NotConfigured as error:
+        raise Wrong([Mistake(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]) from None
+    except KubeFault as error:
+        raise Failed(f"{error}\nWhat was told above is done; the same command goes on from there.") from None

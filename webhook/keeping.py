@@ -1,0 +1,93 @@
+"""The keeper in a process: its door to the cluster, a pair before anything listens, its thread."""
+
+import threading
+from dataclasses import dataclass
+
+from trimtab.kube import whole
+from trimtab.kube.client import Client, connect
+from trimtab.kube.errors import KubeFault
+from trimtab.kube.writer import Writer
+from trimtab.runtime import clock
+from trimtab.runtime.errors import CannotServe
+from trimtab.runtime.log import Logger
+from trimtab.runtime.settings import Settings
+from trimtab.runtime.stop import Stop
+from webhook.keeper import LOOKS_TO_SETTLE, Keeper
+
+_PATIENCE = 60.0
+"""Seconds for the first pair; then the kubelet may start us again, and tells that it had to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A `keeper.Door` to a real cluster."""
+
+    client: Client
+    secret: str
+    namespace: str
+    configuration: str
+
+    def get(self, kind: str) -> whole.Whole | None:
+        """The Secret, or the configuration of this kind."""
+        name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
+        return whole.get(self.client, kind, name, namespace)
+
+    def put(self, document: whole.Whole) -> None:
+        """Stored under our name; Conflict where it changed since it was read."""
+        whole.put(Writer(client=self.client), document)
+
+
+def called(service: str, namespace: str) -> tuple[str, ...]:
+    """The names a pair has to carry. API servers check the first, NAME.NAMESPACE.svc."""
+    full = f"{service}.{namespace}.svc"
+    return (full, f"{full}.cluster.local", f"{service}.{namespace}")
+
+
+def keeper(settings: Settings, client: Client, log: Logger) -> Keeper:
+    """For the Secret that the settings name."""
+    assert settings.certs_secret is not None
+    door = Cluster(client, settings.certs_secret, settings.namespace, settings.configuration)
+    return Keeper(
+        door, settings.certs, called(settings.service, settings.namespace), log, clock.utc, looks=LOOKS_TO_SETTLE
+    )
+
+
+def first_pair(settings: Settings, log: Logger) -> None:
+    """Have a pair in the folder, before anything listens; at once where no Secret is named.
+
+    Raises CannotServe where none could be had, NotConfigured where no cluster is known.
+    """
+    if settings.certs_secret is None:
+        return
+    client = connect()
+    try:
+        _first(keeper(settings, client, log), log)
+    finally:
+        client.close()
+
+
+def _first(keeping: Keeper, log: Logger) -> None:
+    until, trouble, pause = clock.elapsed() + _PATIENCE, "", threading.Event()
+    while keeping.serving() is None:
+        try:
+            again, now = keeping.step(), ""
+        except KubeFault as error:
+            again, now = False, str(error)
+        if now and now != trouble:
+            log.warning("no certificate yet", why=now)
+        trouble = now or trouble
+        if clock.elapsed() > until:
+            raise CannotServe(f"no certificate within {_PATIENCE:g} s: {trouble or 'API servers do not trust it yet'}")
+        pause.wait(0.0 if again else 1.0)
+
+
+def keep(settings: Settings, stop: Stop, log: Logger) -> threading.Thread | None:
+    """Go on keeping it in a thread until the process stops; None where no Secret is named."""
+    if settings.certs_secret is None:
+        return None
+    keeping = keeper(settings, connect(), log)
+    thread = threading.Thread(
+        target=keeping.run, args=(stop.wait, settings.certs_every), name="certificates", daemon=True
+    )
+    thread.start()
+    return thread

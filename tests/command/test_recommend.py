@@ -159,7 +159,8 @@ def test_a_deployment_without_pods_is_read_from_its_manifest(tmp_path: Path) -> 
 
 
 # ── forms ────────────────────────────────────────────────────────────────
-def test_the_table_begins_with_what_it_comes_to(tmp_path: Path) -> None:
+def test_the_table_begins_with_what_it_comes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     result = trimtab("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()))
     assert result.output.startswith("1 of 1 container would ask for something else: that saves $")
     assert "1 → 195m" in result.output

@@ -86,6 +86,7 @@ class Sight:
             autoscaler=autoscaler(snapshot.all(ConfigMap), shlex.split(self.settings.autoscaler_flags)),
             tops=dict(_tops(snapshot)),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
+            home=self.settings.namespace,
             paused=self._paused(snapshot),
         )
 

@@ -37,3 +37,22 @@ def test_the_status_of_a_broken_policy_may_be_written() -> None:
 def test_a_broken_policy_may_be_on_its_way_out() -> None:
     leaving = {**BROKEN, "metadata": {"name": "a", "deletionTimestamp": "2030-01-01T00:00:00Z"}}
     assert response(leaving)["allowed"]
+
+
+def pool(text: str, **labels: str) -> Any:
+    meta = {"name": "pool-web", "labels": labels or {"trimtab.dev/pool": "web"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": text}}
+
+
+CONFIG_MAPS = {"group": "", "version": "v1", "resource": "configmaps"}
+
+
+def test_a_pool_with_a_mistake_does_not_enter() -> None:
+    found = response(pool("mode: acts"), resource=CONFIG_MAPS)
+    assert not found["allowed"]
+    assert "rehearse or act" in found["status"]["message"]
+    assert response(pool("mode: act"), resource=CONFIG_MAPS)["allowed"]
+
+
+def test_another_configmap_is_none_of_our_business() -> None:
+    assert response(pool("mode: acts", app="web"), resource=CONFIG_MAPS)["allowed"]

@@ -1,15 +1,18 @@
-"""Is this PodPolicy one that may enter the cluster? Bytes of a review in, bytes of the answer out.
+"""Is this PodPolicy, or this pool's ConfigMap, one that may enter the cluster? Bytes of a review in, bytes out.
 
 What the CRD's schema can say the API server has refused before; everything deeper is refused here, with the loader's
 own messages.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from trimtab.admission import review as wire
 from trimtab.cluster.documents import Document
+from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.pool_file import pools
 from trimtab.policy.document import KIND
 from trimtab.policy.load import load_document
 from trimtab.policy.schema import GROUP, PLURAL
@@ -29,19 +32,36 @@ def validate(body: bytes) -> tuple[int, bytes]:
 
 def _problem(request: wire.Request) -> str | None:
     """Why the object must not be stored; None: it may, or it is none of our business."""
-    asked = request.resource
-    if (asked.group, asked.resource) != (GROUP, PLURAL) or request.operation not in ("CREATE", "UPDATE"):
+    named = (request.resource.group, request.resource.resource)
+    if named not in _KINDS or request.operation not in ("CREATE", "UPDATE"):
         return None
     if request.sub_resource:  # a status changes no policy
         return None
+    kind, mistakes_of = _KINDS[named]
     try:
         value = msgspec.json.decode(bytes(request.object))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return f"the {KIND} cannot be read: {error}"
+        return f"the {kind} cannot be read: {error}"
     if _leaving(value):
         return None
-    _, mistakes = load_document(Document(file=KIND, index=0, value=value))
+    mistakes = mistakes_of(Document(file=kind, index=0, value=value))
     return "\n".join(mistake.sentence for mistake in mistakes) or None
+
+
+def _of_policy(document: Document) -> Iterable[Mistake]:
+    return load_document(document)[1]
+
+
+def _of_pool(document: Document) -> Iterable[Mistake]:
+    """A ConfigMap without the pool's label has none: it is none of our business."""
+    return pools([document]).mistakes
+
+
+_KINDS: Mapping[tuple[str, str], tuple[str, Callable[[Document], Iterable[Mistake]]]] = {
+    (GROUP, PLURAL): (KIND, _of_policy),
+    ("", "configmaps"): ("ConfigMap", _of_pool),
+}
+"""(group, plural) → kind, and who knows its mistakes."""
 
 
 def _leaving(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What may enter the cluster as a PodPolicy."""
+"""What may enter the cluster as a PodPolicy or a pool."""
 
 from typing import Any
 
@@ -39,20 +39,34 @@ def test_a_broken_policy_may_be_on_its_way_out() -> None:
     assert response(leaving)["allowed"]
 
 
-def pool(text: str, **labels: str) -> Any:
-    meta = {"name": "pool-web", "labels": labels or {"trimtab.dev/pool": "web"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": text}}
-
-
 CONFIG_MAPS = {"group": "", "version": "v1", "resource": "configmaps"}
 
 
-def test_a_pool_with_a_mistake_does_not_enter() -> None:
-    found = response(pool("mode: acts"), resource=CONFIG_MAPS)
+def pool(settings: str, **labels: str) -> Any:
+    named = labels or {"trimtab.dev/pool": "batch"}
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "batch", "labels": named},
+        "data": {"pool.yaml": settings},
+    }  # fmt: skip
+
+
+def test_every_mistake_of_a_pool_is_told_with_its_line() -> None:
+    found = response(pool("goal: cots\nage: {node: ten}\n"), "CREATE", resource=CONFIG_MAPS)
     assert not found["allowed"]
-    assert "rehearse or act" in found["status"]["message"]
-    assert response(pool("mode: act"), resource=CONFIG_MAPS)["allowed"]
+    first, second = found["status"]["message"].splitlines()
+    assert first.startswith("ConfigMap batch pool.yaml:1:")
+    assert "did you mean 'cost'?" in first
+    assert "age.node: expected a duration" in second
 
 
-def test_another_configmap_is_none_of_our_business() -> None:
-    assert response(pool("mode: acts", app="web"), resource=CONFIG_MAPS)["allowed"]
+def test_a_pool_without_settings_does_not_enter() -> None:
+    found = response({**pool(""), "data": {}}, "CREATE", resource=CONFIG_MAPS)
+    assert found["status"]["message"].startswith("ConfigMap batch data['pool.yaml']: expected")
+
+
+def test_a_sound_pool_enters() -> None:
+    assert response(pool("goal: cost\n"), "CREATE", resource=CONFIG_MAPS)["allowed"]
+
+
+def test_somebody_elses_config_map_is_not_looked_at() -> None:
+    assert response(pool("goal: cots\n", app="web"), "CREATE", resource=CONFIG_MAPS)["allowed"]

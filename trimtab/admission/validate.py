@@ -1,10 +1,10 @@
-"""Is this PodPolicy, or this pool's ConfigMap, one that may enter the cluster? Bytes of a review in, bytes out.
+"""Is this PodPolicy or pool one that may enter the cluster? Bytes of a review in, bytes of the answer out.
 
-What the CRD's schema can say the API server has refused before; everything deeper is refused here, with the loader's
-own messages.
+What the CRD's schema can say the API server has refused before; everything deeper is refused here, with the loaders'
+own messages. Pools are ConfigMaps with the label `trimtab.dev/pool`; no other ConfigMap is any of our business.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -32,36 +32,39 @@ def validate(body: bytes) -> tuple[int, bytes]:
 
 def _problem(request: wire.Request) -> str | None:
     """Why the object must not be stored; None: it may, or it is none of our business."""
-    named = (request.resource.group, request.resource.resource)
-    if named not in _KINDS or request.operation not in ("CREATE", "UPDATE"):
+    asked = request.resource
+    wrong = _CHECKS.get((asked.group, asked.resource))
+    if wrong is None or request.operation not in ("CREATE", "UPDATE"):
         return None
     if request.sub_resource:  # a status changes no policy
         return None
-    kind, mistakes_of = _KINDS[named]
     try:
         value = msgspec.json.decode(bytes(request.object))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return f"the {kind} cannot be read: {error}"
+        return f"the object cannot be read: {error}"
     if _leaving(value):
         return None
-    mistakes = mistakes_of(Document(file=kind, index=0, value=value))
-    return "\n".join(mistake.sentence for mistake in mistakes) or None
+    return "\n".join(map(_told, wrong(value))) or None
 
 
-def _of_policy(document: Document) -> Iterable[Mistake]:
-    return load_document(document)[1]
+def _policy(value: Any) -> Iterable[Mistake]:
+    return load_document(Document(file=KIND, index=0, value=value))[1]
 
 
-def _of_pool(document: Document) -> Iterable[Mistake]:
-    """A ConfigMap without the pool's label has none: it is none of our business."""
-    return pools([document]).mistakes
+def _pool(value: Any) -> Iterable[Mistake]:
+    return pools([Document(file="", index=0, value=value)]).mistakes
 
 
-_KINDS: Mapping[tuple[str, str], tuple[str, Callable[[Document], Iterable[Mistake]]]] = {
-    (GROUP, PLURAL): (KIND, _of_policy),
-    ("", "configmaps"): ("ConfigMap", _of_pool),
+_CHECKS: dict[tuple[str, str], Callable[[Any], Iterable[Mistake]]] = {
+    (GROUP, PLURAL): _policy,
+    ("", "configmaps"): _pool,
 }
-"""(group, plural) → kind, and who knows its mistakes."""
+"""(group, resource) → what is wrong with an object of it."""
+
+
+def _told(mistake: Mistake) -> str:
+    """With its place where it has a line: that is one of the settings inside a ConfigMap."""
+    return str(mistake).strip() if mistake.line else mistake.sentence
 
 
 def _leaving(value: Any) -> bool:

@@ -56,8 +56,10 @@ def _policies(cluster: Cluster) -> None:
 
 
 def _start(kubeconfig: str, ready: Path) -> subprocess.Popen[bytes]:
-    given = {"LISTEN": "127.0.0.1:0", "READY_FILE": ready, "KUBECONFIG": kubeconfig, "INTERVAL": INTERVAL,
-             "LOG_LEVEL": "warning", "STATUS_EVERY": 10, "LEASE": 8, "RENEW_DEADLINE": 4, "WRITE_DEADLINE": 2}  # fmt: skip
+    given = {
+        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "KUBECONFIG": kubeconfig, "INTERVAL": INTERVAL,
+        "LOG_LEVEL": "warning", "STATUS_EVERY": 10, "LEASE": 8, "RENEW_DEADLINE": 4, "WRITE_DEADLINE": 2,
+    }  # fmt: skip
     environ = {**os.environ, **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
     return subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=environ)
 

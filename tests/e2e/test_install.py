@@ -1,0 +1,315 @@
+"""Installed in a real cluster: the pair, who trusts it, and what becomes of pods while all of that goes wrong."""
+
+from __future__ import annotations
+
+import http.server
+import signal
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import certs
+from tests.controlplane.api import ApiError, Unreachable
+from tests.controlplane.cluster import Cluster
+from tests.e2e.installed import EVERY, Installed, changed, installed, pod
+from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
+from trimtab.kube import whole
+from trimtab.kube.writer import Writer
+from webhook import shared
+from webhook.keeping import called
+
+
+@pytest.fixture(scope="module")
+def module_cluster(whole_cluster: Cluster) -> Iterator[Cluster]:
+    whole_cluster.needs_own("webhooks on this machine")
+    inside = whole_cluster.in_namespace("pods-of-a-team")
+    yield inside
+    inside.clean_up()
+
+
+@pytest.fixture(scope="module")
+def here(module_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    with installed(module_cluster, tmp_path_factory.mktemp("installed")) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def two_replicas(here: Installed) -> None:
+    """Every test begins with two that are ready and are called."""
+    here.replicas = [replica for replica in here.replicas if replica.process.poll() is None]
+    here.start(2 - len(here.replicas)) if len(here.replicas) < 2 else here.route()
+    here.cluster.eventually(here.calls, what="pods changed")
+
+
+def store(here: Installed) -> certs.Folder:
+    found = shared.folder_of(whole.get(here.client, "Secret", SECRET, here.values.namespace) or {})
+    assert found is not None
+    return found
+
+
+def places(here: Installed) -> set[bytes]:
+    found = (whole.get(here.client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS)
+    return {bundle for configuration in found for bundle in shared.bundles(configuration or {})}
+
+
+def write(here: Installed, folder: certs.Folder) -> None:
+    secret = whole.get(here.client, "Secret", SECRET, here.values.namespace)
+    assert secret is not None
+    whole.put(Writer(client=here.client), shared.filled(secret, folder))
+
+
+def create(here: Installed, count: int, clients: int = 8) -> list[dict[str, Any]]:
+    """So many pods by so many clients; whatever is refused raises."""
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(lambda _: here.cluster.create(pod()), range(count)))
+
+
+# ── the pair ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_both_replicas_serve_the_one_pair_and_both_configurations_trust_it(here: Installed) -> None:
+    assert places(here) == {store(here).bundle}
+    assert {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas} == {store(here).pair.certificate}
+
+
+def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:
+    before = store(here), places(here)
+    assert {done.how for done in here.apply()} == {"applied"}
+    assert (store(here), places(here)) == before
+    assert here.calls()
+
+
+@pytest.mark.parametrize("kind", shared.CONFIGURATIONS)
+def test_a_ca_bundle_that_somebody_changed_is_put_back(here: Installed, kind: str) -> None:
+    configuration = whole.get(here.client, kind, CONFIGURATION)
+    other = certs.issue(["x"], now=datetime.now(UTC)).bundle
+    whole.put(Writer(client=here.client), shared.trusting(configuration or {}, other))
+    here.cluster.eventually(lambda: places(here) == {store(here).bundle}, within=10)
+
+
+def test_a_pair_that_expired_in_the_secret_is_renewed_by_the_replicas(here: Installed) -> None:
+    held, then = store(here), datetime.now(UTC) - timedelta(days=30)
+    names = called(WEBHOOK, here.values.namespace)
+    write(here, certs.signed_anew(held, names, now=then, life=timedelta(days=1)))
+    here.cluster.eventually(lambda: certs.usable(store(here), datetime.now(UTC)), within=10)
+    here.cluster.eventually(here.calls)
+
+
+def test_an_emptied_secret_is_filled_again_and_no_review_is_lost(here: Installed) -> None:
+    lost = here.lost
+    path = f"/api/v1/namespaces/{here.values.namespace}/secrets/{SECRET}"
+    here.cluster.api.request("PATCH", path, {"data": None}, content_type="application/merge-patch+json")
+    until = time.monotonic() + 12 * EVERY
+    while time.monotonic() < until:
+        assert changed(here.cluster.create(pod(), dryRun="All"))
+    here.cluster.eventually(lambda: certs.usable(store(here), datetime.now(UTC)), within=10)
+    assert here.lost == lost
+
+
+def test_the_pair_and_its_authority_rotated_twice_under_a_thousand_pods_lose_no_review(here: Installed) -> None:
+    lost, begun = here.lost, store(here)
+    done = threading.Event()
+    rotations = threading.Thread(target=lambda: (rotate(here), rotate(here), done.set()))
+    rotations.start()
+    made: list[dict[str, Any]] = []
+    while len(made) < 1000 or not done.is_set():
+        made += create(here, 100)
+    rotations.join()
+    assert [changed(found) for found in made].count(False) == 0
+    assert here.lost == lost
+    assert store(here).bundle.count(b"BEGIN") == begun.bundle.count(b"BEGIN") + 2
+    served = {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas}
+    assert served == {store(here).pair.certificate} != {begun.pair.certificate}
+
+
+def rotate(here: Installed) -> None:
+    """A new authority, told and then signing, and served by everybody."""
+    before = store(here)
+    write(here, certs.successor(before, now=datetime.now(UTC)))
+
+    def everywhere() -> bool:
+        held = store(here).pair
+        serving = {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas}
+        return held != before.pair and serving == {held.certificate}
+
+    here.cluster.eventually(everywhere, within=30, what="the new pair served")
+
+
+# ── outages ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_of_two_replicas_stopped_under_load_loses_no_review(here: Installed) -> None:
+    lost = here.lost
+    leaving = here.replicas[0]
+    routing = threading.Event()
+
+    def endpoints() -> None:
+        while not routing.wait(0.2):
+            here.balancer.backends = [r.port for r in here.replicas if r.process.poll() is None and r.ready()]
+
+    following = threading.Thread(target=endpoints)
+    following.start()
+    try:
+        made = create(here, 100)
+        leaving.process.send_signal(signal.SIGTERM)
+        while leaving.process.poll() is None:
+            made += create(here, 50)
+        made += create(here, 100)
+    finally:
+        routing.set()
+        following.join()
+    assert leaving.process.returncode == 0
+    assert [changed(found) for found in made].count(False) == 0
+    assert here.lost == lost
+
+
+def test_killed_every_pod_is_created_and_the_loss_is_counted(here: Installed) -> None:
+    lost = here.lost
+    here.stop(signal.SIGKILL)
+    assert [changed(found) for found in create(here, 20)] == [False] * 20
+    assert here.lost == lost + 20
+
+
+def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed) -> None:
+    for replica in here.replicas:
+        replica.send(signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        assert not changed(here.cluster.create(pod()))
+        assert time.monotonic() - begun < here.values.timeout + 2
+    finally:
+        for replica in here.replicas:
+            replica.send(signal.SIGCONT)
+    here.cluster.eventually(here.calls, what="called again")
+
+
+@pytest.mark.parametrize("answer", [b"", b"garbage", b'{"response":{}}', b'{"kind":"AdmissionReview"}', b"[" * 9999])
+def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, answer: bytes) -> None:
+    with standing_in(here, store(here), answer) as asked:
+        assert not changed(here.cluster.create(pod()))
+        assert asked
+
+
+def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed) -> None:
+    held, then = store(here), datetime.now(UTC) - timedelta(days=30)
+    names = called(WEBHOOK, here.values.namespace)
+    over = certs.signed_anew(held, names, now=then, life=timedelta(days=1))
+    with standing_in(here, over, b"") as asked:
+        assert not changed(here.cluster.create(pod()))
+        assert not asked
+
+
+@contextmanager
+def standing_in(here: Installed, folder: certs.Folder, answer: bytes) -> Iterator[list[bytes]]:
+    """Somebody with this pair in our place, who answers 200 with these bytes; yields what was asked."""
+    asked: list[bytes] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    home = here.home / f"stand-in-{time.monotonic_ns()}"
+    certs.write(home, replace(folder, authority_key=None))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(home / "tls.crt", home / "tls.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    real, here.balancer.backends = here.replicas, [server.server_address[1]]
+    here.stop(signal.SIGKILL)
+    here.balancer.backends = [server.server_address[1]]
+    try:
+        yield asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        assert real
+
+
+def test_the_api_server_restarted_is_answered_again_and_no_pod_is_refused(here: Installed) -> None:
+    here.cluster.restart("kube-apiserver")
+    here.cluster.eventually(here.calls, within=30, what="called again")
+    made = create(here, 50)
+    assert [changed(found) for found in made].count(False) == 0
+    assert here.lost == 0  # its own count begins anew
+
+
+# ── rights ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def account(here: Installed) -> Cluster:
+    """The cluster as the webhook's account sees it."""
+    return Cluster(here.login, here.values.namespace)
+
+
+def test_the_account_may_do_what_its_roles_say(here: Installed, account: Cluster) -> None:
+    account.get("Secret", SECRET)
+    for kind in shared.CONFIGURATIONS:
+        account.get(kind, CONFIGURATION)
+    for kind in ("Namespace", "Node", "LimitRange", "PodPolicy", "ReplicaSet", "RuntimeClass", "EndpointSlice"):
+        account.list(kind, everywhere=True)
+    account.list("ConfigMap")
+
+
+NOT_ALLOWED = [
+    ("GET", "/api/v1/namespaces/kube-system/secrets"),
+    ("GET", "/api/v1/namespaces/{own}/secrets"),
+    ("GET", "/api/v1/namespaces/{own}/secrets/another"),
+    ("POST", "/api/v1/namespaces/{own}/secrets"),
+    ("DELETE", "/api/v1/namespaces/{own}/secrets/" + SECRET),
+    ("GET", "/api/v1/configmaps"),
+    ("POST", "/api/v1/namespaces/{own}/configmaps"),
+    ("GET", "/api/v1/pods"),
+    ("POST", "/api/v1/namespaces/default/pods"),
+    ("DELETE", "/api/v1/namespaces/default/pods/x"),
+    ("POST", "/api/v1/namespaces/default/pods/x/eviction"),
+    ("PATCH", "/api/v1/nodes/x"),
+    ("PATCH", "/apis/trimtab.dev/v1alpha1/podpolicies/x"),
+    ("PATCH", "/apis/trimtab.dev/v1alpha1/podpolicies/x/status"),
+    ("DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/trimtab"),
+    ("PUT", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/another"),
+    ("GET", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"),
+    ("PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/trimtab-webhook"),
+    ("POST", "/api/v1/namespaces/{own}/serviceaccounts/trimtab-compactor/token"),
+    ("PATCH", "/api/v1/namespaces/{own}"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), NOT_ALLOWED)
+def test_the_account_may_not(account: Cluster, method: str, path: str) -> None:
+    body = None if method in ("GET", "DELETE") else {}
+    how = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    with pytest.raises(ApiError) as refused:
+        account.api.request(method, path.format(own=account.namespace), body, content_type=how)
+    assert refused.value.status == 403
+
+
+def test_the_processes_were_refused_nothing(here: Installed) -> None:
+    told = [line for replica in here.replicas for line in replica.log if "forbidden" in str(line).lower()]
+    assert told == []
+
+
+def test_removed_nobody_calls_us_before_we_go(here: Installed) -> None:
+    done = here.remove()
+    assert done[0].what == "MutatingWebhookConfiguration trimtab"
+    assert {entry.how for entry in done} == {"removed"}
+    assert not changed(here.cluster.create(pod(), dryRun="All"))
+    with pytest.raises((ApiError, Unreachable)):
+        here.cluster.get("ClusterRole", "trimtab-webhook")

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from trimtab.runtime.metrics import Bounded, render, safe
+from trimtab.runtime.metrics import Bounded, Spread, render, safe
 
 _SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5)
 _BYTES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144)
@@ -23,12 +23,9 @@ class Meters:
             ["path", "code"],
             registry=registry,
         )
-        self._seconds = Histogram(
-            "trimtab_review_seconds",
-            "From a whole body to the answer.",
-            ["path"],
-            buckets=_SECONDS,
-            registry=registry,
+        self._answered: dict[tuple[str, int], Counter] = {}
+        self._seconds = Spread(
+            "trimtab_review_seconds", "From a whole body to the answer.", _SECONDS, registry, label="path"
         )
         self._decisions = Counter(
             "trimtab_decisions",
@@ -45,28 +42,32 @@ class Meters:
             ["outcome", "dry_run"],
             registry=registry,
         )
-        self._patch = Histogram("trimtab_patch_bytes", "Size of patches sent.", buckets=_BYTES, registry=registry)
+        self._patch = Spread("trimtab_patch_bytes", "Size of patches sent.", _BYTES, registry)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """For `Service.observe`."""
-        self._reviews.labels(path, str(status)).inc()
-        self._seconds.labels(path).observe(seconds)
+        # Paths and statuses are few; looking a child up costs more than counting on it.
+        counter = self._answered.get((path, status))
+        if counter is None:
+            counter = self._answered[path, status] = self._reviews.labels(path, str(status))
+        counter.inc()
+        self._seconds.observe(seconds, path)
 
     def failed(self, kind: str) -> None:
         """Count a mistake of ours; `kind` is a word of ours, such as `edge` or `self-check`."""
         self._failures.labels(kind).inc()
 
-    def outcome(self, outcome: str, *, dry_run: bool) -> None:
-        """What became of one review; `outcome` is a word of `trimtab.admission.judge.Outcome`."""
-        self._outcomes.labels(outcome, str(dry_run).lower()).inc()
+    def outcome(self, outcome: str, *, dry_run: bool, times: int = 1) -> None:
+        """What became of reviews; `outcome` is a word of `trimtab.admission.judge.Outcome`."""
+        self._outcomes.labels(outcome, str(dry_run).lower()).inc(times)
 
-    def decided(self, policy: str, action: str, reason: str) -> None:
-        """One action of one policy on one pod, with the code of its reason."""
-        self._decisions.labels(self._policy(policy), action, self._reason(reason)).inc()
+    def decided(self, policy: str, action: str, reason: str, times: int = 1) -> None:
+        """One action of one policy on pods, with the code of its reason."""
+        self._decisions.labels(self._policy(policy), action, self._reason(reason)).inc(times)
 
-    def patched(self, size: int) -> None:
-        """A patch of `size` bytes was sent."""
-        self._patch.observe(size)
+    def patched(self, size: int, times: int = 1) -> None:
+        """Patches of `size` bytes were sent."""
+        self._patch.observe(size, times=times)
 
     def certificate_expiry(self, read: Callable[[], float]) -> None:
         """Read at each scrape: the moment the certificate ends, in seconds since 1970."""

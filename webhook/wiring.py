@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 from prometheus_client import CollectorRegistry
 
 import certs
 from trimtab.admission.answer import answer
+from trimtab.admission.remembered import Memory
 from trimtab.admission.validate import validate
 from trimtab.runtime import clock, log
 from trimtab.runtime.log import Logger
@@ -15,7 +17,7 @@ from webhook.herald import Herald
 from webhook.metrics import Meters
 from webhook.reply import Reply
 from webhook.service import Service
-from webhook.told import tell
+from webhook.told import Teller
 from webhook.world import World, from_files
 
 
@@ -33,11 +35,13 @@ def build(settings: Settings) -> Service:
     meters, logger = _meters(settings), log.build(settings.log_level, settings.log_format)
     source = _live(settings, meters, logger) if settings.live else _fixed(settings, meters)
     world = source.world
+    memory, teller, one_at_a_time = Memory(), Teller(meters, logger), Lock()
 
     def mutate(body: bytes) -> Reply:
         standing = world()
-        found = answer(body, standing.policies, standing.facts, standing.terms)
-        tell(found.record, meters, logger)
+        with one_at_a_time:  # The event loop is one thread; another server's may be more.
+            found = answer(body, standing.policies, standing.facts, standing.terms, memory)
+        teller.tell(found.record)
         return Reply(found.status, found.body)
 
     def check(body: bytes) -> Reply:
@@ -51,7 +55,7 @@ def build(settings: Settings) -> Service:
         mutate=mutate,
         validate=check,
         ready=source.ready,
-        metrics=meters.render,
+        metrics=teller.metrics,
         failed=failed,
         observe=meters.answered,
         close=source.close,

@@ -103,6 +103,12 @@ def test_a_limit_does_not_follow_a_request_that_would_then_follow_it():
     assert (changed(found), codes(found)) == ({}, {"circular"})
 
 
+def test_a_limit_does_not_follow_a_request_that_would_be_a_bounded_share_of_it():
+    rule = policies(policy("{requests: {cpu: {from: limit, max: 10m, when: always}}, limits: {cpu: request}}"))
+    found = decided(pod(container(requests={"cpu": "50m"})), rule)
+    assert (changed(found), codes(found)) == ({}, {"circular"})
+
+
 def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
     rule = policies(
         policy("{requests: {memory: {from: policy, otherwise: 100Mi, when: always}}, limits: {memory: request}}")

@@ -4,41 +4,24 @@ It must never be why a pod cannot start: whatever goes wrong in here, a review t
 unchanged", with a warning that says so, and the record carries what failed.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import msgspec
 
 from trimtab.admission import review as wire
-from trimtab.admission.judge import Outcome, judge
-from trimtab.admission.patch import Operation
+from trimtab.admission.judge import Outcome, Verdict, judge
+from trimtab.admission.likeness import likeness, stands_for_its_like
+from trimtab.admission.record import Finding, Record
+from trimtab.admission.remembered import Memory
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.decide import Decision
 from trimtab.policy.document import Policies
 from trimtab.policy.draft import Change
 from trimtab.policy.facts import Facts
+from trimtab.policy.reads import watched
 from trimtab.policy.subject import DEFAULT_TERMS, Terms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One review and what was decided, for the log, the metrics and the audit annotations."""
-
-    outcome: Outcome
-    uid: str = ""
-    namespace: str = ""
-    name: str = ""
-    dry_run: bool = False
-    decision: Decision | None = None
-    operations: tuple[Operation, ...] = ()
-    problem: str = ""
-    """What failed, where something did."""
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What goes back."""
 
     status: int
@@ -47,35 +30,53 @@ class Answer:
     record: Record
 
 
-def answer(body: bytes, policies: Policies, facts: Facts, terms: Terms = DEFAULT_TERMS) -> Answer:
-    """The answer to one request body. Never raises."""
+def answer(
+    body: bytes, policies: Policies, facts: Facts, terms: Terms = DEFAULT_TERMS, memory: Memory | None = None
+) -> Answer:
+    """The answer to one request body. Never raises.
+
+    memory: answers given before; with it the answer is the very same, and sooner.
+    """
     try:
         review = wire.decode(body)
     except wire.NotAReview as error:
         return _malformed(str(error))
     try:
-        record = _record(review, policies, facts, terms)
+        finding = _found(review, policies, facts, terms, memory)
     except Exception as error:  # noqa: BLE001 - the last net: no pod is ever blocked on our account
-        record = _of(review, Outcome.FAILED, problem=f"{type(error).__name__}: {error}")
-    return Answer(200, _encoded(review, record), record)
+        finding = _problem(Outcome.FAILED, f"{type(error).__name__}: {error}")
+    request = review.request
+    record = Record(
+        finding=finding, uid=request.uid, namespace=request.namespace, name=request.name, dry_run=request.dry_run
+    )
+    return Answer(200, wire.encode(review, finding.response), record)
 
 
 def _malformed(text: str) -> Answer:
     body = msgspec.json.encode({"error": text})
-    return Answer(400, body, Record(outcome=Outcome.MALFORMED, problem=text))
+    return Answer(400, body, Record(finding=Finding(outcome=Outcome.MALFORMED, problem=text)))
 
 
-def _record(review: wire.Review, policies: Policies, facts: Facts, terms: Terms) -> Record:
+def _found(review: wire.Review, policies: Policies, facts: Facts, terms: Terms, memory: Memory | None) -> Finding:
     strange = _strange(review)
     if strange:
-        return _of(review, Outcome.NOT_OURS, problem=strange)
+        return _problem(Outcome.NOT_OURS, strange)
     request = review.request
     if request.operation != "CREATE" or request.sub_resource:
-        return _of(review, Outcome.NOT_OURS)
-    pod = _pod(bytes(request.object))
-    if isinstance(pod, str):
-        return _of(review, Outcome.UNREADABLE, problem=pod)
-    return _decided(review, pod, policies, facts, terms)
+        return _problem(Outcome.NOT_OURS, "")
+    raw = bytes(request.object)
+    same = likeness(raw) if memory is not None else None
+    if memory is None or same is None:
+        return _decided(raw, request.namespace, policies, facts, terms)[0]
+    key = request.namespace, same[0]
+    known = memory.find(key, policies, facts, terms)
+    if known is not None:
+        return known
+    noted, reads = watched(facts)
+    finding, pod = _decided(raw, request.namespace, policies, noted, terms)
+    if pod is not None and stands_for_its_like(pod, same[1], finding):
+        memory.keep(key, finding, pod, reads)
+    return finding
 
 
 def _strange(review: wire.Review) -> str:
@@ -105,44 +106,37 @@ def _pod(raw: bytes) -> Pod | str:
 _pods = msgspec.json.Decoder(Pod)
 
 
-def _decided(review: wire.Review, pod: Pod, policies: Policies, facts: Facts, terms: Terms) -> Record:
-    found = judge(pod, policies, facts, review.request.namespace, terms)
-    warnings = told(found.decision) if found.outcome in (Outcome.CHANGED, Outcome.UNCHANGED) else ()
-    return _of(
-        review, found.outcome, decision=found.decision, operations=found.operations, problem=found.problem,
-        warnings=warnings,
+def _decided(raw: bytes, namespace: str, policies: Policies, facts: Facts, terms: Terms) -> tuple[Finding, Pod | None]:
+    """What is found of the pod in these bytes, and the pod; None where they are not one."""
+    pod = _pod(raw)
+    if isinstance(pod, str):
+        return _problem(Outcome.UNREADABLE, pod), None
+    return _judged(judge(pod, policies, facts, namespace, terms)), pod
+
+
+def _problem(outcome: Outcome, problem: str) -> Finding:
+    """Nothing was decided; the pod goes through as it came."""
+    warnings = (f"trimtab: the pod is unchanged: {problem}",) if problem else ()
+    response = wire.allow((), tuple(map(_short, warnings)), {"outcome": outcome.value})
+    return Finding(outcome=outcome, problem=problem, warnings=warnings, response=response)
+
+
+def _judged(found: Verdict) -> Finding:
+    decision, outcome = found.decision, found.outcome
+    warnings = told(decision) if outcome in (Outcome.CHANGED, Outcome.UNCHANGED) else ()
+    if found.problem:
+        warnings = (f"trimtab: the pod is unchanged: {found.problem}",)
+    changes = decision.changes if outcome is Outcome.CHANGED else ()
+    policies = tuple(sorted({change.policy for change in changes if change.policy}))
+    audit = _audit(outcome, decision, policies)
+    if outcome is Outcome.DENIED:
+        response = wire.deny(f"trimtab: {decision.denied}", audit)
+    else:
+        response = wire.allow(found.operations, tuple(map(_short, warnings)), audit)
+    return Finding(
+        outcome=outcome, decision=decision, policies=policies, operations=found.operations, problem=found.problem,
+        warnings=warnings, response=response,
     )  # fmt: skip
-
-
-def _of(
-    review: wire.Review,
-    outcome: Outcome,
-    *,
-    decision: Decision | None = None,
-    operations: tuple[Operation, ...] = (),
-    problem: str = "",
-    warnings: tuple[str, ...] = (),
-) -> Record:
-    request = review.request
-    return Record(
-        outcome=outcome,
-        uid=request.uid,
-        namespace=request.namespace,
-        name=request.name,
-        dry_run=request.dry_run,
-        decision=decision,
-        operations=operations,
-        problem=problem,
-        warnings=warnings or ((f"trimtab: the pod is unchanged: {problem}",) if problem else ()),
-    )
-
-
-def _encoded(review: wire.Review, record: Record) -> bytes:
-    if record.outcome is Outcome.DENIED and record.decision is not None:
-        message = f"trimtab: {record.decision.denied}"
-        return wire.encode(review, allowed=False, message=message, audit=_audit(record))
-    warnings = tuple(map(_short, record.warnings))
-    return wire.encode(review, operations=record.operations, warnings=warnings, audit=_audit(record))
 
 
 MOST_WARNINGS = 5
@@ -175,16 +169,14 @@ def _short(text: str) -> str:
     return plain if len(plain) <= _MOST_CHARACTERS else plain[: _MOST_CHARACTERS - 3] + "..."
 
 
-def _audit(record: Record) -> Mapping[str, str]:
+def _audit(outcome: Outcome, decision: Decision, policies: tuple[str, ...]) -> dict[str, str]:
     """For the API server's audit log; it puts our webhook's name before each key."""
-    found = {"outcome": record.outcome.value}
-    decision = record.decision
-    if decision is not None:
-        if record.outcome is Outcome.CHANGED:
-            found["changed"] = ", ".join(sorted({change.policy for change in decision.changes if change.policy}))
-        codes = sorted({left.reason.code.name for left in decision.left if left.loud})
-        if decision.skipped is not None:
-            codes.append(decision.skipped.code.name)
-        if codes:
-            found["reasons"] = ", ".join(codes)
+    found = {"outcome": outcome.value}
+    if outcome is Outcome.CHANGED:
+        found["changed"] = ", ".join(policies)
+    codes = sorted({left.reason.code.name for left in decision.left if left.loud})
+    if decision.skipped is not None:
+        codes.append(decision.skipped.code.name)
+    if codes:
+        found["reasons"] = ", ".join(codes)
     return found

@@ -41,6 +41,11 @@ def problem(
     again = decide_again(after)
     if again != after:
         return "deciding again would change the pod once more"
+    return refused_for_it(before, after, facts, namespace, terms)
+
+
+def refused_for_it(before: Pod, after: Pod, facts: Facts, namespace: str, terms: Terms) -> str | None:
+    """What the API server would refuse the pod for, and would not have without us; None: nothing."""
     refusal = _refusal(after, facts, namespace, terms)
     if refusal is not None and _refusal(before, facts, namespace, terms) is None:
         return f"the API server would refuse it: {refusal.message}"

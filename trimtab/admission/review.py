@@ -20,17 +20,10 @@ class GroupVersionResource(Shape, frozen=True, kw_only=True):
     resource: str = ""
 
 
-class GroupVersionKind(Shape, frozen=True, kw_only=True):
-    group: str = ""
-    version: str = ""
-    kind: str = ""
-
-
 class Request(Shape, frozen=True, kw_only=True):
     """`object` stays undecoded until it is known what it is."""
 
     uid: str
-    kind: GroupVersionKind = GroupVersionKind()
     resource: GroupVersionResource = GroupVersionResource()
     sub_resource: str = ""
     namespace: str = ""
@@ -69,27 +62,38 @@ def decode(body: bytes) -> Review:
     return review
 
 
-def encode(
-    review: Review,
-    *,
-    allowed: bool = True,
-    operations: tuple[Operation, ...] = (),
-    warnings: tuple[str, ...] = (),
-    audit: Mapping[str, str] | None = None,
-    code: int = 403,
-    reason: str = "Forbidden",
-    message: str = "",
-) -> bytes:
-    """The answer's bytes. `patchType` is there exactly where a patch is; `message` only where it is not allowed."""
-    response: dict[str, Any] = {"uid": review.request.uid, "allowed": allowed}
-    if not allowed:
-        response["status"] = {"code": code, "reason": reason, "message": message}
-    elif operations:
+def encode(review: Review, response: bytes) -> bytes:
+    """The answer's bytes: who is answered, and what (see `allow`, `deny`)."""
+    version = review.api_version
+    start = _START if version in (API_VERSION, "") else _start(version)
+    return b"".join((start, _encoder.encode(review.request.uid), b",", response))
+
+
+def allow(operations: tuple[Operation, ...], warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
+    """The end of an answer that lets the pod through. `patchType` is there exactly where a patch is."""
+    response: dict[str, Any] = {"allowed": True}
+    if operations:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(_encoder.encode(operations)).decode()
+    return _end(response, warnings, audit)
+
+
+def deny(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
+    """The end of an answer that refuses the object, with the message for whoever sent it."""
+    status = {"code": code, "reason": reason, "message": message}
+    return _end({"allowed": False, "status": status}, (), audit)
+
+
+def _end(response: dict[str, Any], warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
     if warnings:
         response["warnings"] = warnings
     if audit:
         response["auditAnnotations"] = dict(audit)
-    version = review.api_version or API_VERSION
-    return _encoder.encode({"apiVersion": version, "kind": KIND, "response": response})
+    return _encoder.encode(response)[1:] + b"}"
+
+
+def _start(version: str) -> bytes:
+    return b'{"apiVersion":%s,"kind":"%s","response":{"uid":' % (_encoder.encode(version), KIND.encode())
+
+
+_START = _start(API_VERSION)

@@ -23,8 +23,8 @@ def validate(body: bytes) -> tuple[int, bytes]:
         return 400, msgspec.json.encode({"error": str(error)})
     problem = _problem(review.request)
     if problem is None:
-        return 200, wire.encode(review)
-    return 200, wire.encode(review, allowed=False, code=422, reason="Invalid", message=problem)
+        return 200, wire.encode(review, wire.allow((), (), {}))
+    return 200, wire.encode(review, wire.deny(problem, {}, code=422, reason="Invalid"))
 
 
 def _problem(request: wire.Request) -> str | None:

@@ -19,4 +19,13 @@ Decisions only: a snapshot, settings and the moment in; a plan that says why out
     simulate      a plan carried out on a simulated cluster, round by round
     pace          how many nodes of a wave may be emptied right now
     observations  what earlier rounds saw
+
+Of a drain that is under way:
+
+    view          what is seen at one moment
+    note          what stands on a node that is being emptied
+    begin         which drains begin, and what their notes say
+    conduct       the next step of a drain; actions: what steps there are; hurry: has somebody waited for too long?
+    terms         how patient it all is
+    memory        what a pool remembers over a restart
 """

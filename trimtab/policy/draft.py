@@ -62,6 +62,8 @@ class Share:
 
     policy: str
     percent: int
+    bounded: bool = False
+    """The rule has a min, a max or a step of its own: the request may come out as another share."""
 
 
 @dataclass(slots=True, kw_only=True)

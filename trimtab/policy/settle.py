@@ -97,8 +97,10 @@ def _straight(draft: Draft, cell: _Cell) -> _Cell:
     """A limit that follows the request stays where that request is a share of the limit."""
     want = cell.limit
     share = draft.shares.get((cell.place, cell.resource))
+    if want is None or want.factor is None or share is None:
+        return cell
     # All of the limit, and exactly the request, agree with each other: that settles.
-    if want is None or want.factor is None or share is None or Fraction(want.factor) * share.percent == 100:
+    if Fraction(want.factor) * share.percent == 100 and not share.bounded:
         return cell
     reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
     draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)

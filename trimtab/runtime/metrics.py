@@ -1,9 +1,13 @@
 """Metrics whose labels cannot grow without end, in a registry that is passed in."""
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The format `render` writes."""
@@ -47,3 +51,36 @@ def safe(read: Callable[[], float]) -> Callable[[], float]:
             return float("nan")
 
     return reading
+
+
+class Spread(Collector):
+    """A histogram for the hot path, of one label at most: counting costs a third of the library's own."""
+
+    def __init__(
+        self, name: str, says: str, bounds: Sequence[float], registry: CollectorRegistry, label: str = ""
+    ) -> None:
+        self._name, self._says, self._bounds = name, says, tuple(bounds)
+        self._labels = [label] if label else []
+        self._counts: dict[str, list[int]] = {} if label else {"": self._empty()}
+        self._sums: dict[str, float] = {} if label else {"": 0.0}
+        registry.register(self)
+
+    def observe(self, value: float, label: str = "", times: int = 1) -> None:
+        """`times` samples of this value. For one thread; a scrape beside it may be a sample behind."""
+        counts = self._counts.get(label)
+        if counts is None:
+            counts = self._counts[label] = self._empty()
+            self._sums[label] = 0.0
+        counts[bisect_left(self._bounds, value)] += times
+        self._sums[label] += value * times
+
+    def _empty(self) -> list[int]:
+        return [0] * (len(self._bounds) + 1)
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        found = HistogramMetricFamily(self._name, self._says, labels=self._labels)
+        names = [*map(str, map(float, self._bounds)), "+Inf"]
+        for label, counts in list(self._counts.items()):
+            buckets = list(zip(names, map(float, accumulate(counts)), strict=True))
+            found.add_metric([label] if self._labels else [], buckets, self._sums[label])
+        yield found

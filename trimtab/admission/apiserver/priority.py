@@ -26,10 +26,9 @@ def admit(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
     if "PriorityClass" not in facts.known:
         return pod
     wanted = get(pod.spec.priority_class_name, "")
-    classes = BUILT_IN | dict(facts.priority_classes)
-    if wanted and wanted not in classes:
+    found = facts.priority_classes.get(wanted) or BUILT_IN.get(wanted) if wanted else _default(facts.priority_classes)
+    if found is None:
         return Refused(403, PLUGIN, f"no PriorityClass with name {wanted} was found")
-    found = classes[wanted] if wanted else _default(facts.priority_classes)
     return _contradiction(pod.spec, found) or change(pod, spec=_filled(pod.spec, found))
 
 

@@ -95,7 +95,8 @@ def _propose(rule: Request, draft: Draft, place: Place, resource: str, sizing: v
     name = f"{place.name}.requests.{resource}"
     written = requests_of(place.container.resources).get(resource)
     if rule.from_ == "limit" and not draft.decided_by_another(name):
-        draft.shares.setdefault((place, resource), Share(draft.policy, rule.percent))
+        bounded = bool(rule.min or rule.max or rule.round)
+        draft.shares.setdefault((place, resource), Share(draft.policy, rule.percent, bounded))
     if vpa.boosts(draft.subject, place, resource):
         draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
         return

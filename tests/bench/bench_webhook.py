@@ -1,0 +1,118 @@
+"""What does a review cost, beside the reference in Go in the same run?
+
+    make bench-webhook        (bench/ in the folder that TRIMTAB_SHARED names; a Go toolchain; about four minutes)
+
+One core for the server, one for the client. Ours with every shipped policy, recommendations for 10 000 workloads,
+the self-check on and a log line per changed pod. Rounds in shuffled order, medians. Ratios are ours to theirs.
+
+Three kinds of load, told apart because they cost differently:
+
+    the same     the load client's one body over and over, as for every server this was ever measured beside
+    siblings     another uid and another token volume in each: what a ReplicaSet's pods differ in
+    distinct     another owner, image tag and label besides: never seen before, decided anew every time
+
+The last line is for "the same"; the lines before it have the others.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from tests.bench import servers
+from tests.bench.servers import Load, Server
+
+ROUNDS = 5
+SECONDS = "2s"
+UID, TOKEN = "705ab4f5-6393-11e8-b7cc-42010a800002", "7xk2p"
+OTHER = "7d9c6b5f48"
+KINDS = {"siblings": (UID, TOKEN), "distinct": (UID, TOKEN, OTHER)}
+COUNT = 3000
+MEMORY = 100_000
+
+Loads = dict[tuple[str, str], list[Load]]
+"""(what was measured, whose) → one per round."""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, servers.both(Path(folder)) as (theirs, ours):
+        bodies = servers.bodies(Path(folder))
+        _warm(bodies, theirs, ours)
+        found = _rounds(bodies, theirs, ours)
+        burst = [server.load(bodies["typical"], "-burst", "300", "-dur", "1s") for server in (theirs, ours)]
+        print(f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
+              f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}")  # fmt: skip
+        kept = _memory(bodies["typical"], ours)
+    _tell(found, kept, burst[1])
+
+
+def _warm(bodies: dict[str, Path], *both: Server) -> None:
+    for server in both:
+        for body in bodies.values():
+            server.load(body, "-conns", "8", "-dur", "500ms")
+
+
+def _rounds(bodies: dict[str, Path], *both: Server) -> Loads:
+    found: Loads = defaultdict(list)
+    steps = [(name, server) for name in (*bodies, "rate", *KINDS) for server in both]
+    for number in range(ROUNDS):
+        random.shuffle(steps)
+        for name, server in steps:
+            found[name, server.name].append(_one(name, server, bodies))
+        print(f"round {number + 1}: " + ", ".join(_round(found, name) for name in (*bodies, *KINDS)), flush=True)
+    return found
+
+
+def _one(name: str, server: Server, bodies: dict[str, Path]) -> Load:
+    if name in KINDS:
+        return server.call(bodies["typical"], COUNT, *KINDS[name])
+    if name == "rate":
+        return server.load(bodies["typical"], "-rate", "200", "-dur", "4s")
+    return server.load(bodies[name], "-conns", "8", "-dur", SECONDS)
+
+
+def _round(found: Loads, name: str) -> str:
+    ours, theirs = found[name, "trimtab"][-1].cpu_us, found[name, "reference"][-1].cpu_us
+    return f"{name} {ours:.0f}/{theirs:.0f} µs"
+
+
+def _memory(body: Path, ours: Server) -> tuple[int, int, int]:
+    """Resident before and after 100 000 reviews, a tenth of them never seen before; and how many failed."""
+    errors = ours.call(body, 2 * COUNT, *KINDS["distinct"]).errors  # until what is remembered fills its room
+    before, seen = ours.memory, 0
+    while seen < MEMORY:
+        for load in (ours.load(body, "-conns", "8", "-dur", "3s"), ours.call(body, COUNT, *KINDS["distinct"])):
+            seen, errors = seen + load.reviews, errors + load.errors
+    return before, ours.memory, errors
+
+
+def _tell(found: Loads, kept: tuple[int, int, int], burst: Load) -> None:
+    print(f"\n{'':10} {'ours':>9} {'reference':>10} {'ratio':>6}   CPU per review, median of {ROUNDS} rounds")
+    for name in ("small", "typical", "big", *KINDS):
+        ours, theirs = (_median(found[name, who], "cpu_us") for who in ("trimtab", "reference"))
+        print(f"{name:10} {ours:6.1f} µs {theirs:7.1f} µs {ours / theirs:6.2f}")
+    p99 = {who: _median(found["rate", who], "p99_us") for who in ("trimtab", "reference")}
+    print(f"at 200 reviews a second, p99: ours {p99['trimtab']:.0f} µs, reference {p99['reference']:.0f} µs")
+    before, after, failed = kept
+    print(f"resident before and after {MEMORY:,} reviews: {before / 2**20:.1f} and {after / 2**20:.1f} MiB")
+    errors = sum(load.errors for (_, who), loads in found.items() if who == "trimtab" for load in loads)
+    print(f"webhook_cpu_ratio_small={_ratio(found, 'small'):.2f} siblings={_ratio(found, 'siblings'):.2f}"
+          f" distinct={_ratio(found, 'distinct'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}")  # fmt: skip
+    slower, errors = p99["trimtab"] / p99["reference"], errors + failed + burst.errors
+    print(f"RESULT webhook_cpu_ratio={_ratio(found, 'typical'):.2f} webhook_cpu_ratio_big={_ratio(found, 'big'):.2f}"
+          f" webhook_p99_ratio={slower:.2f} errors={errors}")  # fmt: skip
+
+
+def _ratio(found: Loads, name: str) -> float:
+    return _median(found[name, "trimtab"], "cpu_us") / _median(found[name, "reference"], "cpu_us")
+
+
+def _median(loads: list[Load], what: str) -> float:
+    return statistics.median(getattr(load, what) for load in loads)
+
+
+if __name__ == "__main__":
+    main()

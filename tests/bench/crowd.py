@@ -1,0 +1,68 @@
+"""What the webhook is measured in: the whole shipped library, usage of ten thousand workloads, and reviews.
+
+python -m tests.bench.crowd FOLDER        writes snapshot.json there
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+
+WORKLOADS = 10_000
+SHARDS = 32
+ROOT = Path(__file__).parents[2]
+POLICIES = f"{ROOT}/policies/recommended:{ROOT}/policies/library"
+_OWN = "payments/Deployment/payments-api"
+_CONTAINERS = ("app", *(f"app-{number}" for number in range(1, 10)), "init-migrate")
+
+
+def snapshot() -> dict[str, Any]:
+    """Recommendations for everybody, and the workload that the reviews are of."""
+    workloads = {f"team-{n % 100}/Deployment/app-{n}": {"app": _usage(n), "proxy": _usage(n + 7)} for n in _others()}
+    workloads[_OWN] = {name: _usage(number) for number, name in enumerate(_CONTAINERS)}
+    names = sorted(workloads)
+    shards = [{name: workloads[name] for name in names[number::SHARDS]} for number in range(SHARDS)]
+    items = [_shard(number, found) for number, found in enumerate(shards)]
+    return {"apiVersion": "v1", "kind": "List", "items": [*items, *_surroundings()]}
+
+
+def _others() -> range:
+    return range(WORKLOADS - 1)
+
+
+def _usage(number: int) -> ContainerUsage:
+    low, high = 10 + number % 40, 150 + number % 400
+    return ContainerUsage(
+        cpu=Percentiles(p5=f"{low}m", p50=f"{2 * low}m", p95=f"{high}m", max=f"{3 * high}m"),
+        memory=Percentiles(p5=f"{2 * low}Mi", p50=f"{4 * low}Mi", p95=f"{high}Mi", max=f"{2 * high}Mi"),
+        days=14.0, samples=20160,
+    )  # fmt: skip
+
+
+def _shard(number: int, found: dict[str, dict[str, ContainerUsage]]) -> dict[str, Any]:
+    name = f"trimtab-recommendations-{number:02d}"
+    metadata = {"name": name, "namespace": "trimtab-system", "labels": {LABEL: "v1"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(found)}}
+
+
+def _surroundings() -> list[dict[str, Any]]:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "payments-api", "uid": "d", "controller": True}
+    here = {"namespace": "payments"}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payments", "labels": {"team": "payments"}}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "payments-api", **here}},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "payments-api-7d9c6b5f48", **here, "ownerReferences": [owner]},
+        },
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "16"}}},
+    ]
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) / "snapshot.json").write_text(json.dumps(snapshot()))

@@ -1,0 +1,176 @@
+"""The two servers that are compared: ours, and the reference in Go. Each on one core, with what it costs told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import certs
+from tests.bench import crowd
+
+SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "bench"
+SERVER_CORE, CLIENT_CORE = "0", "1"
+_TICK = os.sysconf("SC_CLK_TCK")
+_RESULT = re.compile(r"RES n=(\d+) .*?p50=(-?\d+) .*?p99=(-?\d+) .*?err=(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one load was answered with; times in microseconds."""
+
+    reviews: int
+    errors: int
+    cpu_us: float
+    """The server's user and system time per review."""
+    p50_us: float = 0.0
+    p99_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server."""
+
+    name: str
+    url: str
+    pids: tuple[int, ...]
+    client: Path
+    """The load client's binary."""
+
+    def cpu(self) -> float:
+        """Seconds of user and system time so far."""
+        return sum(map(_cpu, self.pids))
+
+    @property
+    def memory(self) -> int:
+        """What the process that answers has resident, in bytes."""
+        return int(Path(f"/proc/{self.pids[-1]}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def load(self, body: Path, *how: str) -> Load:
+        """The load client's own ways: `-conns N`, `-rate R`, `-burst N`, with `-dur`."""
+        command = [str(self.client), "-url", f"{self.url}/mutate?timeout=10s", "-body", str(body), *how]
+        before = self.cpu()
+        said = subprocess.run(_pinned(CLIENT_CORE, *command), check=True, capture_output=True, text=True).stdout
+        spent, found = self.cpu() - before, _RESULT.search(said)
+        assert found, said
+        reviews, errors = int(found[1]), int(found[4])
+        return Load(reviews, errors, spent / max(1, reviews) * 1e6, float(found[2]), float(found[3]))
+
+    def call(self, body: Path, count: int, *texts: str) -> Load:
+        """Reviews in each of which these texts are others."""
+        command = [sys.executable, "-m", "tests.bench.caller", self.url, str(body), str(count), *texts]
+        before = self.cpu()
+        run = _pinned(CLIENT_CORE, *command)
+        said = json.loads(subprocess.run(run, check=True, capture_output=True, text=True, cwd=crowd.ROOT).stdout)
+        spent = self.cpu() - before
+        return Load(said["answered"], said["errors"], spent / max(1, said["answered"]) * 1e6)
+
+
+def _pinned(core: str, *command: str) -> list[str]:
+    return ["taskset", "-c", core, *command]
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def build(home: Path) -> tuple[Path, Path]:
+    """The reference and the load client, built from their sources in the folder TRIMTAB_SHARED names."""
+    if not (SHARED / "reference-webhook").is_dir():
+        raise SystemExit(f"needs {SHARED}/reference-webhook: set TRIMTAB_SHARED to the folder that has bench/")
+    made = []
+    for name in ("reference-webhook", "load-client"):
+        subprocess.run(["go", "build", "-o", str(home / name), "."], cwd=SHARED / name, check=True)
+        made.append(home / name)
+    return made[0], made[1]
+
+
+def bodies(home: Path) -> dict[str, Path]:
+    """small, typical and big, as `payloads.py` writes them."""
+    subprocess.run([sys.executable, str((SHARED / "payloads.py").resolve())], cwd=home, check=True, capture_output=True)
+    return {name: home / f"{name}.json" for name in ("small", "typical", "big")}
+
+
+@contextmanager
+def both(home: Path) -> Iterator[tuple[Server, Server]]:
+    """The reference and ours, each over the same certificate."""
+    reference, client = build(home)
+    certs.write(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
+    with _reference(home, reference, client) as theirs, ours(home, client) as our:
+        yield theirs, our
+
+
+@contextmanager
+def _reference(home: Path, binary: Path, client: Path) -> Iterator[Server]:
+    port, pair = _free_port(), home / "certs"
+    command = [str(binary), "-mode", "typed", "-h2=false", "-addr", f"127.0.0.1:{port}"]
+    command += ["-cert", str(pair / "tls.crt"), "-key", str(pair / "tls.key")]
+    environ = {**os.environ, "GOMAXPROCS": "1"}
+    process = subprocess.Popen(_pinned(SERVER_CORE, *command), env=environ, stderr=subprocess.DEVNULL)
+    try:
+        _answers(port)
+        yield Server("reference", f"https://127.0.0.1:{port}", (process.pid,), client)
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+@contextmanager
+def ours(home: Path, client: Path, **settings: str) -> Iterator[Server]:
+    """`trimtab webhook` as installed: every shipped policy, the self-check, a log line per changed pod."""
+    (home / "snapshot.json").write_text(json.dumps(crowd.snapshot()))
+    given = {
+        "LISTEN": "127.0.0.1:0", "CERTS": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
+        "POLICIES": crowd.POLICIES, "CLUSTER": str(home / "snapshot.json"), "LOG_FORMAT": "json", **settings,
+    }  # fmt: skip
+    environ = {**os.environ, **{f"TRIMTAB_{name}": value for name, value in given.items()}}
+    environ.pop("TRIMTAB_SHARED", None)
+    (home / "ready.json").unlink(missing_ok=True)
+    with (home / "log").open("wb") as log:
+        command = _pinned(SERVER_CORE, sys.executable, "-m", "trimtab", "webhook")
+        process = subprocess.Popen(command, cwd=crowd.ROOT, env=environ, stderr=log, stdout=log)
+    try:
+        url = _ready(home, process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        yield Server("trimtab", url, (process.pid, *map(int, children)), client)
+    finally:
+        process.send_signal(signal.SIGQUIT)
+        process.wait(20)
+
+
+def _ready(home: Path, process: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + 60
+    while not (home / "ready.json").exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"the webhook did not start: {(home / 'log').read_text()[-2000:]}")
+        time.sleep(0.05)
+    return str(json.loads((home / "ready.json").read_text())["url"])
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _answers(port: int) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)

@@ -1,0 +1,57 @@
+"""The law of memory: what is answered from it is what would be answered without it, byte by byte."""
+
+from dataclasses import fields, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.build import quota, review
+from tests.property import strategies as some
+from trimtab.admission.answer import answer
+from trimtab.admission.remembered import Memory
+from trimtab.policy.facts import Facts
+from trimtab.policy.subject import DEFAULT_TERMS
+
+_NAMES = [f.name for f in fields(Facts)]
+_USES = st.builds(
+    lambda used, kind: {"team-a": (quota({kind: "2"}, used={kind: used}),)},
+    st.sampled_from(["0", "1", "1900m"]),
+    st.sampled_from(["requests.cpu", "limits.cpu", "pods"]),
+)
+
+
+def with_token(manifest, token):
+    """As the ServiceAccount plugin leaves it."""
+    volume = {"name": f"kube-api-access-{token}", "projected": {"sources": []}}
+    volumes = [*(manifest["spec"].get("volumes") or []), volume]
+    return {**manifest, "spec": {**manifest["spec"], "volumes": volumes}}
+
+
+@st.composite
+def turns(draw):
+    """Facts that follow each other: each time some parts are other objects, the rest the very same."""
+    found = [draw(some.worlds())]
+    for _ in range(draw(st.integers(1, 3))):
+        other, parts = draw(some.worlds()), draw(st.sets(st.sampled_from(_NAMES), max_size=4))
+        changed = {name: getattr(other, name) for name in parts}
+        if draw(st.booleans()):
+            changed["quotas"] = draw(_USES)
+        found.append(replace(found[-1], **changed))
+    return found
+
+
+@given(
+    some.manifests(), some.policies(), turns(), st.lists(st.sampled_from(["aaaaa", "zz9zz"]), min_size=4, max_size=4)
+)
+def test_an_answer_from_memory_is_the_answer_there_would_be(manifest, by, worlds, tokens):
+    memory = Memory()
+    for world, token in zip([*worlds, worlds[0]] * 2, tokens * 2, strict=False):
+        body = review(with_token(manifest, token), uid=f"u-{token}")
+        assert answer(body, by, world, DEFAULT_TERMS, memory).body == answer(body, by, world).body
+
+
+@given(some.manifests(), some.policies(), some.policies(), some.worlds())
+def test_other_policies_are_answered_anew(manifest, first, second, world):
+    memory, body = Memory(), review(manifest)
+    for by in (first, second, first):
+        assert answer(body, by, world, DEFAULT_TERMS, memory).body == answer(body, by, world).body

@@ -1,0 +1,54 @@
+"""What is counted and logged of a review."""
+
+import io
+import json
+
+from prometheus_client import CollectorRegistry
+
+from tests.build import facts, policies, policy, review
+from trimtab.admission.answer import answer
+from trimtab.admission.remembered import Memory
+from trimtab.policy.subject import DEFAULT_TERMS
+from trimtab.runtime import log
+from webhook.metrics import Meters
+from webhook.tally import MOST
+from webhook.told import Teller
+
+POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]}}
+NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
+
+
+def told(*bodies, by=NO_LIMITS, level="info"):
+    """The scrape and the log lines after these reviews."""
+    out, memory = io.StringIO(), Memory()
+    teller = Teller(Meters(CollectorRegistry()), log.build(level, "json", out))
+    for body in bodies:
+        teller.tell(answer(body, by, facts(), DEFAULT_TERMS, memory).record)
+    return teller.metrics().decode(), [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_each_of_many_reviews_is_counted_and_has_its_own_line():
+    scrape, lines = told(*(review(POD, uid=f"u-{n}", dryRun=n == 2) for n in range(3)))
+    assert 'trimtab_decisions_total{action="limits.cpu",policy="no-limits",reason="limit-removed"} 3.0' in scrape
+    assert 'trimtab_outcomes_total{dry_run="false",outcome="changed"} 2.0' in scrape
+    assert 'trimtab_outcomes_total{dry_run="true",outcome="changed"} 1.0' in scrape
+    assert "trimtab_patch_bytes_count 3.0" in scrape
+    assert [line["uid"] for line in lines] == ["u-0", "u-1", "u-2"]
+    assert {line["event"] for line in lines} == {"pod changed"}
+    assert lines[0]["policies"] == ["no-limits"]
+
+
+def test_a_line_per_pod_is_a_matter_of_volume():
+    assert told(review(POD), level="warning")[1] == []
+
+
+def test_more_findings_than_are_held_back_are_all_counted():
+    pods = ({**POD, "metadata": {"name": f"web-{n}"}} for n in range(MOST + 10))
+    scrape, _ = told(*map(review, pods))
+    assert f'outcome="changed"}} {MOST + 10}.0' in scrape
+
+
+def test_a_review_that_failed_is_a_failure_and_a_line():
+    scrape, lines = told(review({"spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "x"}}}]}}))
+    assert 'outcome="failed"' in scrape or "trimtab_failures_total" in scrape
+    assert lines[0]["level"] == "error"

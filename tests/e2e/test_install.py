@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import http.server
 import signal
+import socket
 import ssl
 import threading
 import time
@@ -20,6 +22,7 @@ import certs
 from tests.controlplane.api import ApiError, Unreachable
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import EVERY, Installed, changed, installed, pod
+from tests.webhook.damage import damaged
 from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
 from trimtab.kube import whole
 from trimtab.kube.writer import Writer
@@ -248,6 +251,32 @@ def test_the_api_server_restarted_is_answered_again_and_no_pod_is_refused(here: 
     made = create(here, 50)
     assert [changed(found) for found in made].count(False) == 0
     assert here.lost == 0  # its own count begins anew
+
+
+# ── bad input ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_thousand_damaged_reviews_and_rude_clients_disturb_nobody(here: Installed) -> None:
+    lost, replica = here.lost, here.replicas[0]
+    anything = ssl.create_default_context()
+    anything.check_hostname, anything.verify_mode = False, ssl.CERT_NONE
+    rude = [socket.create_connection(("127.0.0.1", replica.port), 10) for _ in range(16)]
+    for number, client in enumerate(rude):
+        client.sendall((b"\x16\x03\x01\x02\x00\x01", b"POST /mutate HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00")[number % 3])
+    connection = http.client.HTTPSConnection("127.0.0.1", replica.port, timeout=30, context=anything)
+    statuses = set()
+    for number, body in enumerate(damaged(2000, seed=99)):
+        connection.request("POST", "/mutate?timeout=3s", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        statuses.add(answer.status)
+        assert b"Traceback" not in answer.read()
+        if number % 100 == 0:
+            assert changed(here.cluster.create(pod(), dryRun="All"))
+    for client in rude:
+        client.close()
+    assert statuses <= {200, 400, 413}
+    assert here.lost == lost
+    assert not [line for line in replica.log if "exception" in line]
 
 
 # ── rights ───────────────────────────────────────────────────────────────────────────────────────────

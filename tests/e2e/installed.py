@@ -93,10 +93,10 @@ class Replica:
             "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
         }  # fmt: skip
         environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
-        self.home, self.certs, self._log = home, home / "certs", (home / "log").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=environ, stderr=self._log
-        )
+        self.home, self.certs = home, home / "certs"
+        with (home / "log").open("wb") as log:
+            command = [sys.executable, "-m", "trimtab", "webhook"]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=log)
 
     def ready(self) -> bool:
         """As its readiness probe finds it; nothing of its certificate is checked, as the kubelet doesn't."""
@@ -125,7 +125,6 @@ class Replica:
                 self.send(signal.SIGCONT)
                 self.send(number) if number == signal.SIGKILL else self.process.send_signal(number)
         self.process.wait(40)
-        self._log.close()
 
 
 class Installed:

@@ -22,6 +22,7 @@ VERBS = {
     "certs": ("trimtab.command.certs", "Issue the webhook's certificates and look at them."),
     "install": ("trimtab.command.install.verb", "What Trimtab needs in a cluster, printed or applied."),
     "webhook": ("trimtab.command.webhook", "Serve the admission webhook."),
+    "watchdog": ("trimtab.command.watchdog", "Watch running pods: unpatched, stale overhead, harm after a policy."),
     "demo": ("trimtab.command.demo.verb", "The main job end to end on this machine, without a cluster."),
 }
 """Verb → where it lives, and what it does in a line."""

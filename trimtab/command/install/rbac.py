@@ -53,8 +53,9 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
     "watchdog": (
         *_FACTS,
         Rule("", ("pods",), WATCH),
-        Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("get", "patch")),
-        Rule("events.k8s.io", ("events",), (*READ, "create", "patch")),
+        # Of a policy its status, and the mode of one that harms: RBAC knows no fields.
+        Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("patch",)),
+        _EVENTS,
     ),
     "compactor": (
         *_FACTS,

@@ -172,13 +172,17 @@ class Installed:
 
     @property
     def login(self) -> Path:
+        """The webhook's."""
+        return self.login_of("webhook")
+
+    def login_of(self, process: str) -> Path:
         """A kubeconfig with the token that the account gets in a pod, and nothing else."""
-        path = f"/api/v1/namespaces/{self.values.namespace}/serviceaccounts/{account('webhook')}/token"
+        path = f"/api/v1/namespaces/{self.values.namespace}/serviceaccounts/{account(process)}/token"
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
         token = self.cluster.api.request("POST", path, asked)["status"]["token"]
         document = yaml.safe_load(self.cluster.kubeconfig.read_text())
         document["users"] = [{"name": document["contexts"][0]["context"]["user"], "user": {"token": token}}]
-        file = self.home / "account.kubeconfig"
+        file = self.home / f"{process}.kubeconfig"
         file.write_text(yaml.safe_dump(document))
         return file
 

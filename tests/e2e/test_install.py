@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import http.client
 import http.server
+import json
+import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,8 +25,9 @@ import pytest
 import certs
 from tests.controlplane.api import ApiError, Unreachable
 from tests.controlplane.cluster import Cluster
-from tests.e2e.installed import EVERY, Installed, changed, installed, pod
+from tests.e2e.installed import EVERY, ROOT, Installed, changed, installed, pod
 from tests.webhook.damage import damaged
+from trimtab.command.install import carry, working
 from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
 from trimtab.kube import whole
 from trimtab.kube.writer import Writer
@@ -80,7 +85,30 @@ def create(here: Installed, count: int, clients: int = 8) -> list[dict[str, Any]
 
 def test_both_replicas_serve_the_one_pair_and_both_configurations_trust_it(here: Installed) -> None:
     assert places(here) == {store(here).bundle}
-    assert {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas} == {store(here).pair.certificate}
+    assert served(here) == {store(here).pair.certificate}
+
+
+def test_the_status_says_that_all_is_well_and_names_what_is_not(here: Installed) -> None:
+    said = json.loads(trimtab(here, "certs", "status", "--live", "-o", "json"))
+    assert (said["folder"], said["usable"], said["problems"]) == (f"Secret trimtab-system/{SECRET}", True, [])
+
+
+def test_a_rotated_pair_is_served_by_both_within_seconds(here: Installed) -> None:
+    before = store(here)
+    assert "a new pair" in trimtab(here, "certs", "rotate")
+    here.cluster.eventually(lambda: served(here) == {store(here).pair.certificate} != {before.pair.certificate})
+    assert store(here).bundle == before.bundle
+
+
+def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(here: Installed) -> None:
+    before = whole.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace)
+    done = list(carry.apply(Writer(client=here.client, dry_run=True), here.manifests, here.values))
+    assert {entry.how for entry in done} == {"applied"}
+    assert whole.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
+
+
+def served(here: Installed) -> set[bytes]:
+    return {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas}
 
 
 def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:
@@ -129,19 +157,17 @@ def test_the_pair_and_its_authority_rotated_twice_under_a_thousand_pods_lose_no_
     assert [changed(found) for found in made].count(False) == 0
     assert here.lost == lost
     assert store(here).bundle.count(b"BEGIN") == begun.bundle.count(b"BEGIN") + 2
-    served = {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas}
-    assert served == {store(here).pair.certificate} != {begun.pair.certificate}
+    assert served(here) == {store(here).pair.certificate} != {begun.pair.certificate}
 
 
 def rotate(here: Installed) -> None:
     """A new authority, told and then signing, and served by everybody."""
     before = store(here)
-    write(here, certs.successor(before, now=datetime.now(UTC)))
+    trimtab(here, "certs", "rotate", "--authority")
 
     def everywhere() -> bool:
         held = store(here).pair
-        serving = {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas}
-        return held != before.pair and serving == {held.certificate}
+        return held != before.pair and served(here) == {held.certificate}
 
     here.cluster.eventually(everywhere, within=30, what="the new pair served")
 
@@ -188,6 +214,23 @@ NOT_ALLOWED = [
 ]
 
 
+@pytest.mark.parametrize(("process", "leads"), [("watchdog", "watchdog.leads"), ("compactor", "compactor.leads")])
+def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str, leads: str) -> None:
+    log, ready = here.home / f"{process}.log", here.home / f"{process}.json"
+    own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(ready), "TRIMTAB_INTERVAL": "1"}
+    environ = {**os.environ, **working.environment(here.values), **own, "KUBECONFIG": str(here.login_of(process))}
+    with log.open("wb") as out:
+        running = subprocess.Popen([sys.executable, "-m", "trimtab", process], cwd=ROOT, env=environ, stderr=out)
+    try:
+        here.cluster.eventually(lambda: leads in log.read_text(), within=60, what=f"{process} leads")
+        time.sleep(4)  # some rounds
+    finally:
+        running.terminate()
+        assert running.wait(60) == 0
+    refused = [line for line in log.read_text().splitlines() if "orbidden" in line or '"level": "error"' in line]
+    assert refused == []
+
+
 @pytest.mark.parametrize(("method", "path"), NOT_ALLOWED)
 def test_the_account_may_not(account: Cluster, method: str, path: str) -> None:
     body = None if method in ("GET", "DELETE") else {}
@@ -226,6 +269,12 @@ def test_two_thousand_damaged_reviews_and_rude_clients_disturb_nobody(here: Inst
     assert statuses <= {200, 400, 413}
     assert here.lost == lost
     assert not [line for line in replica.log if "exception" in line]
+
+
+def trimtab(here: Installed, *arguments: str) -> str:
+    """The command as a person runs it; what it prints."""
+    given = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(here.cluster.kubeconfig)]
+    return subprocess.run(given, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 # ── outages ──────────────────────────────────────────────────────────────────────────────────────────

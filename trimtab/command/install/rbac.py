@@ -62,6 +62,7 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("", ("pods", "configmaps", "persistentvolumes", "persistentvolumeclaims"), READ),
         Rule("", ("nodes",), ("get", "patch")),
         Rule("", ("pods/eviction",), ("create",)),
+        Rule("apps", ("deployments/scale",), ("get", "patch")),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
         Rule("storage.k8s.io", ("storageclasses", "csinodes"), WATCH),
         _EVENTS,

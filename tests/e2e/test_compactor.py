@@ -68,3 +68,13 @@ def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_
         ("leases", None),
     } or mine == {("configmaps", f"trimtab-state-{name}"), ("leases", "trimtab-compactor")}
     assert all(record["rehearsed"] for record in kept["ring"])
+
+
+def test_the_eye_sees_a_breach(cluster: Cluster) -> None:
+    name = f"eye-{cluster.namespace[-5:]}"
+    filled(cluster, name, count=2, apps=2, replicas=3)
+    with Eye(cluster) as eye:
+        for pod in cluster.running("app=app0")[:2]:
+            cluster.delete("Pod", pod["metadata"]["name"], grace=0)
+        cluster.eventually(lambda: len(cluster.running("app=app0")) == 3)
+    assert (eye.fewest["app0"], eye.fewest["app1"]) == (1, 3)

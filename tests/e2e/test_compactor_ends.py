@@ -124,3 +124,15 @@ def test_a_pause_and_its_end(stage: Stage, cluster: Cluster, tmp_path: Path) -> 
         assert not cluster.eventually(lambda: [True], within=1) or not one.told("begun")
         cluster.kubectl("annotate", "namespace", cluster.namespace, "trimtab.dev/paused-")
         stage.began(one)
+
+
+def test_who_is_asked_to_stop_gives_back_what_is_not_empty(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    with compactor(cluster, tmp_path) as one:
+        name = stage.began(one)
+        assert one.stop() == 0
+        ends = {line["code"] for line in one.told("released")}
+        assert ends == {"drain-process-stops"} or one.told("emptied")
+    assert stage.is_open(name) or one.told("emptied")
+    assert "trimtab.dev/leaving" not in str([node["spec"] for node in nodes(cluster, stage.name)])
+    lease = cluster.get("Lease", "trimtab-compactor")
+    assert not lease["spec"].get("holderIdentity"), "the next one need not wait"

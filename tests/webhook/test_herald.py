@@ -50,7 +50,7 @@ class Told:
 def test_policies_that_came_into_force_are_named() -> None:
     told = Told()
     told.herald.changed(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
-    assert '"policies": ["a"]' in told.out.getvalue()
+    assert '"policies":["a"]' in told.out.getvalue()
 
 
 def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
@@ -74,7 +74,7 @@ def test_what_keeps_it_from_being_ready_is_told_once() -> None:
     for waited in (0.0, PATIENCE + 1, PATIENCE + 2):
         told.herald.look(Played(complete=False, waited=waited, trouble={"nodes": "403"}))
     assert told.lines == ["not ready"]
-    assert '"missing": ["nodes"]' in told.out.getvalue()
+    assert '"missing":["nodes"]' in told.out.getvalue()
 
 
 def test_a_mistake_of_ours_is_counted() -> None:

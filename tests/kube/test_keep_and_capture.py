@@ -13,7 +13,6 @@ from tests.bench.population import pod as full_pod
 from trimtab.cluster.anonymous import hashed
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.pod import Reader
 from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
 from trimtab.cluster.snapshot import KINDS, Snapshot, load
 from trimtab.kube import decode as decoding
@@ -95,29 +94,6 @@ def test_pods_of_one_template_share_what_they_ask_for() -> None:
     assert one.spec.containers is two.spec.containers
     assert one.metadata.labels is two.metadata.labels
     assert one.spec.node_name is two.spec.node_name
-
-
-def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
-    given = a_pod(annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", "example.com/x": "y"})
-    raw = decoding.item("Pod", Raw(json.dumps(given).encode()))
-    held, captured = Planned()(raw), Reader().pod(kept(given))  # type: ignore[arg-type]
-    for name in held.__dataclass_fields__.keys() - {"ask"}:
-        assert getattr(held, name) == getattr(captured, name), name
-    for name in held.ask.__dataclass_fields__:
-        assert getattr(held.ask, name) == getattr(captured.ask, name), name
-
-
-def test_pods_that_are_not_alike_never_share_a_number_also_after_sharing_began_anew() -> None:
-    """Owners come and go (a Job a minute): what is remembered of them has an end, and no number comes twice."""
-    planned, seen = Planned(most=5), []
-    for number in range(40):
-        owner = {"kind": "Job", "name": f"job-{number}", "uid": "u", "controller": True}
-        given = a_pod(f"job-{number}", annotations={}, ownerReferences=[owner])
-        given["spec"]["volumes"] = []
-        seen.append(planned(decoding.item("Pod", Raw(json.dumps(given).encode()))).alike)  # type: ignore[arg-type]
-        assert len(planned._reader.likes) <= 6
-    assert min(seen) >= 0
-    assert len(set(seen)) == 40
 
 
 def test_what_is_watched_does_not_grow_with_the_changes() -> None:

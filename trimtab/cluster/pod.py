@@ -6,6 +6,7 @@ same; `Pod` is one pod with what decides whether it may move. Made from the API'
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 
 import msgspec
 
@@ -18,6 +19,7 @@ from trimtab.cluster.api.pod import (
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    PodStatus,
     PreferredTerm,
     Toleration,
     TopologySpreadConstraint,
@@ -35,7 +37,7 @@ CRITICAL = 2_000_000_000
 """The value of system-cluster-critical: at and above it a pod belongs to the system."""
 
 FINISHED = ("Succeeded", "Failed")
-COPIED = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 Port = tuple[str, str, int]
 """(protocol, address, host port); the address 0.0.0.0 is every address."""
@@ -67,8 +69,7 @@ class Ask:
     scheduler: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Local:
+class Local(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A volume that dies with the node."""
 
     name: str
@@ -76,9 +77,8 @@ class Local:
     """An emptyDir in memory: lost, but the pod knew that it would be."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pod:
-    """One pod. `node` is empty for a pod that waits for one."""
+class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
+    """One pod, compared by identity. `node` is empty for a pod that waits for one."""
 
     name: str
     namespace: str
@@ -127,54 +127,95 @@ class Pod:
         return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(DAEMON) == "true"
 
 
+_Said = tuple[object, ...]
+"""What of a spec its Ask is made of."""
+_MOST_OWNERS = 1_000
+"""Owners of whom the last pod's parts are held, a few KB each."""
+
+
 @dataclass(slots=True)
 class Reader:
     """Makes pods from shapes; pods that ask for the same share their `Ask`."""
 
-    known: dict[bytes, Ask] = field(default_factory=dict)
-    likes: dict[tuple[int, str, bool, int, str, str], int] = field(default_factory=dict)
+    known: dict[tuple[object, ...], Ask] = field(default_factory=dict)
+    """By namespace, template and labels."""
+    likes: dict[tuple[int, OwnerReference, bool, int, str, str], int] = field(default_factory=dict)
+    owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
     first: int = 0
     """The first number of `Pod.alike`: what another Reader numbered before stays below it."""
+    _templates: dict[bytes, int] = field(default_factory=dict)
+    """Specs that say the same, numbered."""
+    _last: dict[OwnerReference, tuple[_Said, int]] = field(default_factory=dict)
+    """Of an owner's last pod: nearly always the next one says the same, and comparing is quicker than a key."""
 
     def pod(self, shape: Shape) -> Pod:
-        meta, spec, status, ask, ready = shape.metadata, shape.spec, shape.status, self.ask(shape), _ready(shape)
-        local, owner, annotations = _local(spec.volumes), meta.controller, get(meta.annotations, {})
+        meta, spec, status = shape.metadata, shape.spec, shape.status
+        owner = self._owner(meta.controller)
+        ask, annotations, local = self._ask(shape, owner), get(meta.annotations, {}), _local(spec.volumes)
+        ready, priority, phase = _ready(status), get(spec.priority, 0), intern(status.phase)
         alike = -1
-        agreed = all(text == "true" for text in annotations.values())  # nothing that depends on time or on volumes
-        if owner is not None and agreed and not local and meta.deletion_timestamp is None:
-            said = ",".join(sorted(annotations))
-            name = (id(ask), f"{owner.kind}/{owner.name}", ready, get(spec.priority, 0), status.phase, said)
+        if owner is not None and not local and meta.deletion_timestamp is None and _agreed(annotations):
+            name = (id(ask), owner, ready, priority, phase, ",".join(sorted(annotations)))
             alike = self.likes.setdefault(name, self.first + len(self.likes))
         return Pod(
-            name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, ask=ask,
+            name=meta.name, namespace=ask.namespace, uid=meta.uid, node=intern(spec.node_name), ask=ask,
             owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),
             started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
-            phase=status.phase, ready=ready, priority=get(spec.priority, 0),
-            local=local, alike=alike, claims=_claims(meta.name, spec.volumes), devices=bool(spec.resource_claims),
+            phase=phase, ready=ready, priority=priority, local=local, alike=alike,
+            claims=_claims(meta.name, spec.volumes), devices=bool(spec.resource_claims),
             nominated=status.nominated_node_name,
         )  # fmt: skip
 
-    def ask(self, shape: Shape) -> Ask:
-        spec, labels = shape.spec, _labels(shape)
-        key = _ENCODER.encode((
-            shape.metadata.namespace, labels, spec.containers, spec.init_containers, spec.resources,
-            spec.overhead, spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints,
-            spec.scheduler_name, spec.host_network,
-        ))  # fmt: skip
+    def _owner(self, owner: OwnerReference | None) -> OwnerReference | None:
+        """The first that was equal to it."""
+        return None if owner is None else self.owners.setdefault(owner, owner)
+
+    def _ask(self, shape: Shape, owner: OwnerReference | None) -> Ask:
+        labels = _labels(shape)
+        key = (shape.metadata.namespace, self._template(shape.spec, owner), *labels.items())
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = _ask(shape, labels)
         return found
 
+    def _template(self, spec: PodSpec, owner: OwnerReference | None) -> int:
+        said = _said(spec)
+        last = self._last.get(owner) if owner else None
+        if last is not None and last[0] == said:
+            return last[1]
+        number = self._templates.setdefault(_ENCODER.encode(said), len(self._templates))
+        if owner:
+            if len(self._last) >= _MOST_OWNERS:
+                self._last.clear()
+            self._last[owner] = (said, number)
+        return number
+
 
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda _unset: None)
+
+
+def _said(spec: PodSpec) -> _Said:
+    return (
+        spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.node_selector, spec.affinity,
+        spec.tolerations, spec.topology_spread_constraints, spec.scheduler_name, spec.host_network,
+    )  # fmt: skip
 
 
 def _labels(shape: Shape) -> Labels:
     """Without what the API server copies from the node when it binds (1.35): a successor gets its own."""
     labels = get(shape.metadata.labels, {})
-    return {k: v for k, v in labels.items() if k not in COPIED} if any(k in labels for k in COPIED) else labels
+    if _ZONE not in labels and _REGION not in labels:
+        return labels
+    kept = labels.copy()
+    kept.pop(_ZONE, None)
+    kept.pop(_REGION, None)
+    return kept
+
+
+def _agreed(annotations: Mapping[str, str]) -> bool:
+    """Does every annotation say just true? Then nothing depends on time or on volumes."""
+    return not annotations or all(text == "true" for text in annotations.values())
 
 
 def _ask(shape: Shape, labels: Labels) -> Ask:
@@ -231,8 +272,11 @@ def _container_ports(container: Container, *, host: bool) -> Iterable[Port]:
             yield (port.protocol or "TCP", port.host_ip or "0.0.0.0", number)  # noqa: S104  every address
 
 
-def _ready(shape: Shape) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions)
+def _ready(status: PodStatus) -> bool:
+    for condition in status.conditions:  # noqa: SIM110  `any` takes twice as long, and this is done at every event
+        if condition.type == "Ready" and condition.status == "True":
+            return True
+    return False
 
 
 def _local(volumes: Iterable[Volume]) -> tuple[Local, ...]:

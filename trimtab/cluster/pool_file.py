@@ -6,7 +6,7 @@ told together. Every field is optional:
     preset: balanced             # careful | balanced | keen
     nodes: {labels: {team: web}} # default: the platform's pool label says the ConfigMap's pool name; or `nodes: all`
     goal: cost                   # cost | nodes
-    dryRun: true
+    mode: rehearse               # rehearse | act; `dryRun: true | false` says the same
     enabled: true
     underUsed: {cpu: 80, memory: 80, count: 1, for: 10m}          # percent of allocatable
     age: {node: 20m, receiver: 1m, pod: 0s}
@@ -104,6 +104,14 @@ def unless(value: Any, path: Path) -> bool:
     return not flag(value, path)
 
 
+def mode(value: Any, path: Path) -> bool:
+    """Whether nothing is done."""
+    known = {"rehearse": True, "act": False}
+    if not isinstance(value, str) or value not in known:
+        raise Bad(path, "rehearse or act", shown(value), nearest(str(value), known))
+    return known[value]
+
+
 def whole(least: int = 0, most: int = MOST) -> Callable[[Any, Path], int]:
     def parse(value: Any, path: Path) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -191,8 +199,9 @@ def _minute(value: Any, path: Path) -> int:
 
 TABLE: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
     "": {
-        "goal": ("goal", one_of(Goal)), "dryRun": ("dry_run", flag), "enabled": ("enabled", flag),
-        "quiet": ("quiet", span), "prices": ("prices", prices), "windows": ("windows", windows),
+        "goal": ("goal", one_of(Goal)), "dryRun": ("dry_run", flag), "mode": ("dry_run", mode),
+        "enabled": ("enabled", flag), "quiet": ("quiet", span), "prices": ("prices", prices),
+        "windows": ("windows", windows),
     },
     "age": {"node": ("node_age", span), "receiver": ("receiver_age", span), "pod": ("min_pod_age", span)},
     "keep": {
@@ -226,6 +235,8 @@ def settings(document: Document, name: str) -> tuple[Pool | None, list[Mistake]]
         found = reader.section(top.get(section), path, (*keys, *EXTRA.get(section, ()))) if section else top
         for key, (attribute, parse) in keys.items():
             reader.take(found, path, key, parse, into, attribute)
+    if "mode" in top and "dryRun" in top:
+        reader.wrong(Bad(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out"))
     _headroom(reader, top, pool, into)
     _under(reader, top, pool, into)
     _nodes(reader, top, into)

@@ -14,9 +14,19 @@ Decisions only: a snapshot, settings and the moment in; a plan that says why out
     replay        would the plan go through, move by move?
     bound         how much could go at all; bounded: of one prepared world
     plan          all of it: a list of waves, and a reason for every node that stays
+    first         only the first wave, for whoever plans again before the second
     explain       the chain of reasons for one node or pod, in words
     recheck       is a step still right, a moment later?
     simulate      a plan carried out on a simulated cluster, round by round
     pace          how many nodes of a wave may be emptied right now
     observations  what earlier rounds saw
+
+Of a drain that is under way:
+
+    view          what is seen at one moment
+    note          what stands on a node that is being emptied
+    begin         which drains begin, and what their notes say
+    conduct       the next step of a drain; actions: what steps there are; hurry: has somebody waited for too long?
+    terms         how patient it all is
+    memory        what a pool remembers over a restart
 """

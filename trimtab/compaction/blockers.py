@@ -103,6 +103,10 @@ class Judge:
             return Stays(r.MOVED_BEFORE(f"pod {pod.key} was moved not long ago"))
         return verdict
 
+    def forbidden(self, pod: Pod, pool: Pool) -> Reason | None:
+        """What people wrote on it that forbids its eviction; asked again at the last moment."""
+        return self._annotated(pod, pool)
+
     def _long_gone(self, pod: Pod) -> bool:
         """Asked to go longer ago than its grace and half a minute: nobody waits for it any more.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.inventory import Inventory
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
@@ -160,7 +161,7 @@ def _after(inventory: Inventory, made: Round) -> Inventory:
     pods: list[Pod] = []
     for pod in inventory.pods:
         if pod.key in landed and pod.node in gone:
-            pods.append(replace(pod, node=landed[pod.key]))
+            pods.append(change(pod, node=landed[pod.key]))
         elif pod.node not in gone:
             pods.append(pod)
     nodes = tuple(node for node in inventory.nodes if node.name not in gone)

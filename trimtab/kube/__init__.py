@@ -20,6 +20,7 @@ says what was being done to what.
     objects    one object: read, applied where we own it, taken away
     whole      one object as plain values, put back only if nobody else was quicker
     nodes      a cordon and what it takes to undo it, in one patch
+    scale      a workload's replicas, from one number to another
     evict      an eviction and its named outcomes
     lease      one leader, whose writes end before another's begin
     events     one series per thing that happens again and again

@@ -147,19 +147,19 @@ class Stream:
         self._closed = False
 
     def chunks(self) -> Iterator[bytes]:
-        """Whole lines, one or more at a time, without the last newline. A line cut short at the end is dropped.
+        """Whole lines, one or more at a time, each with its newline. A line cut short at the end is dropped.
 
         Raises Unreachable when the stream breaks or stays silent; just ends when it was closed.
         """
         rest = b""
         with _told(self._doing), contextlib.closing(self._answer):
             for found in self._parts():
-                whole, newline, tail = found.rpartition(b"\n")
-                if newline:
-                    yield rest + whole if rest else whole
-                    rest = tail
+                end = found.rfind(b"\n") + 1
+                if end:
+                    yield rest + found[:end]  # mostly the very bytes that came: nothing is copied then
+                    rest = found[end:]
                 else:
-                    rest += tail
+                    rest += found
 
     def _parts(self) -> Iterator[bytes]:
         """What the server sent at one time, as it comes; ends quietly where we ended it ourselves."""

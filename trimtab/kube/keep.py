@@ -78,10 +78,14 @@ class Keeper:
             meta,
             namespace=sys.intern(meta.namespace),
             labels=self._shared(meta.labels),
-            annotations=self._shared(_annotations(meta.annotations)),
+            annotations=self.annotations(meta.annotations),
             owner_references=self._shared(meta.owner_references),
             finalizers=self._shared(meta.finalizers),
         )
+
+    def annotations(self, found: Labels | UnsetType) -> Labels | UnsetType:
+        """Those that somebody reads."""
+        return self._shared(_annotations(found))
 
     def _shared(self, part: T) -> T:
         """The first part that was equal to it."""

@@ -6,12 +6,14 @@ names the version it was decided on, so that nobody's change in between is overw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from trimtab.cluster.api.meta import Metadata
+from trimtab.cluster.api.node import Taint
 from trimtab.kube import decode
 from trimtab.kube.client import MERGE
 from trimtab.kube.kinds import PLACES, one
@@ -40,3 +42,17 @@ def patch(
     return decode.metadata(
         Raw(writer.write("PATCH", one(PLACES["Node"], "", name), body, doing=doing, content_type=MERGE))
     )
+
+
+def annotate(writer: Writer, name: str, version: str, annotations: Mapping[str, str | None]) -> Metadata:
+    """These annotations and nothing else; None takes one away."""
+    body = {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
+    path, doing = one(PLACES["Node"], "", name), f"annotate Node {name}"
+    return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
+
+
+def taint(writer: Writer, name: str, version: str, taints: Iterable[Taint]) -> Metadata:
+    """All the taints the node shall have. Raises Conflict where it changed since `version`: the list is a whole."""
+    body = {"metadata": {"resourceVersion": version}, "spec": {"taints": [msgspec.to_builtins(t) for t in taints]}}
+    path, doing = one(PLACES["Node"], "", name), f"taint Node {name}"
+    return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import Shape, change
@@ -24,8 +23,8 @@ class Planned:
 
     def __call__(self, found: Shape) -> Pod:
         assert isinstance(found, PodShape)
-        if max(len(self._reader.known), len(self._reader.likes)) > self.most:
-            self._reader = Reader(first=self._reader.first + len(self._reader.likes))
-        spec = change(found.spec, node_name=sys.intern(found.spec.node_name))
-        status = change(found.status, phase=sys.intern(found.status.phase))
-        return self._reader.pod(change(found, metadata=self._keeper.metadata(found.metadata), spec=spec, status=status))
+        reader = self._reader
+        if max(len(reader.known), len(reader.likes), len(reader.owners)) > self.most:
+            reader = self._reader = Reader(first=reader.first + len(reader.likes))
+        kept = change(found.metadata, annotations=self._keeper.annotations(found.metadata.annotations))
+        return reader.pod(change(found, metadata=kept))

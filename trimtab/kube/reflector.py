@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import replace
+from io import BytesIO
 from typing import Generic, TypeVar
 
 from msgspec import Raw
+from msgspec.structs import replace as change
 
 from trimtab.kube import decode, listing
 from trimtab.kube.backoff import Backoff
@@ -93,7 +94,7 @@ class Reflector(Generic[V]):
             stream.close()
 
     def _now(self, **told: object) -> None:
-        self.state = replace(self.state, **told)  # type: ignore[arg-type]
+        self.state = change(self.state, **told)
 
     def _trouble(self, error: KubeFault) -> None:
         """What the next step is after an error, and how long until then."""
@@ -166,8 +167,8 @@ class Reflector(Generic[V]):
         """What came at one time. Returns the streamed first list while it goes on."""
         events = 0
         try:
-            for line in lines.split(b"\n"):
-                if line:
+            for line in BytesIO(lines):  # a third of the time `split` takes
+                if line != b"\n":
                     initial = self._event(line, initial)
                     events += 1
         finally:
@@ -176,11 +177,11 @@ class Reflector(Generic[V]):
         return initial
 
     def _heard(self, events: int, *, whole: bool) -> None:
-        old = self.state
-        self.state = State(  # written out: `replace` takes as long as decoding a pod
-            synced=old.synced, connected=old.connected, heard=elapsed() if whole else old.heard, absent=old.absent,
-            lists=old.lists, streams=old.streams, events=old.events + events, error="" if whole else old.error,
-        )  # fmt: skip
+        seen = self.state.events + events
+        if whole:
+            self._now(events=seen, heard=elapsed(), error="")
+        else:
+            self._now(events=seen)
 
     def _event(self, line: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
         quick = decode.changed(self.source.kind, line) if initial is None else None

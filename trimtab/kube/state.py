@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+import msgspec
+
 from trimtab.kube.decode import Key
 
 V = TypeVar("V")
@@ -44,8 +46,7 @@ class Change(Generic[V]):
     after: V | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of how well it goes. Times are `clock.elapsed`'s."""
 
     synced: bool = False

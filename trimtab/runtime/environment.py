@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from trimtab.cluster.mistake import Mistake, nearest, shown
 from trimtab.runtime.errors import SettingsError
@@ -17,14 +17,24 @@ _SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(
 """What the kubelet puts into every pod for a Service called `trimtab-…`: no words of ours."""
 
 
+S = TypeVar("S")
+
+
 def read(environ: Mapping[str, str]) -> Settings:
     """The settings an environment asks for; what it does not name has its default.
 
     Raises `SettingsError` with every mistake: values that cannot be read, names that do not exist,
     and a stop that would be cut short.
     """
-    hints = get_type_hints(Settings)
-    names = {PREFIX + field.name.upper(): field.name for field in fields(Settings)}
+    made = read_as(environ, Settings)
+    _coherent(made)
+    return made
+
+
+def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
+    """The same for another process's class of settings: each field's name in capitals, after `TRIMTAB_`."""
+    hints = get_type_hints(kind)
+    names = {PREFIX + field.name.upper(): field.name for field in fields(kind)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     mistakes = _unknown(environ, tuple(names))
     for variable, name in names.items():
@@ -37,12 +47,12 @@ def read(environ: Mapping[str, str]) -> Settings:
             mistakes.append(_wrong(variable, expected, shown(text)))
     if mistakes:
         raise SettingsError(tuple(mistakes))
-    return _coherent(Settings(**values))
+    return kind(**values)
 
 
-def write(settings: Settings) -> dict[str, str]:
+def write(settings: Any) -> dict[str, str]:
     """The variables that `read` turns into exactly these settings; what is None is left out."""
-    held = ((field.name, getattr(settings, field.name)) for field in fields(Settings))
+    held = ((field.name, getattr(settings, field.name)) for field in fields(settings))
     return {PREFIX + name.upper(): _text(value) for name, value in held if value is not None}
 
 
@@ -59,10 +69,10 @@ def _wrong(variable: str, expected: str, came: str, todo: str = "") -> Mistake:
     return Mistake(file="environment", entry=variable, expected=expected, came=came, todo=todo)
 
 
-def _coherent(settings: Settings) -> Settings:
+def _coherent(settings: Settings) -> None:
     least = settings.drain + 5
     if settings.graceful_timeout >= least:
-        return settings
+        return
     came = f"{settings.graceful_timeout:g}"
     expected = f"at least {least:g} seconds (TRIMTAB_DRAIN and five more), or the stop is cut short"
     raise SettingsError((_wrong(PREFIX + "GRACEFUL_TIMEOUT", expected, shown(came)),))
@@ -118,6 +128,7 @@ _READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     float: ("seconds from 0 to 86400", _seconds),
     int: ("whole seconds from 0 to 86400", _whole_seconds),
     Path: ("a path", _path),
+    int | None: ("whole seconds from 0 to 86400", _whole_seconds),
     str: ("a name", lambda text: text or _refuse(text)),
     str | None: ("a name", lambda text: text or _refuse(text)),
     Path | None: ("a path", _path),

@@ -1,0 +1,330 @@
+"""A cluster that is played: nodes, workloads, budgets, a scheduler, kubelets, an autoscaler; and a door to it.
+
+Every write goes through `_write`: there it can be made to fail, or the process to die right after it.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from tests.cluster_of import NOW, Item, budget, cluster, node, pod
+from trimtab.cluster.moment import written
+from trimtab.cluster.node import Node
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.pool import Headroom, Pool
+from trimtab.compaction import memory as memories
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.memory import Memory, Record
+from trimtab.compaction.note import Leaving, Note
+from trimtab.compaction.note import write as note_text
+from trimtab.compaction.terms import Terms
+from trimtab.compaction.view import View
+from trimtab.compactor.books import Books
+from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
+from trimtab.compactor.drains import Drains
+from trimtab.compactor.loop import Loop
+from trimtab.compactor.planning import Planning
+from trimtab.compactor.rehearsal import Rehearsal
+from trimtab.compactor.steering import LEAVING, Steering
+from trimtab.packing.fit import admits
+from trimtab.packing.room import Room
+from trimtab.packing.world import build
+from trimtab.runtime import log
+from trimtab.runtime.stop import Stop
+
+ACT = Pool(
+    name="all", everything=True, min_nodes=0, dry_run=False, node_age=0, receiver_age=0, quiet=0, under_for=0,
+    headroom=Headroom(), drains=3, evictions_per_hour=1000,
+)  # fmt: skip
+TERMS = Terms(taken=600)
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Played:
+    """One cluster. `tick` lets time pass; everything else is asked of it by a process."""
+
+    def __init__(self, *, ready_after: int = 4, ends_after: int = 2) -> None:
+        self.now = NOW
+        self.ready_after, self.ends_after = ready_after, ends_after
+        self.nodes: dict[str, Item] = {}
+        self.pods: dict[str, Item] = {}
+        self.wanted: dict[str, int] = {}
+        self.budgets: dict[str, int] = {}
+        """App → how many may be missing."""
+        self.pools: tuple[Pool, ...] = (ACT,)
+        self.paused = ""
+        self.scaler = None
+        self.takes_after: int | None = None
+        """The autoscaler takes a node that is empty for so long; None: never."""
+        self.stored: dict[str, str] = {}
+        self.records: list[Record] = []
+        self.writes: list[str] = []
+        self.faults: dict[int, str] = {}
+        """Number of a write → killed, lost (done, nobody knows), failed, changed."""
+        self.refused = 0
+        self.short: list[str] = []
+        """Budgets that were broken."""
+        self._version = 0
+        self._empty_since: dict[str, int] = {}
+
+    # ── a world in a few words ───────────────────────────────────────────────────────────────────────
+
+    def with_nodes(self, *names: str, cpu: str = "4", **more: Any) -> "Played":
+        for name in names:
+            self.nodes[name] = node(name, cpu, **more)
+            self._touch(self.nodes[name])
+        return self
+
+    def with_app(self, app: str, *on: str, cpu: str = "500m", allowed: int | None = None, **more: Any) -> "Played":
+        """Replicas on these nodes; with a budget that lets so many be missing."""
+        self.wanted[app] = len(on)
+        for number, name in enumerate(on):
+            self._make(app, name, cpu, ready=True, number=number, **more)
+        if allowed is not None:
+            self.budgets[app] = allowed
+        return self
+
+    def _make(self, app: str, on: str, cpu: str, *, ready: bool, number: int | None = None, **more: Any) -> Item:
+        self._version += 1
+        made = pod(f"{app}-{self._version if number is None else number}", on, cpu, app=app, ready=ready, **more)
+        made["metadata"]["uid"] = f"u{self._version}"
+        made["like"] = (cpu, more)
+        if number is None:
+            made["metadata"]["creationTimestamp"] = written(self.now)
+        self.pods[made["metadata"]["uid"]] = made
+        return made
+
+    def _touch(self, item: Item) -> None:
+        self._version += 1
+        item["metadata"]["resourceVersion"] = str(self._version)
+
+    # ── what a process sees ──────────────────────────────────────────────────────────────────────────
+
+    def look(self) -> View:
+        inventory = cluster(*deepcopy(self.items()))
+        versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
+        tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
+        return View(
+            at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, tops=tops,
+            autoscaler=self.scaler,
+        )  # fmt: skip
+
+    def items(self) -> list[Item]:
+        found = [*self.nodes.values(), *self.pods.values()]
+        found += [budget(app, self.room(app), most=allowed) for app, allowed in self.budgets.items()]
+        for app, wanted in self.wanted.items():
+            for kind in ("ReplicaSet", "Deployment"):
+                found.append({
+                    "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app, "namespace": "default"},
+                    "spec": {"replicas": wanted},
+                    "status": {"replicas": len(self.of(app)), "readyReplicas": len(self.healthy(app))},
+                })  # fmt: skip
+        return found
+
+    def of(self, app: str) -> list[Item]:
+        """Pods that stay."""
+        return [p for p in self.pods.values() if p["metadata"]["labels"]["app"] == app and not _ending(p)]
+
+    def healthy(self, app: str) -> list[Item]:
+        return [p for p in self.of(app) if _ready(p)]
+
+    def room(self, app: str) -> int:
+        return max(0, len(self.healthy(app)) - (self.wanted[app] - self.budgets[app]))
+
+    # ── the door ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def rehearsal(self) -> bool:
+        return False
+
+    def _write(self, what: str) -> str:
+        """What shall go wrong with this write; raises before it where it is not done."""
+        fault = self.faults.pop(len(self.writes), "")
+        self.writes.append(what)
+        if fault == "failed":
+            raise NotNow(what)
+        if fault == "changed":
+            raise Changed(what)
+        return fault
+
+    def _after(self, fault: str, what: str) -> None:
+        if fault == "killed":
+            raise Killed
+        if fault == "lost":
+            raise NotNow(what)
+
+    def _node(self, name: str, version: str) -> Item:
+        if name not in self.nodes:
+            raise Gone(name)
+        found = self.nodes[name]
+        if found["metadata"]["resourceVersion"] != version:
+            raise Changed(name)
+        return found
+
+    def cordon(self, node: str, version: str, note: Note) -> None:
+        fault = self._write(f"cordon {node}")
+        found = self._node(node, version)
+        found["spec"]["unschedulable"] = True
+        found["metadata"]["annotations"][CORDONED_BY_US] = note_text(note)
+        self._touch(found)
+        self._after(fault, node)
+
+    def release(self, node: str, version: str, *, uncordon: bool) -> None:
+        fault = self._write(f"release {node}")
+        found = self._node(node, version)
+        if uncordon:
+            assert CORDONED_BY_US in found["metadata"]["annotations"], "that cordon is not ours"
+            found["spec"]["unschedulable"] = False
+        found["metadata"]["annotations"].pop(CORDONED_BY_US, None)
+        self._touch(found)
+        self._after(fault, node)
+
+    def evict(self, move: Leaving) -> Answer:
+        fault = self._write(f"evict {move.pod}")
+        found = self.pods.get(move.uid)
+        answer = Answer(became=Became.EVICTED)
+        if found is not None and not _ending(found):
+            app = found["metadata"]["labels"]["app"]
+            if app in self.budgets and not self.room(app):
+                self.refused += 1
+                answer = Answer(became=Became.REFUSED, message="no room")
+            else:
+                found["metadata"]["deletionTimestamp"] = written(self.now + 30)
+                found["ends"] = self.now + self.ends_after
+        self._after(fault, move.pod)
+        return answer
+
+    def scale(self, deployment: str, before: int, replicas: int) -> bool:
+        fault = self._write(f"scale {deployment} {replicas}")
+        app = deployment.partition("/")[2]
+        done = self.wanted.get(app) == before
+        if done:
+            self.wanted[app] = replicas
+        self._after(fault, deployment)
+        return done
+
+    def steer(self, node: Node, version: str, *, leaving: bool) -> None:
+        fault = self._write(f"taint {node.name} {leaving}")
+        found = self._node(node.name, version)
+        taints = [taint for taint in found["spec"]["taints"] if taint["key"] != LEAVING]
+        found["spec"]["taints"] = [*taints, *([{"key": LEAVING, "effect": "PreferNoSchedule"}] if leaving else [])]
+        self._touch(found)
+        self._after(fault, node.name)
+
+    def tell(self, record: Record) -> None:
+        self.records.append(record)
+
+    # ── where books are kept ─────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> Mapping[str, Memory]:
+        found = {pool: memories.read(pool, {memories.KEY: text}) for pool, text in self.stored.items()}
+        return {pool: memory for pool, memory in found.items() if isinstance(memory, Memory)}
+
+    def save(self, pool: str, memory: Memory) -> None:
+        fault = self._write(f"save {pool}")
+        self.stored[pool] = memories.write(memory)
+        self._after(fault, pool)
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def tick(self, seconds: int = 2) -> None:
+        """Kubelets end and start pods, workloads make theirs again, the scheduler binds, the autoscaler takes."""
+        self.now += seconds
+        self.pods = {uid: p for uid, p in self.pods.items() if p.get("ends", self.now + 1) > self.now}
+        for app, wanted in self.wanted.items():
+            self._scale(app, wanted)
+        self._bind()
+        for found in self.pods.values():
+            if found["spec"]["nodeName"] and not _ready(found) and self.now >= found.get("bound", 0) + self.ready_after:
+                found["status"]["conditions"][0]["status"] = "True"
+        self._take()
+        for app, allowed in self.budgets.items():
+            if len(self.healthy(app)) < self.wanted[app] - allowed:
+                self.short.append(app)
+
+    def _scale(self, app: str, wanted: int) -> None:
+        here = self.of(app)
+        for _ in range(wanted - len(here)):
+            cpu, more = next(
+                (p["like"] for p in self.pods.values() if p["metadata"]["labels"]["app"] == app), ("1m", {})
+            )
+            self._make(app, "", cpu, ready=False, **more)
+        # The youngest that is not ready goes first.
+        for extra in sorted(here, key=lambda p: (_ready(p), -int(p["metadata"]["uid"][1:])))[
+            : max(0, len(here) - wanted)
+        ]:
+            del self.pods[extra["metadata"]["uid"]]
+
+    def _bind(self) -> None:
+        waiting = [p for p in self.pods.values() if not p["spec"]["nodeName"]]
+        if not waiting:
+            return
+        world = build(cluster(*deepcopy(self.items())))
+        room = Room(world)
+        for found, kind in world.waiting:
+            fits = [n for n in range(len(world.nodes)) if admits(room, kind, n)]
+            if fits:
+                place = max(fits, key=lambda n: (LEAVING not in str(world.nodes[n].taints), room.major[n], -n))
+                room.take(kind, place)
+                self.pods[found.uid]["spec"]["nodeName"] = world.nodes[place].name
+                self.pods[found.uid]["bound"] = self.now
+
+    def _take(self) -> None:
+        holding = {p["spec"]["nodeName"] for p in self.pods.values()}
+        for name in [name for name in self.nodes if name not in holding]:
+            since = self._empty_since.setdefault(name, self.now)
+            if self.takes_after is not None and self.now - since >= self.takes_after:
+                del self.nodes[name]
+        self._empty_since = {name: at for name, at in self._empty_since.items() if name not in holding}
+
+    # ── what stands now ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cordoned(self) -> list[str]:
+        return sorted(name for name, item in self.nodes.items() if item["spec"]["unschedulable"])
+
+    @property
+    def noted(self) -> list[str]:
+        return sorted(name for name, item in self.nodes.items() if CORDONED_BY_US in item["metadata"]["annotations"])
+
+    def on(self, name: str) -> list[str]:
+        return sorted(p["metadata"]["name"] for p in self.pods.values() if p["spec"]["nodeName"] == name)
+
+    def told(self, what: str) -> list[str]:
+        return [record.code for record in self.records if record.what == what]
+
+
+def _ending(item: Item) -> bool:
+    return "deletionTimestamp" in item["metadata"]
+
+
+def _ready(item: Item) -> bool:
+    return bool(item["status"]["conditions"][0]["status"] == "True")
+
+
+def process(played: Played, terms: Terms = TERMS, *, settle: float = 2, interval: float = 10) -> Loop:
+    """A fresh process: it knows nothing but what stands in the cluster."""
+    books = Books(played, (played.tell,))
+    books.open()
+    return Loop(
+        look=played.look, books=books, drains=Drains(played, books, terms, Stop()),
+        planning=Planning(played, Rehearsal(), books, terms, settle), steering=Steering(played),
+        log=log.build("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
+        kept=lambda pool: pool in played.stored,
+    )  # fmt: skip
+
+
+def run(played: Played, rounds: int = 60, loop: Loop | None = None, terms: Terms = TERMS) -> Loop:
+    """So many rounds, time passing between them; a process that dies is followed by a fresh one."""
+    loop = loop or process(played, terms)
+    for _ in range(rounds):
+        try:
+            loop.round()
+        except Killed:
+            loop = process(played, terms)
+        played.tick()
+    return loop

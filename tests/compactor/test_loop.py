@@ -1,0 +1,184 @@
+"""A plan carried out on a played cluster, step by step, with every budget kept."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.compactor.played import ACT, TERMS, Played, process, run
+from trimtab.cluster.autoscaler import Autoscaler
+
+
+def five() -> Played:
+    """Five nodes of four cores, ten pods of three apps: two nodes would do."""
+    played = Played().with_nodes("n1", "n2", "n3", "n4", "n5")
+    played.with_app("web", "n1", "n2", "n3", "n4", allowed=1)
+    played.with_app("api", "n2", "n3", "n5", allowed=1)
+    return played.with_app("job", "n1", "n4", "n5")
+
+
+def test_a_pool_is_emptied_and_no_budget_is_broken() -> None:
+    played = five()
+    played.takes_after = 20
+    run(played, 120, terms=replace(TERMS, rest=30))
+    assert len(played.nodes) == 2
+    assert (played.short, played.refused, played.cordoned) == ([], 0, [])
+    assert played.told("taken") == ["drain-node-taken"] * 3
+
+
+def test_an_empty_node_is_left_cordoned_for_the_autoscaler() -> None:
+    played = five()
+    run(played, 60)
+    assert len(played.cordoned) == 3
+    assert all(played.on(name) == [] for name in played.cordoned)
+    assert played.noted == played.cordoned
+
+
+def test_an_empty_node_that_nobody_takes_is_given_back_with_the_reason() -> None:
+    played = five()
+    played.scaler = Autoscaler(scale_down=True, updated=10**12, threshold=0)
+    run(played, 40, terms=replace(TERMS, taken=30))
+    assert "drain-not-taken" in played.told("released")
+
+
+def test_a_rehearsal_writes_nothing_but_its_own_state() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    run(played, 60)
+    assert set(played.writes) == {"save all"}
+    assert played.told("begun")
+    assert all(record.rehearsed for record in played.records)
+    assert len(played.told("begun")) <= 3, "what is only written down is written down once"
+
+
+def test_nothing_changes_at_rest() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    loop = run(played, 30)
+    before = len(played.writes)
+    run(played, 30, loop)
+    assert len(played.writes) == before
+
+
+def test_a_pause_gives_back_what_is_not_empty_and_begins_nothing() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    played.paused = "said so"
+    run(played, 5, loop)
+    assert played.cordoned == []
+    assert "drain-stopped" in played.told("released")
+    assert not [write for write in played.writes[-5:] if write.startswith("evict")]
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, {"dry_run": True}])
+def test_a_pool_that_may_no_longer_act_gets_its_node_back(change: dict[str, bool]) -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    played.pools = (replace(ACT, **change),)  # type: ignore[arg-type]
+    run(played, 3, loop)
+    assert played.cordoned == []
+
+
+def test_a_pool_that_is_gone_gets_its_node_back() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    played.pools = ()
+    run(played, 3, loop)
+    assert played.cordoned == []
+
+
+def test_a_node_somebody_opened_is_left_open_and_backed_off_from() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    [name] = played.cordoned[:1]
+    played.nodes[name]["spec"]["unschedulable"] = False
+    run(played, 30, loop)
+    assert name not in played.cordoned
+    assert name not in played.noted
+    assert "drain-uncordoned" in played.told("released")
+
+
+def test_a_pod_that_never_ends_costs_the_drain_and_two_of_them_close_the_pool() -> None:
+    played = five()
+    played.ends_after = 10**6
+    played.pools = (replace(ACT, drains=1),)
+    run(played, 300)
+    assert played.told("released")[:2] == ["drain-pod-stuck", "drain-pod-stuck"]
+    assert played.told("closed") == ["pool-closed"]
+    assert played.cordoned == []
+
+
+def test_a_successor_that_finds_no_node_opens_the_node_again() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick(1)
+    for name in set(played.nodes) - set(played.cordoned):
+        played.nodes[name]["spec"]["unschedulable"] = True
+        played._touch(played.nodes[name])
+    run(played, 40, loop)
+    ours = set(played.noted)
+    assert ours == set()
+    assert {"drain-successor-not-placed", "drain-pods-pending"} & set(played.told("released"))
+
+
+def test_the_only_replica_stays_unless_the_pool_says_otherwise() -> None:
+    played = Played().with_nodes("n1", "n2").with_app("one", "n1", cpu="1").with_app("two", "n2", "n2", cpu="1")
+    run(played, 60)
+    assert played.on("n1") != [] or "one-0" in played.on("n1")
+    assert not [write for write in played.writes if "one" in write]
+
+
+def test_the_only_replica_moves_after_a_second_one_is_ready() -> None:
+    played = Played().with_nodes("n1", "n2").with_app("one", "n1", cpu="1").with_app("two", "n2", "n2", cpu="1")
+    played.pools = (replace(ACT, single_replicas=True),)
+    loop = process(played)
+    missing = 0
+    for _ in range(60):
+        loop.round()
+        played.tick()
+        missing += not played.healthy("one")
+    assert played.wanted["one"] == 1
+    assert missing == 0, "there was always one"
+    if "evict default/one-0" in played.writes:
+        assert [w for w in played.writes if w.startswith("scale")] == ["scale default/one 2", "scale default/one 1"]
+
+
+def test_successors_are_kept_off_the_nodes_that_go_next() -> None:
+    played = five()
+    loop = run(played, 8)
+    assert any(write.startswith("taint") for write in played.writes)
+    loop.end()
+    assert not [item for item in played.nodes.values() if item["spec"]["taints"]]
+
+
+def test_a_process_that_stops_gives_back_what_is_not_empty() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    loop.end()
+    assert played.cordoned == []
+    assert "drain-process-stops" in played.told("released")
+
+
+def test_state_that_somebody_deleted_is_written_again() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    loop = run(played, 10)
+    played.stored.clear()
+    run(played, 2, loop)
+    assert "all" in played.stored

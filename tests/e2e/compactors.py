@@ -1,0 +1,169 @@
+"""A compactor as a process of its own, on the suite's control plane, with its own login; and an eye on what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.cluster import Cluster
+
+Object = dict[str, Any]
+USER = "compactor"
+NOTE = "trimtab.dev/cordoned-for"
+QUICK = {
+    "INTERVAL": "2", "SETTLE": "0.5", "TICK": "0.2", "LEASE": "3", "RENEW_DEADLINE": "1.5", "RETRY": "0.3",
+    "WRITE_DEADLINE": "1.2", "PENDING_LIMIT": "10", "END_LIMIT": "3", "READY_LIMIT": "60", "LOG_FORMAT": "json",
+    "TAKEN_LIMIT": "600", "REST": "600", "LISTEN": "127.0.0.1:0",
+}  # fmt: skip
+EAGER = {
+    "mode": "act", "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0}, "quiet": 0,
+    "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}}, "preset": "keen",
+    "protect": {"singleReplicas": True},
+}  # fmt: skip
+
+
+class Compactor:
+    """One replica. `more` are settings; what is written to standard error is kept in a file."""
+
+    def __init__(
+        self, cluster: Cluster, folder: Path, *, program: Sequence[str] = ("trimtab", "compactor"), **more: str
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.ready = folder / f"ready-{time.monotonic_ns()}"
+        self.log = folder / f"{self.ready.name}.log"
+        told = {**QUICK, "NAMESPACE": cluster.namespace, "READY_FILE": str(self.ready), **more}
+        user = told.pop("USER", USER)
+        told["KUBECONFIG"] = str(cluster.plane.kubeconfig_for(user, "system:masters"))
+        settings = {f"TRIMTAB_{name}": value for name, value in told.items()}
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *program], env={**os.environ, **settings}, stdout=log, stderr=log
+            )
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def stop(self, number: int = signal.SIGTERM, within: float = 20) -> int:
+        """Its exit code."""
+        if self.process.poll() is None:
+            self.send(signal.SIGCONT)
+            self.send(number)
+        return self.process.wait(within)
+
+    def lines(self) -> list[Object]:
+        """What it logged."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def told(self, event: str) -> list[Object]:
+        return [line for line in self.lines() if line["event"] == f"compactor.{event}"]
+
+
+@contextmanager
+def compactor(cluster: Cluster, folder: Path, **more: str) -> Iterator[Compactor]:
+    made = Compactor(cluster, folder, **more)
+    try:
+        yield made
+    except BaseException:
+        print(made.log.read_text()[-6000:])
+        raise
+    finally:
+        made.stop(signal.SIGKILL)
+
+
+def pool(cluster: Cluster, name: str, **settings: Any) -> Object:
+    """The pool's ConfigMap, as a person applies it: its nodes are those with `pool=NAME`."""
+    said = {**EAGER, "nodes": {"labels": {"pool": name}}, **settings}
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": f"pool-{name}", "namespace": cluster.namespace, "labels": {"trimtab.dev/pool": name}},
+        "data": {"pool.yaml": json.dumps(said)},
+    }  # fmt: skip
+
+
+def budget(name: str, unavailable: int = 1) -> Object:
+    spec = {"maxUnavailable": unavailable, "selector": {"matchLabels": {"app": name}}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
+
+
+def state(cluster: Cluster, name: str) -> Object:
+    """What the compactor keeps of a pool."""
+    found: Object = json.loads(cluster.get("ConfigMap", f"trimtab-state-{name}")["data"]["state.json"])
+    return found
+
+
+def nodes(cluster: Cluster, name: str) -> list[Object]:
+    return cluster.list("Node", selector=f"pool={name}", everywhere=True)
+
+
+def is_cordoned(node: Object) -> bool:
+    return bool(node["spec"].get("unschedulable"))
+
+
+def noted(node: Object) -> Object | None:
+    text = node["metadata"].get("annotations", {}).get(NOTE)
+    return json.loads(text) if text else None
+
+
+@dataclass
+class Eye:
+    """A watch of its own over pods: how few were ready, how long anybody waited. It knows nothing of the compactor.
+
+    `fewest[app]` is the least number of ready pods seen after the app was whole once.
+    """
+
+    cluster: Cluster
+    every: float = 0.05
+    fewest: Counter[str] = field(default_factory=Counter)
+    longest_wait: float = 0.0
+    _waiting: dict[str, float] = field(default_factory=dict)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Eye:
+        self.fewest = Counter(self._ready())
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.every):
+            self.look(self.cluster.list("Pod"))
+
+    def look(self, pods: list[Object]) -> None:
+        now, ready = time.monotonic(), self._ready(pods)
+        for app in self.fewest:
+            self.fewest[app] = min(self.fewest[app], ready[app])
+        waiting = {pod["metadata"]["uid"] for pod in pods if not pod["spec"].get("nodeName")}
+        self._waiting = {uid: self._waiting.get(uid, now) for uid in waiting}
+        self.longest_wait = max([self.longest_wait, *(now - since for since in self._waiting.values())])
+
+    def _ready(self, pods: list[Object] | None = None) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for pod in self.cluster.list("Pod") if pods is None else pods:
+            conditions = pod["status"].get("conditions", ())
+            is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+            if is_ready and "deletionTimestamp" not in pod["metadata"]:
+                found[pod["metadata"]["labels"].get("app", "")] += 1
+        return found
+
+
+def planned(cluster: Cluster, name: str) -> list[str]:
+    """What `trimtab plan` says of the live cluster: nodes that go, in order."""
+    command = [sys.executable, "-m", "trimtab", "plan", "--cluster", "live", "--now", "now", "-o", "json"]
+    login = ["--kubeconfig", str(cluster.kubeconfig)]
+    printed = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=True).stdout
+    return [node["node"] for wave in json.loads(printed)["waves"] for node in wave["nodes"] if node["pool"] == name]

@@ -1,0 +1,52 @@
+"""Are the API server's bytes read as what they say?"""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.cluster.api.pod import Pod
+from trimtab.kube import decode
+
+MARKS = (',"managedFields":[', ']},"spec":{', "]},", '"', "\\", ",", "]", "}", "managedFields", "spec", ":", "[", "{")
+TEXT = st.lists(st.sampled_from(MARKS)).map("".join)
+TEXTS = st.dictionaries(TEXT, TEXT, max_size=3)
+
+
+def line(metadata: Any, spec: Any) -> bytes:
+    """As the API server writes it: managedFields end the metadata, and there are no spaces."""
+    pod = {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
+    return json.dumps({"type": "MODIFIED", "object": pod}, separators=(",", ":")).encode()
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_managed_fields_are_left_out_and_nothing_else_is(
+    annotations: dict[str, str], managed: dict[str, str], selector: dict[str, str]
+) -> None:
+    fields = {f"f:{name}": {} for name in managed}
+    metadata, spec = {"name": "web", "annotations": annotations}, {"nodeName": "n", "nodeSelector": selector}
+    without = line(metadata, spec)
+    managers = [{"manager": text, "fieldsV1": fields} for text in managed.values()]
+    whole = line({**metadata, "managedFields": managers}, spec)
+    assert decode.bare(whole) in (without, whole)
+    assert decode.changed("Pod", whole) == decode.changed("Pod", without)
+    if not any("]" in text for text in (*managed, *managed.values())):
+        assert decode.bare(whole) == without
+    assert decode.bare(without) == without
+
+
+@pytest.mark.parametrize("order", list(permutations(("metadata", "spec", "status"))))
+def test_an_object_written_in_another_order_is_read_as_well(order: tuple[str, ...]) -> None:
+    parts = {
+        "metadata": {"name": "web", "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}]},
+        "spec": {"nodeName": "n"}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }  # fmt: skip
+    given = {"type": "ADDED", "object": {name: parts[name] for name in order}}
+    found = decode.changed("Pod", json.dumps(given, separators=(",", ":")).encode())
+    assert found == (False, msgspec.convert(parts, Pod))

@@ -1,0 +1,1 @@
+"""`trimtab compactor`: the process, and what people ask of it and tell it."""

@@ -1,0 +1,71 @@
+"""What stands on a node that is being emptied, so that whoever comes next can go on or undo it?
+
+The note is the value of `trimtab.dev/cordoned-for`, written in the same patch as the cordon. A cordon without it is
+not ours. It says what was decided; how far it got is read off the cluster itself.
+"""
+
+import msgspec
+
+from trimtab.cluster.moment import Seconds
+from trimtab.cluster.node import Node
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.candidates import CORDONED_BY_US
+
+VERSION = 1
+
+
+class Leaving(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One pod that goes with its node."""
+
+    pod: str
+    """namespace/name."""
+    uid: str
+    kind: str = ""
+    """Of the owner that makes its successor; empty where nobody does."""
+    owner: str = ""
+    turn: int = 0
+    priority: int = 0
+    grace: int = 30
+    """Seconds it may take to end."""
+
+    @property
+    def namespace(self) -> str:
+        return self.pod.partition("/")[0]
+
+    @property
+    def workload(self) -> tuple[str, str, str]:
+        """(namespace, kind, name) of the owner, as the inventory names it."""
+        return self.namespace, self.kind, self.owner
+
+
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    drain: str
+    """Its name: a drain that ended is not counted twice."""
+    pool: str
+    since: Seconds
+    home: str = ""
+    """Namespace of the compactor whose note it is: a second one in the cluster leaves it alone."""
+    moves: tuple[Leaving, ...] = ()
+    emptied: Seconds | None = None
+    """When the last successor was ready; None while it still is being emptied."""
+    surges: dict[str, int] = {}
+    """namespace/Deployment that is given one replica more while its only pod moves → replicas it had before."""
+    v: int = VERSION
+
+
+def write(note: Note) -> str:
+    """The annotation's value."""
+    return msgspec.json.encode(note).decode()
+
+
+def read(node: Node) -> Note | Unreadable | None:
+    """The node's note; None where there is none. A note of a later version than ours is unreadable."""
+    text = node.annotations.get(CORDONED_BY_US)
+    if text is None:
+        return None
+    where = f"annotation {CORDONED_BY_US} of node {node.name}"
+    try:
+        found = msgspec.json.decode(text, type=Note)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return Unreadable(where, str(error))
+    return found if found.v == VERSION else Unreadable(where, f"it is of version {found.v}, we know {VERSION}")

@@ -1,0 +1,42 @@
+"""How patient is the compactor with a drain? Seconds, unless told otherwise."""
+
+from dataclasses import dataclass
+
+from trimtab.cluster.autoscaler import Autoscaler
+from trimtab.cluster.span import seconds_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    drain: int = 900
+    """From the cordon to the last successor's readiness; the longest grace period of its pods comes on top."""
+    end: int = 120
+    """A pod past its grace period that is still there: a finalizer, or a dead kubelet."""
+    ready: int = 300
+    """From a successor's creation to its readiness."""
+    pending: int = 30
+    """From a pod's creation to its node: the default scheduler needs far less."""
+    taken: int | None = None
+    """From the empty node to its removal. None: what the autoscaler's own settings imply."""
+    rest: int = 3600
+    """A pod that was moved is not moved again for so long."""
+    closed: int = 3600
+    """A pool that was closed by failures opens again after so long."""
+    strikes: int = 2
+    """Failed drains in a row that close a pool."""
+    drains: int = 10
+    """Nodes emptied at the same time in all pools together (the autoscaler's own ceiling)."""
+
+
+MARGIN = 300
+"""Seconds past the autoscaler's own timers: its loop, the cloud's API."""
+
+
+def patience(terms: Terms, autoscaler: Autoscaler | None) -> int:
+    """Seconds an empty node waits for its removal: unneeded time, plus the longest of the autoscaler's cool-downs."""
+    if terms.taken is not None:
+        return terms.taken
+    flags = autoscaler.flags if autoscaler is not None else {}
+    unneeded = seconds_of(flags.get("scale-down-unneeded-time", "10m")) or 600
+    added = seconds_of(flags.get("scale-down-delay-after-add", "10m")) or 600
+    return unneeded + added + MARGIN

@@ -1,0 +1,200 @@
+"""The next step of every drain that stands in the cluster, done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace as change
+
+from trimtab.cluster.node import Node
+from trimtab.cluster.reason import Code, Reason, Unreadable
+from trimtab.compaction import actions as a
+from trimtab.compaction import note as notes
+from trimtab.compaction.actions import Action, Blame
+from trimtab.compaction.begin import CLOSED, Standing, arrivals
+from trimtab.compaction.conduct import Moment, emptied
+from trimtab.compaction.note import Leaving, Note
+from trimtab.compaction.terms import Terms
+from trimtab.compaction.view import View
+from trimtab.compactor.books import Books
+from trimtab.compactor.doors import Became, Changed, Door, Gone
+from trimtab.runtime.stop import Stop
+
+EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
+REFUSED = Code("eviction-refused", "The API server refused the eviction for now.", "Nothing: it is asked again.")
+IS_EMPTY = Code("node-emptied", "All its pods are ready elsewhere; it is the autoscaler's now.", "Nothing.")
+SCALED = Code("workload-surged", "A workload of one replica has two while its pod moves, or one again.", "Nothing.")
+AGAIN = 10.0
+"""Seconds until an eviction is asked for again whose refusal did not say when (the autoscaler's own pace)."""
+BLIND = 60.0
+"""Seconds after which an eviction that nobody sees anything of is taken for one that did not happen."""
+
+
+@dataclass(slots=True)
+class Drains:
+    door: Door
+    books: Books
+    terms: Terms
+    stop: Stop
+    held: dict[str, float] = field(default_factory=dict)
+    """Pod uid → not before; by the clock that never goes backwards."""
+    flight: dict[str, float] = field(default_factory=dict)
+    """Pod uid → when we evicted it; until it is seen to go."""
+    twice: int = 0
+    """Pods evicted again that had come to be by an eviction of ours."""
+
+    def standing(self, view: View) -> Standing:
+        """What is under way by the notes on the nodes."""
+        found = [(node.name, note) for node, note in _noted(view) if isinstance(note, Note)]
+        return Standing(
+            emptying={name: note.pool for name, note in found if note.emptied is None},
+            emptied={name: note.pool for name, note in found if note.emptied is not None},
+        )
+
+    def settle_flight(self, view: View, now: float) -> frozenset[str]:
+        """Evicted pods that the view still shows as if nothing had happened."""
+        there = {pod.uid for pod in view.inventory.pods if pod.deleted is None}
+        self.flight = {uid: at for uid, at in self.flight.items() if uid in there and now - at < BLIND}
+        self.held = {uid: until for uid, until in self.held.items() if until > now}
+        return frozenset(self.flight)
+
+    def carry_on(self, view: View, now: float) -> None:
+        """One step of each drain. A DoorFault ends the round, but for what changed or went: that is looked at anew."""
+        moment = Moment(view, self.terms)
+        for node, note in _noted(view):
+            try:
+                self._one(moment, node, note, now)
+            except (Changed, Gone):
+                continue
+        self._gone(view)
+
+    def give_back(self, view: View) -> None:
+        """Every node that is not empty yet, because the process ends."""
+        for node, note in _noted(view):
+            if isinstance(note, Note) and note.emptied is None:
+                reason = a.STOPPING(f"the compactor stops: node {node.name} is open again")
+                back = Moment(view, self.terms).undone(note)
+                try:
+                    self._carry_out(view, node, note, (*back, a.Release(reason)), 0.0)
+                except (Changed, Gone):
+                    continue
+
+    def _one(self, moment: Moment, node: Node, note: Note | Unreadable, now: float) -> None:
+        view = moment.view
+        if isinstance(note, Unreadable):
+            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+            self.books.tell("released", a.ODD_NOTE(str(note)), pool="", at=view.at, node=node.name)
+            return
+        memory = self.books.of(note.pool)
+        if note.drain in memory.ended:
+            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+            return
+        self._seen(node, note, view)
+        self._carry_out(view, node, note, moment.next(node, note), now)
+
+    def _seen(self, node: Node, note: Note, view: View) -> None:
+        memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)
+        if memory.drains.get(node.name) != note.drain:
+            memory = change(memory, drains={**memory.drains, node.name: note.drain})
+        if note.emptied is not None and node.name not in memory.empty:
+            memory = change(memory, empty=(*memory.empty, node.name))
+        self.books.put(note.pool, memory)
+
+    def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
+        for step in steps:
+            if isinstance(step, a.Evict):
+                if not self._evict(view, node, note, step.move, now):
+                    return
+            elif isinstance(step, a.Emptied):
+                self.door.cordon(node.name, view.versions[node.name], emptied(note, view.at))
+                self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
+            elif isinstance(step, a.Scale):
+                if self.door.scale(step.deployment, step.before, step.replicas):
+                    told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
+                    self._tell("scaled", SCALED(told), view, node, note)
+            elif isinstance(step, a.Release):
+                self._release(view, node, note, step)
+                return
+            elif isinstance(step, a.HandsOff) and note.emptied is None:
+                self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
+
+    def _evict(self, view: View, node: Node, note: Note, move: Leaving, now: float) -> bool:
+        """False where nothing more of this drain should be asked for now."""
+        if self.stop.begun:
+            return False
+        if move.uid in self.held:
+            return True
+        answer = self.door.evict(move)
+        if answer.became is Became.EVICTED:
+            self.flight[move.uid] = now
+            memory = self.books.of(note.pool)
+            self.twice += move.pod in memory.moved
+            self.books.put(note.pool, memory.evicted(view.at))
+            reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
+            self._tell("evicted", reason, view, node, note, move)
+            return True
+        reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
+        self._tell("refused", reason, view, node, note, move)
+        if answer.became is Became.NEVER:
+            self._release(view, node, note, a.Release(a.FORBIDDEN(reason.sentence), Blame.NODE))
+            return False
+        self.held[move.uid] = now + (answer.retry_after or AGAIN)
+        return True
+
+    def _release(self, view: View, node: Node, note: Note, step: a.Release) -> None:
+        """What it means is kept first: should we die in between, the node is opened without being counted twice."""
+        self._end(view, node, note, step.reason, step.blame, "released")
+        self.books.save((note.pool,))
+        self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+
+    def _end(self, view: View, node: Node, note: Note, reason: Reason, blame: Blame, what: str) -> None:
+        memory = self.books.of(note.pool)
+        if note.drain in memory.ended:
+            return
+        if blame is not Blame.NOBODY:
+            memory = memory.failed(node.name, view.at, strike=blame is Blame.POOL)
+        memory = change(
+            memory, ended={**memory.ended, note.drain: view.at},
+            drains={name: drain for name, drain in memory.drains.items() if name != node.name},
+            empty=tuple(name for name in memory.empty if name != node.name),
+        )  # fmt: skip
+        self.books.put(note.pool, memory)
+        self._tell(what, reason, view, node, note)
+        if memory.strikes >= self.terms.strikes and memory.closed is None:
+            self.books.put(note.pool, change(self.books.of(note.pool), closed=view.at))
+            told = f"pool {note.pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
+            self.books.tell("closed", CLOSED(told), pool=note.pool, at=view.at)
+
+    def _gone(self, view: View) -> None:
+        """Nodes that are no longer there, or whose note somebody took away."""
+        noted = {node.name for node, _ in _noted(view)}
+        there = {node.name for node in view.inventory.nodes}
+        for pool, memory in list(self.books.memories.items()):
+            for name in sorted(set(memory.drains) - noted):
+                self._over(pool, name, view, there=name in there)
+
+    def _over(self, pool: str, name: str, view: View, *, there: bool) -> None:
+        memory = self.books.of(pool)
+        drain, was_empty = memory.drains[name], name in memory.empty
+        memory = change(
+            memory, drains={n: d for n, d in memory.drains.items() if n != name},
+            empty=tuple(n for n in memory.empty if n != name), ended={**memory.ended, drain: view.at},
+        )  # fmt: skip
+        taken = was_empty and not there
+        self.books.put(pool, memory.succeeded(name) if taken else memory)
+        told = f"node {name} is gone" if not there else f"the note on node {name} was taken away"
+        what, code = ("taken", a.TAKEN) if taken else ("dropped", a.UNCORDONED if there else a.VANISHED)
+        self.books.tell(what, code(told), pool=pool, at=view.at, node=name, drain=drain)
+
+    def _tell(self, what: str, reason: Reason, view: View, node: Node, note: Note, move: Leaving | None = None) -> None:
+        pod, owner = (move.pod, f"{move.kind}/{move.owner}" if move.owner else "") if move else ("", "")
+        self.books.tell(
+            what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain
+        )  # fmt: skip
+
+
+def _noted(view: View) -> list[tuple[Node, Note | Unreadable]]:
+    """Nodes with a note of ours, the oldest drain first: what was begun first ends first."""
+    found = [(node, note) for node in view.inventory.nodes if (note := notes.read(node)) is not None]
+    found = [(node, note) for node, note in found if isinstance(note, Unreadable) or note.home == view.home]
+    return sorted(found, key=lambda pair: (pair[1].since if isinstance(pair[1], Note) else 0, pair[0].name))

@@ -1,0 +1,99 @@
+"""The compactor in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from trimtab.compaction.begin import Standing
+from trimtab.compaction.memory import Record
+from trimtab.compaction.view import View
+from trimtab.compactor.loop import Loop
+from trimtab.runtime.metrics import Bounded
+
+EVICTIONS = ("evicted", "refused")
+ENDS = ("taken", "released", "dropped")
+
+
+class Metrics:
+    """Counts records as a sink; reads the rest off the loop after each round."""
+
+    def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
+        self.registry = registry
+        self._pool, self._code = Bounded(), Bounded()
+        prefix = "trimtab_compactor_"
+        self.nodes = Gauge(f"{prefix}nodes", "Nodes by pool and state.", ["pool", "state"], registry=registry)
+        self.refusals = Gauge(f"{prefix}refusals", "Nodes that stay, by reason.", ["reason"], registry=registry)
+        self.evictions = Counter(f"{prefix}evictions", "Evictions asked for.", ["pool", "result"], registry=registry)
+        self.drains = Counter(f"{prefix}drains", "Drains that ended.", ["pool", "how", "reason"], registry=registry)
+        self.twice = Gauge(f"{prefix}moved_twice", "Pods moved again in a short time.", registry=registry)
+        self.pending = Counter(f"{prefix}pending_seconds", "Seconds successors waited for a node.", registry=registry)
+        self.saved = Gauge(f"{prefix}saved_nodes", "Nodes taken after we emptied them.", ["pool"], registry=registry)
+        self.worth = Gauge(f"{prefix}plan_saves", "What the plan saves, in its unit.", ["unit"], registry=registry)
+        self.plan_seconds = Gauge(f"{prefix}plan_seconds", "How long the last plan took.", registry=registry)
+        self.scaler = Gauge(
+            f"{prefix}autoscaler_healthy", "1 healthy, 0 ill or silent, NaN unknown.", registry=registry
+        )
+        self.closed = Gauge(
+            f"{prefix}pool_closed", "1 while failures keep the pool closed.", ["pool"], registry=registry
+        )
+        self.paused = Gauge(f"{prefix}paused", "1 while everything is paused.", registry=registry)
+        Gauge(f"{prefix}leading", "1 in the replica that leads.", registry=registry).set_function(leading)
+        Gauge(f"{prefix}data_age_seconds", "Age of what the watch holds.", registry=registry).set_function(age)
+
+    def count(self, record: Record) -> None:
+        """A sink of the books."""
+        pool = self._pool(record.pool)
+        if record.what in EVICTIONS:
+            self.evictions.labels(pool, record.what).inc()
+        elif record.what in ENDS:
+            self.drains.labels(pool, record.what, self._code(record.code)).inc()
+
+    def read(self, loop: Loop, seconds: float) -> None:
+        """After a round that lasted so long."""
+        view = loop.view
+        if view is None:
+            return
+        self._nodes(loop, view)
+        self.twice.set(loop.drains.twice)
+        self.plan_seconds.set(loop.planning.seconds)
+        self.paused.set(bool(view.paused))
+        scaler = view.autoscaler
+        self.scaler.set(float("nan") if scaler is None else scaler.healthy and not scaler.silent(view.at))
+        self.pending.inc(seconds * self._waiting(loop, view))
+        for pool in view.pools:
+            memory = loop.books.of(pool.name)
+            self.saved.labels(self._pool(pool.name)).set(memory.saved)
+            self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
+
+    def _waiting(self, loop: Loop, view: View) -> int:
+        moved = {pod for memory in loop.books.memories.values() for pod in memory.moved}
+        return sum(not pod.node and pod.key in moved for pod in view.inventory.pods)
+
+    def _nodes(self, loop: Loop, view: View) -> None:
+        standing, plan = loop.drains.standing(view), loop.planning.plan
+        going = {step.node for step in plan.steps} if plan else set()
+        states: Tally[tuple[str, str]] = Tally()
+        for node in view.inventory.nodes:
+            pool = next((pool for pool in view.pools if pool.has(node)), None)
+            if pool is not None:
+                states[self._pool(pool.name), _state(node.name, standing, going)] += 1
+        self.nodes.clear()
+        for labels, count in states.items():
+            self.nodes.labels(*labels).set(count)
+        self.refusals.clear()
+        if plan is not None:
+            self.worth.clear()
+            self.worth.labels(plan.unit).set(plan.saves)
+            for code, count in Tally(reason.code.name for reason in plan.refusals.values()).items():
+                self.refusals.labels(code).set(count)
+
+
+def _state(node: str, standing: Standing, going: set[str]) -> str:
+    if node in standing.emptying:
+        return "emptying"
+    if node in standing.emptied:
+        return "emptied"
+    return "planned" if node in going else "staying"

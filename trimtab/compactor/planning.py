@@ -1,0 +1,152 @@
+"""The plan, and the drains that begin with it: plan, wait, look afresh, begin what still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace as change
+
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Code, Reason
+from trimtab.compaction import begin
+from trimtab.compaction.begin import Standing
+from trimtab.compaction.candidates import Nodes, Now
+from trimtab.compaction.memory import moved, together
+from trimtab.compaction.plan import plan
+from trimtab.compaction.recheck import recheck
+from trimtab.compaction.terms import Terms
+from trimtab.compaction.values import Plan, Step
+from trimtab.compaction.view import View
+from trimtab.compactor.books import Books
+from trimtab.compactor.doors import Changed, Door, Gone
+from trimtab.packing.world import Again, World, build
+from trimtab.runtime.clock import elapsed
+
+PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
+BEGUN = Code("drain-begun", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
+
+Readmit = Callable[[View], Again | None]
+"""What pods would ask for if they were admitted again now, for a whole view; None: what they ask for already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """Steps that begin if they still hold after a while."""
+
+    steps: tuple[Step, ...]
+    since: float
+
+
+@dataclass(slots=True)
+class Planning:
+    door: Door
+    rehearsal: Door
+    books: Books
+    terms: Terms
+    settle: float
+    readmit: Readmit = lambda view: None
+    plan: Plan | None = None
+    seconds: float = 0.0
+    """How long the last plan took."""
+    intent: Intent | None = None
+    _rehearsed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pool → nodes whose drains were written down last."""
+
+    def make(self, view: View, standing: Standing, now: float) -> Plan:
+        """A plan of this view; what may begin with it is meant to."""
+        started = elapsed()
+        world = build(view.inventory, self.readmit(view))
+        self._observe(world, view)
+        found = plan(world, view.pools, self._moment(view, standing))
+        self.plan, self.seconds = found, elapsed() - started
+        for pool in view.pools:
+            self._note_plan(pool, found, view)
+        self.intent = Intent(self._meant(view, found, standing), now)
+        return found
+
+    def begin(self, view: View, standing: Standing, now: float) -> int:
+        """Begins what was meant and still holds, once it has settled; how many drains began."""
+        if self.intent is None or now - self.intent.since < self.settle:
+            return 0
+        steps, self.intent = self.intent.steps, None
+        steps = tuple(step for step in steps if step.node not in standing.emptying)
+        if not steps or view.paused:
+            return 0
+        world, moment = build(view.inventory, self.readmit(view)), self._moment(view, standing)
+        return sum(self._begin(step, world, view, moment) for step in steps)
+
+    def _begin(self, step: Step, world: World, view: View, moment: Now) -> bool:
+        pool, node = view.pool(step.pool), view.node(step.node)
+        refusal = recheck(step, world, view.pools, moment)
+        if pool is None or node is None or node.cordoned:
+            return False
+        if refusal is not None:
+            self.books.tell("dropped", refusal, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
+            return False
+        note = begin.note(step, view)
+        door = self.rehearsal if pool.dry_run else self.door
+        try:
+            door.cordon(step.node, view.versions[step.node], note)
+        except (Changed, Gone):
+            return False
+        memory = self.books.of(step.pool)
+        if not door.rehearsal:
+            self.books.put(step.pool, change(memory, drains={**memory.drains, step.node: note.drain}))
+        told = f"node {step.node} is emptied: {step.reason}"
+        self.books.tell(
+            "begun", BEGUN(told), pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal
+        )
+        return True
+
+    def _meant(self, view: View, found: Plan, standing: Standing) -> tuple[Step, ...]:
+        meant: list[Step] = []
+        for pool in view.pools:
+            memory, terms = self.books.of(pool.name), self.terms
+            room = replace(terms, drains=terms.drains - len(meant))
+            steps = begin.steps(found, pool, memory, standing, view.at, room)
+            meant += steps if not pool.dry_run else self._new(pool, steps)
+        return tuple(meant)
+
+    def _new(self, pool: Pool, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """What is only written down is written down once."""
+        names = tuple(step.node for step in steps)
+        if self._rehearsed.get(pool.name) == names:
+            return ()
+        self._rehearsed[pool.name] = names
+        return steps
+
+    def _observe(self, world: World, view: View) -> None:
+        """Which nodes are under the line now?"""
+        nodes = Nodes(world, view.pools, Now(at=view.at))
+        under: dict[str, list[str]] = {pool.name: [] for pool in view.pools}
+        for number, node in enumerate(world.nodes):
+            pool = nodes.pool_of(number)
+            if isinstance(pool, Pool) and nodes.under(number, pool):
+                under[pool.name].append(node.name)
+        there = [node.name for node in world.nodes]
+        for name, found in under.items():
+            memory = self.books.of(name).tidied(view.at, self.terms, there)
+            since = {node: memory.under.get(node, view.at) for node in found}
+            self.books.put(name, change(memory, under=since))
+
+    def _moment(self, view: View, standing: Standing) -> Now:
+        return Now(
+            at=view.at, observations=together(self.books.memories, standing.emptying), autoscaler=view.autoscaler,
+            moved=moved(self.books.memories.values()),
+        )  # fmt: skip
+
+    def _note_plan(self, pool: Pool, found: Plan, view: View) -> None:
+        """Kept for whoever asks what would come next; told where it differs from the one before."""
+        nodes = tuple(step.node for step in found.steps if step.pool == pool.name)
+        memory = self.books.of(pool.name)
+        if memory.plan == nodes and memory.plan_at is not None:
+            return
+        self.books.put(pool.name, change(memory, plan=nodes, plan_at=view.at))
+        reason = (
+            self._why_empty(pool, found) if not nodes else PLANNED(f"{len(nodes)} nodes of pool {pool.name} can go")
+        )
+        self.books.tell("planned", reason, pool=pool.name, at=view.at, rehearsed=pool.dry_run)
+
+    def _why_empty(self, pool: Pool, found: Plan) -> Reason:
+        return found.pools.get(pool.name) or PLANNED(f"no node of pool {pool.name} can go now")

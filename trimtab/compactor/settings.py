@@ -1,0 +1,116 @@
+"""What can be set about the compactor, in which unit, and why the default is what it is."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from trimtab.cluster.autoscaler import flags_of
+from trimtab.compaction.terms import Terms
+from trimtab.kube.client import Deadlines
+from trimtab.kube.lease import Terms as LeaseTerms
+from trimtab.runtime.settings import Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+
+    listen: Address = Address("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
+    """HOST:PORT for metrics and health. All interfaces, because Prometheus and the kubelet ask from outside."""
+
+    namespace: str = "trimtab-system"
+    """Our own namespace: pools are read here and nowhere else, state and Lease are written here."""
+
+    kubeconfig: Path | None = None
+    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
+
+    rehearse: bool = False
+    """True: nothing begins in any pool, whatever it says; what was begun before is given back. The global switch."""
+
+    paused: bool = False
+    """True: as if `trimtab.dev/paused: "true"` stood on our namespace."""
+
+    interval: float = 60.0
+    """Seconds between two plans. What is under-used for ten minutes can wait for one."""
+
+    settle: float = 15.0
+    """Seconds between a plan and the fresh look before it begins: pods that come and go show themselves."""
+
+    tick: float = 2.0
+    """Seconds between two looks at drains that are under way."""
+
+    stale: float = 120.0
+    """Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute."""
+
+    lease: int = 30
+    """Seconds a leader that died keeps the lease."""
+
+    renew_deadline: float = 15.0
+    """Seconds since its last renewal after which a leader writes nothing any more."""
+
+    retry: float = 3.0
+    """Seconds between two renewals, or tries to become the leader."""
+
+    write_deadline: float = 10.0
+    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
+
+    drain_limit: int = 900
+    """Seconds from a cordon to the last successor's readiness; the longest grace period comes on top."""
+
+    end_limit: int = 120
+    """Seconds a pod may be there past its grace period before its drain is given up."""
+
+    ready_limit: int = 300
+    """Seconds a successor may need to be ready."""
+
+    pending_limit: int = 30
+    """Seconds a pod may wait for a node before cordoned nodes it would fit on are opened again."""
+
+    taken_limit: int | None = None
+    """Seconds an empty node waits for its removal. None: what the autoscaler's own settings imply, and five minutes."""
+
+    rest: int = 3600
+    """Seconds in which a pod is not moved twice."""
+
+    closed: int = 3600
+    """Seconds a pool stays closed after two failed drains in a row."""
+
+    drains: int = 10
+    """Nodes emptied at the same time in all pools together: the autoscaler's own ceiling."""
+
+    steer: bool = True
+    """True: nodes the plan will empty get the soft taint `trimtab.dev/leaving`, so that successors land elsewhere."""
+
+    autoscaler_flags: str | None = None
+    """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is written. `info` has one line per decision."""
+
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """`auto`: colours on a terminal, JSON lines everywhere else."""
+
+    ready_file: Path | None = None
+    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
+
+    @property
+    def terms(self) -> Terms:
+        """The patience with drains."""
+        return Terms(
+            drain=self.drain_limit, end=self.end_limit, ready=self.ready_limit, pending=self.pending_limit,
+            taken=self.taken_limit, rest=self.rest, closed=self.closed, drains=self.drains,
+        )  # fmt: skip
+
+    @property
+    def lease_terms(self) -> LeaseTerms:
+        return LeaseTerms(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The autoscaler's flags by name."""
+        return flags_of(shlex.split(self.autoscaler_flags or ""))

@@ -1,0 +1,53 @@
+"""Successors kept off the nodes that go next.
+
+The default scheduler likes the emptiest nodes best, and they are the next to go. A soft taint of ours on the nodes of
+the plan makes it like them least; nothing is forbidden, so nothing that fits only there has to wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from trimtab.cluster.node import Node
+from trimtab.compaction.values import Plan
+from trimtab.compaction.view import View
+from trimtab.compactor.doors import Changed, Door, Gone
+
+LEAVING = "trimtab.dev/leaving"
+MOST = 100
+"""Writes in one round."""
+
+
+@dataclass(slots=True)
+class Steering:
+    door: Door
+    on: bool = True
+    wanted: frozenset[str] = field(default_factory=frozenset)
+
+    def aim(self, plan: Plan, view: View, *, busy: bool) -> None:
+        """The nodes of this plan, of pools that may act.
+
+        While pods move, many a workload is short of one, and its nodes are out of the plan for a moment: so what was
+        aimed at before stays until nothing moves any more.
+        """
+        acting = {pool.name for pool in view.pools if not pool.dry_run and pool.enabled}
+        found = frozenset(step.node for step in plan.steps if self.on and step.pool in acting)
+        self.wanted = found | self.wanted if busy and acting else found
+
+    def steer(self, view: View) -> None:
+        """Taints as wanted, where they are not. Raises NotNow; a node that changed meanwhile has its turn again."""
+        wanted = frozenset() if view.paused else self.wanted
+        for node in [node for node in view.inventory.nodes if tainted(node) != (node.name in wanted)][:MOST]:
+            try:
+                self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
+            except (Changed, Gone):
+                continue
+
+    def undo(self, view: View) -> None:
+        """No taint of ours on any node."""
+        self.wanted = frozenset()
+        self.steer(view)
+
+
+def tainted(node: Node) -> bool:
+    return any(taint.key == LEAVING for taint in node.taints)

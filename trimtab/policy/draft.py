@@ -84,6 +84,8 @@ class Draft:
     shares: dict[tuple[Place, str], Share] = field(default_factory=dict)
     """Requests that follow their limit: a limit must not follow them in turn."""
     changes: list[Change] = field(default_factory=list)
+    left: dict[Left, None] = field(default_factory=dict)
+    """What was left alone and why, in the order in which it was said."""
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
     """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
@@ -92,23 +94,17 @@ class Draft:
     _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
     _asked: dict[str, None] = field(default_factory=dict)
     """Fields that were decided, or decided again, in this round."""
-    _said: dict[Left, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._deciders = dict(self.decided_before)
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 
-    @property
-    def left(self) -> tuple[Left, ...]:
-        """What was left alone and why, in the order in which it was said."""
-        return tuple(self._said)
-
     def kept(self) -> tuple[Any, ...]:
         """Where the draft stands, for `restore`. What it collects only grows, so counts tell."""
         return (
             self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
-            len(self.shares), len(self._deciders), len(self._asked), len(self._said),
+            len(self.shares), len(self._deciders), len(self._asked), len(self.left),
         )  # fmt: skip
 
     def restore(self, kept: tuple[Any, ...]) -> None:
@@ -116,7 +112,7 @@ class Draft:
         self.metadata, self.spec, self.denied, changes, *counts = kept
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
-            self.requests, self.limits, self.shares, self._deciders, self._asked, self._said,
+            self.requests, self.limits, self.shares, self._deciders, self._asked, self.left,
         )  # fmt: skip
         for collected, count in zip(grown, counts, strict=True):
             while len(collected) > count:
@@ -185,7 +181,7 @@ class Draft:
 
     def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
         """Say why something stays as it is; said once."""
-        self._said[Left(field=name, policy=policy or self.policy, reason=reason, loud=loud)] = None
+        self.left.setdefault(Left(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 
 
 def _shown(value: Value) -> str:

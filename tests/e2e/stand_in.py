@@ -1,0 +1,48 @@
+"""Somebody else in our place: with a pair that API servers trust, or one that is over, and with nonsense to say."""
+
+from __future__ import annotations
+
+import http.server
+import signal
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import certs
+from tests.e2e.installed import Installed
+
+
+@contextmanager
+def standing_in(here: Installed, folder: certs.Folder, answer: bytes) -> Iterator[list[bytes]]:
+    """Somebody with this pair in our place, who answers 200 with these bytes; yields what was asked."""
+    asked: list[bytes] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    home = here.home / f"stand-in-{time.monotonic_ns()}"
+    certs.write(home, replace(folder, authority_key=None))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(home / "tls.crt", home / "tls.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    here.stop(signal.SIGKILL)
+    here.balancer.backends = [server.server_address[1]]
+    try:
+        yield asked
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -94,6 +94,7 @@ class Replica:
         own = {
             "TRIMTAB_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_CERTS": str(home / "certs"),
             "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
+            "TRIMTAB_GRACEFUL_TIMEOUT": "10",
         }  # fmt: skip
         environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"

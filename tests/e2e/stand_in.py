@@ -9,23 +9,31 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import certs
 from tests.e2e.installed import Installed
 
 
+@dataclass(slots=True)
+class StandIn:
+    """Answers 200 with these bytes, whatever it is asked."""
+
+    answer: bytes = b""
+    asked: list[bytes] = field(default_factory=list)
+
+
 @contextmanager
-def standing_in(here: Installed, folder: certs.Folder, answer: bytes) -> Iterator[list[bytes]]:
-    """Somebody with this pair in our place, who answers 200 with these bytes; yields what was asked."""
-    asked: list[bytes] = []
+def standing_in(here: Installed, folder: certs.Folder) -> Iterator[StandIn]:
+    """Somebody with this pair in our place."""
+    found = StandIn()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+            found.asked.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(found.answer)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -42,7 +50,7 @@ def standing_in(here: Installed, folder: certs.Folder, answer: bytes) -> Iterato
     here.stop(signal.SIGKILL)
     here.balancer.backends = [server.server_address[1]]
     try:
-        yield asked
+        yield found
     finally:
         server.shutdown()
         server.server_close()

@@ -167,3 +167,12 @@ def planned(cluster: Cluster, name: str) -> list[str]:
     login = ["--kubeconfig", str(cluster.kubeconfig)]
     printed = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=True).stdout
     return [node["node"] for wave in json.loads(printed)["waves"] for node in wave["nodes"] if node["pool"] == name]
+
+
+def ask(cluster: Cluster, *words: str, expect: int = 0) -> Any:
+    """`trimtab compactor WORDS`, its JSON where it prints some."""
+    command = [sys.executable, "-m", "trimtab", "compactor", *words, "--namespace", cluster.namespace]
+    login = ["--kubeconfig", str(cluster.kubeconfig)]
+    done = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == expect, done.stderr
+    return json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout

@@ -87,7 +87,7 @@ class Drains:
             return
         steps = moment.next(node, note)
         over = note.drain in self.books.of(note.pool).ended
-        if over and not isinstance(steps[0], a.HandsOff):
+        if over and not isinstance(steps[-1], a.HandsOff):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
         elif not over:
             self._seen(node, note, view)
@@ -99,7 +99,9 @@ class Drains:
             memory = change(memory, drains={**memory.drains, node.name: note.drain})
         if note.emptied is not None and node.name not in memory.empty:
             memory = change(memory, empty=(*memory.empty, node.name))
-        self.books.put(note.pool, memory)
+        others = {name: before for name, before in memory.surged.items() if name not in note.surges}
+        surged = {**others, **note.surges} if note.emptied is None else others
+        self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
         for step in steps:
@@ -173,6 +175,20 @@ class Drains:
         for pool, memory in list(self.books.memories.items()):
             for name in sorted(set(memory.drains) - noted):
                 self._over(pool, name, view, there=name in there)
+            if memory.surged:
+                self._unsurge(pool, view)
+
+    def _unsurge(self, pool: str, view: View) -> None:
+        """Surges whose note went with its node."""
+        memory = self.books.of(pool)
+        noted = {name for _, note in _noted(view) if isinstance(note, Note) for name in note.surges}
+        for name, before in sorted(memory.surged.items()):
+            if name not in noted:
+                if self.door.scale(name, before + 1, before):
+                    told = f"Deployment {name} has {before} replicas again: the drain's node is gone"
+                    self.books.tell("scaled", SCALED(told), pool=pool, at=view.at)
+                left = {other: n for other, n in self.books.of(pool).surged.items() if other != name}
+                self.books.put(pool, change(self.books.of(pool), surged=left))
 
     def _over(self, pool: str, name: str, view: View, *, there: bool) -> None:
         memory = self.books.of(pool)

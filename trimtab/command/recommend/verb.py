@@ -1,5 +1,6 @@
 """`trimtab recommend`: what should every container ask for, judging by what it used?"""
 
+import re
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ from trimtab.sizing.rule import RULES
 from trimtab.sketch.book import RESOURCES, Book
 from trimtab.usage.owners import Owners
 
+_WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
 FORMS = ("table", "json", "yaml", "csv", "html")
 
 
@@ -39,6 +41,8 @@ FORMS = ("table", "json", "yaml", "csv", "html")
 @click.option("--namespace", "namespaces", multiple=True, metavar="NAME", help="Only these.")
 @click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Of history.")
 @click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between points.")
+@click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
+              help="Cpu is averaged over it: four scrapes at least.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from.")
 @click.option("--rule", type=click.Choice(list(RULES)), default="p95", show_default=True,
               help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90.")  # fmt: skip
@@ -66,7 +70,7 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     sources.from_files(book, paths, owners, at)
     if url is not None:
         server = sources.Server(url=url, headers=headers, ca=more["ca"], days=more["days"], step=more["step"],
-                                namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
+                                rate=more["rate"], namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
         at = at if at is not None else int(clock.utc().timestamp())
         sources.from_prometheus(book, server, owners, at)
     notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
@@ -94,6 +98,8 @@ def _checked(
             least[resource] = max(1, quantity.of(resource, text))
         else:
             mistakes.append(Mistake(file=f"--least-{resource}", expected="a quantity", came=repr(text)))
+    if not _WINDOW.fullmatch(more["rate"]):
+        mistakes.append(Mistake(file="--rate", expected="a window such as 5m or 2h", came=repr(more["rate"])))
     if not paths and url is None and live.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"
         mistakes.append(Mistake(file="command line", expected=expected, came="none"))

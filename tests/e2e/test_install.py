@@ -89,6 +89,15 @@ def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(h
     assert whole.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
 
 
+def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Installed) -> None:
+    def processes() -> list[str]:
+        pods = here.cluster.list("Pod", here.values.namespace)
+        return sorted(found["metadata"]["labels"]["app.kubernetes.io/component"] for found in pods)
+
+    wanted = ["compactor"] * 2 + ["watchdog"] * 2 + ["webhook"] * 2
+    here.cluster.eventually(lambda: processes() == wanted, within=20, what="two pods of each process")
+
+
 def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:
     before = here.store, here.places
     assert {done.how for done in here.apply()} == {"applied"}

@@ -75,12 +75,13 @@ def first_pair(settings: Settings, log: Logger) -> None:
 
     client = connect()
     try:
-        _first(keeper(settings, client, log), log)
+        wait_for_a_pair(keeper(settings, client, log), log)
     finally:
         client.close()
 
 
-def _first(keeping: Keeper, log: Logger) -> None:
+def wait_for_a_pair(keeping: Keeper, log: Logger) -> None:
+    """Steps until something can be served. Raises CannotServe where that takes too long."""
     until, trouble, pause = clock.elapsed() + _PATIENCE, "", threading.Event()
     while keeping.serving() is None:
         try:

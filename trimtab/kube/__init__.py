@@ -15,6 +15,7 @@ says what was being done to what.
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is
     backoff    how long until the next try
+    road       is the server back? one of many lists asks, the others wait
     capture    a cluster as a file
     writer     every write: fenced, rehearsed on request, under our name
     objects    one object: read, applied where we own it, taken away

@@ -13,6 +13,7 @@ from trimtab.kube.client import Client
 from trimtab.kube.keep import Keeper
 from trimtab.kube.kinds import Source, sources
 from trimtab.kube.reflector import Reflector
+from trimtab.kube.road import Road
 from trimtab.kube.state import Change, State, Terms
 from trimtab.runtime.clock import elapsed
 
@@ -39,10 +40,14 @@ class Watch:
         )
         self._lock = threading.RLock()
         self._holds = dict(holds or {})
+        road = Road()
         self.reflectors: tuple[Reflector[Any], ...] = tuple(
-            Reflector(client, source, self._holds.get(source.kind) or Keeper(), terms=terms, lock=self._lock, told=told)
+            Reflector(
+                client, source, self._holds.get(source.kind) or Keeper(), terms=terms, lock=self._lock, told=told,
+                road=road,
+            )
             for source in lists
-        )
+        )  # fmt: skip
         self._threads: list[threading.Thread] = []
 
     def start(self) -> Watch:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec import Raw
 
 from tests.bench.population import pod as full_pod
@@ -260,3 +261,18 @@ def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
     assert reading.mistakes == ()
     assert [len(p.spec.resource_claims) for p in reading.snapshot.all(Pod)] == [2]
     assert all(v.spec.local or v.spec.host_path for v in reading.snapshot.all(PersistentVolume))
+
+
+@pytest.mark.parametrize("salt", [None, b"salt"])
+def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: bytes | None) -> None:
+    """A pod nobody sees is a node that looks empty: the file refuses as the cluster does."""
+    wrong = []
+    for kind, namespace in (("Pod", "shop"), ("Node", ""), ("ConfigMap", "ours")):
+        meta = {"name": "odd", "namespace": namespace, "labels": {"a": 1}}
+        found = decoding.item(kind, Raw(json.dumps({"metadata": meta}).encode()))
+        assert isinstance(found, decoding.Broken)
+        wrong.append(found.why)
+    reading = load([("capture", written(Snapshot({}), wrong, salt=salt))])
+    assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]
+    assert all("could be read when it was captured" in mistake.sentence for mistake in reading.mistakes)
+    assert ("shop" in str(reading.mistakes)) is (salt is None)

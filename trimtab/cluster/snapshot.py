@@ -49,6 +49,10 @@ KINDS: dict[str, type[Shape]] = {
 """Kind → the shape it is decoded into. A kind that is not here is counted and ignored."""
 
 
+UNREADABLE = "unreadable"
+"""Beside kind and metadata in a capture: why nothing else of this object is there. No API object has such a field."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Objects by kind, in the order they were read."""
@@ -100,6 +104,9 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
             )
         elif kind not in KINDS:
             ignored[kind] += 1
+        elif UNREADABLE in document.value:
+            came = str(document.value[UNREADABLE])
+            mistakes.append(document.mistake((), "an object that could be read when it was captured", came))
         else:
             found = decode(_legible(document), KINDS[kind])
             if isinstance(found, Mistake):

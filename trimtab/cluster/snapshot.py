@@ -105,8 +105,7 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
         elif kind not in KINDS:
             ignored[kind] += 1
         elif UNREADABLE in document.value:
-            came = str(document.value[UNREADABLE])
-            mistakes.append(document.mistake((), "an object that could be read when it was captured", came))
+            mistakes.append(_unreadable(document))
         else:
             found = decode(_legible(document), KINDS[kind])
             if isinstance(found, Mistake):
@@ -115,6 +114,12 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
                 objects.setdefault(kind, []).append(found)
     kept = {kind: tuple(found) for kind, found in objects.items()}
     return SnapshotReading(Snapshot(kept, dict(ignored)), tuple(mistakes))
+
+
+def _unreadable(document: Document) -> Mistake:
+    namespace = document.value.get("metadata", {}).get("namespace", "")
+    came = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
+    return document.mistake((), "an object that could be read when it was captured", came)
 
 
 def _legible(document: Document) -> Document:

@@ -21,10 +21,10 @@ from trimtab.runtime.clock import elapsed
 
 
 class Quick(Backoff):
-    """A clock twenty times as fast."""
+    """A clock twenty times as fast, and no patience beyond two of its seconds."""
 
     def next(self, at_least: float | None = None) -> float:
-        return Backoff.next(self, at_least) / 20
+        return min(2.0, Backoff.next(self, at_least)) / 20
 
 
 @pytest.fixture

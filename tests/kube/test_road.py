@@ -25,6 +25,9 @@ class Nobody:
 
     stream = get
 
+    def interrupt(self, thread: int) -> None:
+        """Nobody waits."""
+
 
 def test_when_nobody_answers_one_list_asks_and_the_others_wait_for_its_word() -> None:
     client, road = Nobody(), Road()

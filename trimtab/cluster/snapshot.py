@@ -117,7 +117,8 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
 
 
 def _unreadable(document: Document) -> Mistake:
-    namespace = document.value.get("metadata", {}).get("namespace", "")
+    meta = document.value.get("metadata")
+    namespace = meta.get("namespace") if isinstance(meta, dict) else None
     came = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
     return document.mistake((), "an object that could be read when it was captured", came)
 

@@ -6,6 +6,7 @@ says what was being done to what.
 
     errors     what can go wrong, as one tree
     client     bytes of one request, a stream of lines; deadlines on both
+    waiting    who waits for an answer, and how another thread ends that
     tls        connections to clusters whose CA is older than Python 3.13's rules
     kinds      where the API server keeps what a `Snapshot` holds
     decode     bytes → the shapes of `trimtab.cluster.api`

@@ -64,11 +64,13 @@ class Reflector(Generic[V]):
         self._version: str | None = None
         self._forced: str | None = None
         self._stop = threading.Event()
+        self._thread: int | None = None
         self._stream: Stream | None = None
         self._streaming = self.terms.streaming
 
     def run(self) -> None:
         """Until `stop`."""
+        self._thread = threading.get_ident()
         while not self._stop.is_set():
             self._road.wait(self, self._stop)
             if self._forced is not None:
@@ -87,10 +89,12 @@ class Reflector(Generic[V]):
         self._now(connected=False)
 
     def stop(self) -> None:
-        """Ends `run` within milliseconds, or within the deadline of a page that is being read."""
+        """Ends `run` within milliseconds, or within the deadline of a connection that is being made."""
         self._stop.set()
         self._road.left(self)
         self._end_stream()
+        if self._thread is not None:
+            self._client.interrupt(self._thread)
 
     def again(self, version: str = "") -> None:
         """Watch from this version, or list anew where none is named; what is held stays until then."""

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,16 +36,19 @@ EAGER = {
 class Compactor:
     """One replica. `more` are settings; what is written to standard error is kept in a file."""
 
-    def __init__(self, cluster: Cluster, folder: Path, **more: str) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, *, program: Sequence[str] = ("trimtab", "compactor"), **more: str
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = folder / f"ready-{time.monotonic_ns()}"
         self.log = folder / f"{self.ready.name}.log"
         told = {**QUICK, "NAMESPACE": cluster.namespace, "READY_FILE": str(self.ready), **more}
-        told.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(USER, "system:masters")))
+        user = told.pop("USER", USER)
+        told["KUBECONFIG"] = str(cluster.plane.kubeconfig_for(user, "system:masters"))
         settings = {f"TRIMTAB_{name}": value for name, value in told.items()}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "trimtab", "compactor"], env={**os.environ, **settings}, stdout=log, stderr=log
+                [sys.executable, "-m", *program], env={**os.environ, **settings}, stdout=log, stderr=log
             )
 
     def send(self, number: int) -> None:
@@ -156,3 +159,11 @@ class Eye:
             if is_ready and "deletionTimestamp" not in pod["metadata"]:
                 found[pod["metadata"]["labels"].get("app", "")] += 1
         return found
+
+
+def planned(cluster: Cluster, name: str) -> list[str]:
+    """What `trimtab plan` says of the live cluster: nodes that go, in order."""
+    command = [sys.executable, "-m", "trimtab", "plan", "--cluster", "live", "--now", "now", "-o", "json"]
+    login = ["--kubeconfig", str(cluster.kubeconfig)]
+    printed = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=True).stdout
+    return [node["node"] for wave in json.loads(printed)["waves"] for node in wave["nodes"] if node["pool"] == name]

@@ -1,39 +1,70 @@
-"""A pool compacted on a real control plane, watched by somebody who is not the compactor."""
+"""Pools compacted on a real control plane, watched by somebody who is not the compactor."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tests.controlplane.cluster import Cluster
-from tests.e2e.compactors import Eye, budget, compactor, is_cordoned, nodes, noted, pool, state
+from tests.e2e.compactors import Eye, budget, compactor, is_cordoned, nodes, noted, planned, pool, state
 
 SLOW = {"testbed.trimtab.dev/ready-after": "1s"}
 
 
-def five(cluster: Cluster, name: str) -> None:
-    """Five nodes of four cores; nine pods on them that two nodes would hold."""
-    cluster.pool(name, nodes=5, cpu="4", memory="16Gi")
-    for app in ("web", "api", "job"):
-        cluster.deployment(app, replicas=3, cpu="600m", annotations=SLOW, spec={"nodeSelector": {"pool": name}})
+def filled(cluster: Cluster, name: str, count: int, apps: int, replicas: int) -> None:
+    """Nodes of four cores, and pods of 600m on them, each workload with a budget of one."""
+    cluster.pool(name, nodes=count, cpu="4", memory="16Gi")
+    for number in range(apps):
+        app = f"app{number}"
+        cluster.deployment(app, replicas=replicas, cpu="600m", annotations=SLOW, spec={"nodeSelector": {"pool": name}})
         cluster.apply(budget(app))
-    cluster.eventually(lambda: len(cluster.running()) == 9, within=60)
+    cluster.eventually(lambda: len(cluster.running()) == apps * replicas, within=90, every=0.5)
     cluster.eventually(
         lambda: all(b["status"].get("disruptionsAllowed") == 1 for b in cluster.list("PodDisruptionBudget"))
     )
 
 
-def test_a_pool_is_emptied_and_no_budget_is_broken(cluster: Cluster, tmp_path: Path) -> None:
-    name = f"few-{cluster.namespace[-5:]}"
-    five(cluster, name)
+def empty(cluster: Cluster, name: str) -> list[str]:
+    return [node["metadata"]["name"] for node in nodes(cluster, name) if (noted(node) or {}).get("emptied")]
+
+
+def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: Cluster, tmp_path: Path) -> None:
+    name = f"many-{cluster.namespace[-5:]}"
+    filled(cluster, name, count=30, apps=12, replicas=5)
     cluster.apply(pool(cluster, name))
     auditor = cluster.auditor
-    with Eye(cluster) as eye, compactor(cluster, tmp_path):
-        cluster.eventually(lambda: sum(map(is_cordoned, nodes(cluster, name))) >= 2, within=90, every=0.5)
-        cluster.eventually(
-            lambda: all((noted(n) or {}).get("emptied") for n in nodes(cluster, name) if is_cordoned(n)), within=60
-        )
-    assert eye.fewest == {"web": 2, "api": 2, "job": 2} or min(eye.fewest.values()) >= 2
+    with Eye(cluster, every=0.2) as eye, compactor(cluster, tmp_path, REST="0") as one:
+        [first] = cluster.eventually(lambda: one.told("planned")[:1], within=30)
+        promised = int(first["why"].split()[0])
+        cluster.eventually(lambda: len(empty(cluster, name)) >= promised, within=150, every=0.5)
+        order = [line["node"] for line in one.told("begun")]
+    assert promised >= 19, "sixty pods of 600m need ten nodes"
+    assert min(eye.fewest.values()) >= 4, "no budget of one was ever broken"
+    assert eye.longest_wait < 5
     evictions = auditor.writes(user="compactor", resource="pods/eviction")
     assert evictions
-    assert all(write.allowed for write in evictions)
-    assert state(cluster, name)["ring"]
+    assert sum(not write.allowed for write in evictions) * 100 <= len(evictions), "refused"
+    assert set(empty(cluster, name)) <= set(order)
+    assert not auditor.writes(user="compactor", resource="pods"), "pods are evicted, never deleted"
+    assert not auditor.writes(user="compactor", resource="nodes", verb="delete")
+
+
+def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_does(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    name = f"dry-{cluster.namespace[-5:]}"
+    filled(cluster, name, count=5, apps=3, replicas=3)
+    cluster.apply(pool(cluster, name, mode="rehearse"))
+    auditor = cluster.auditor
+    with compactor(cluster, tmp_path) as one:
+        cluster.eventually(lambda: one.told("begun"), within=30)
+        kept = state(cluster, name)
+        assert kept["plan"]
+        assert planned(cluster, name) == kept["plan"]
+    assert not any(map(is_cordoned, nodes(cluster, name)))
+    mine = {(write.resource, write.name) for write in auditor.writes(user="compactor")}
+    assert mine == {
+        ("configmaps", f"trimtab-state-{name}"),
+        ("leases", "trimtab-compactor"),
+        ("leases", None),
+    } or mine == {("configmaps", f"trimtab-state-{name}"), ("leases", "trimtab-compactor")}
+    assert all(record["rehearsed"] for record in kept["ring"])

@@ -15,11 +15,13 @@ from tests.bench import verify
 from tests.cluster_of import ALL, HOST, NOW, SAFE, ZONE, Item, apart, budget, cluster, node, pod, spread
 from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
 from trimtab.compaction.candidates import Now
+from trimtab.compaction.first import first_wave
 from trimtab.compaction.plan import plan
 from trimtab.compaction.prepare import prepare
 from trimtab.compaction.search import Search
 from trimtab.compaction.simulate import Scheduler, simulate
 from trimtab.compaction.values import Plan
+from trimtab.packing.drain import Drains, Places
 from trimtab.packing.fit import admits, why_not
 from trimtab.packing.room import Room
 from trimtab.packing.shelves import Shelves
@@ -116,6 +118,16 @@ def test_no_plan_breaks_a_budget_overfills_a_node_or_moves_a_pod_that_must_stay(
 
 
 @EASY
+@given(clusters(), POOLS, st.integers(1, 6))
+def test_a_first_wave_alone_keeps_the_same_laws(items: list[Item], pool: Pool, close: int) -> None:
+    wave = first_wave(build(cluster(*items)), [pool], Now(at=NOW), close)
+    moved, gone = verify.verify(
+        items, [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in wave.steps]]
+    )
+    assert (moved, gone) == (wave.evictions, {step.node for step in wave.steps})
+
+
+@EASY
 @given(clusters(), POOLS, st.randoms(use_true_random=False))
 def test_a_plan_does_not_depend_on_the_order_of_its_input(items: list[Item], pool: Pool, chance: random.Random) -> None:
     shuffled = chance.sample(items, len(items))
@@ -148,6 +160,15 @@ def test_the_quick_answer_and_the_answer_in_words_agree(items: list[Item]) -> No
     for kind in {id(k): k for k in world.next_of}.values():
         for target in range(len(world.nodes)):
             assert admits(room, kind, target) == (why_not(room, kind, target) is None)
+
+
+@EASY
+@given(clusters())
+def test_whether_a_node_can_go_is_what_places_for_its_pods_say(items: list[Item]) -> None:
+    world = build(cluster(*items))
+    drains = Drains(world)
+    for number, pods in enumerate(world.on):
+        assert drains.can(number, pods) == isinstance(drains.where(number, pods), Places)
 
 
 @EASY

@@ -142,7 +142,7 @@ def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
 # ── another rule ─────────────────────────────────────────────────────────
 def test_steady_leaves_bursts_of_cpu_to_what_is_idle() -> None:
     found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=STEADY)))
-    assert found.request == 210
+    assert found.request == 132
     assert found.reasons[0].sentence.startswith("P95 and 5% over 14 days")
 
 

@@ -1,15 +1,18 @@
-"""Is this PodPolicy one that may enter the cluster? Bytes of a review in, bytes of the answer out.
+"""Is this PodPolicy or pool one that may enter the cluster? Bytes of a review in, bytes of the answer out.
 
-What the CRD's schema can say the API server has refused before; everything deeper is refused here, with the loader's
-own messages.
+What the CRD's schema can say the API server has refused before; everything deeper is refused here, with the loaders'
+own messages. Pools are ConfigMaps with the label `trimtab.dev/pool`; no other ConfigMap is any of our business.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from trimtab.admission import review as wire
 from trimtab.cluster.documents import Document
+from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.pool_file import pools
 from trimtab.policy.document import KIND
 from trimtab.policy.load import load_document
 from trimtab.policy.schema import GROUP, PLURAL
@@ -30,18 +33,38 @@ def validate(body: bytes) -> tuple[int, bytes]:
 def _problem(request: wire.Request) -> str | None:
     """Why the object must not be stored; None: it may, or it is none of our business."""
     asked = request.resource
-    if (asked.group, asked.resource) != (GROUP, PLURAL) or request.operation not in ("CREATE", "UPDATE"):
+    wrong = _CHECKS.get((asked.group, asked.resource))
+    if wrong is None or request.operation not in ("CREATE", "UPDATE"):
         return None
     if request.sub_resource:  # a status changes no policy
         return None
     try:
         value = msgspec.json.decode(bytes(request.object))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return f"the {KIND} cannot be read: {error}"
+        return f"the object cannot be read: {error}"
     if _leaving(value):
         return None
-    _, mistakes = load_document(Document(file=KIND, index=0, value=value))
-    return "\n".join(mistake.sentence for mistake in mistakes) or None
+    return "\n".join(map(_told, wrong(value))) or None
+
+
+def _policy(value: Any) -> Iterable[Mistake]:
+    return load_document(Document(file=KIND, index=0, value=value))[1]
+
+
+def _pool(value: Any) -> Iterable[Mistake]:
+    return pools([Document(file="", index=0, value=value)]).mistakes
+
+
+_CHECKS: dict[tuple[str, str], Callable[[Any], Iterable[Mistake]]] = {
+    (GROUP, PLURAL): _policy,
+    ("", "configmaps"): _pool,
+}
+"""(group, resource) → what is wrong with an object of it."""
+
+
+def _told(mistake: Mistake) -> str:
+    """With its place where it has a line: that is one of the settings inside a ConfigMap."""
+    return str(mistake).strip() if mistake.line else mistake.sentence
 
 
 def _leaving(value: Any) -> bool:

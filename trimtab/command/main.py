@@ -16,12 +16,14 @@ VERBS = {
     "admit": ("trimtab.command.admit.verb", "What would become of these pods, and why."),
     "plan": ("trimtab.command.plan.verb", "Which nodes can go, in which order, and why the others stay."),
     "simulate": ("trimtab.command.simulate.verb", "The plan carried out until nothing more can go: what is left."),
+    "recommend": ("trimtab.command.recommend.verb", "What every container should ask for, by what it used."),
     "compactor": ("trimtab.command.compactor.verb", "Empty the nodes that can go; status, history, pause, resume."),
     "policies": ("trimtab.command.policies.verb", "Check, list, explain policies; print their schema."),
     "capture": ("trimtab.command.capture", "A snapshot of the cluster as a file."),
     "certs": ("trimtab.command.certs", "Issue the webhook's certificates and look at them."),
     "install": ("trimtab.command.install.verb", "What Trimtab needs in a cluster, printed or applied."),
     "webhook": ("trimtab.command.webhook", "Serve the admission webhook."),
+    "watchdog": ("trimtab.command.watchdog", "Watch running pods: unpatched, stale overhead, harm after a policy."),
     "demo": ("trimtab.command.demo.verb", "The main job end to end on this machine, without a cluster."),
 }
 """Verb → where it lives, and what it does in a line."""

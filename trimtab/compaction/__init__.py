@@ -14,6 +14,7 @@ Decisions only: a snapshot, settings and the moment in; a plan that says why out
     replay        would the plan go through, move by move?
     bound         how much could go at all; bounded: of one prepared world
     plan          all of it: a list of waves, and a reason for every node that stays
+    first         only the first wave, for whoever plans again before the second
     explain       the chain of reasons for one node or pod, in words
     recheck       is a step still right, a moment later?
     simulate      a plan carried out on a simulated cluster, round by round

@@ -59,7 +59,7 @@ def note(step: Step, view: View) -> Note:
     said = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
     drain = hashlib.sha256(said.encode()).hexdigest()[:10]
     surges = dict(_surges(moves, view))
-    return Note(drain=drain, pool=step.pool, since=view.at, moves=moves, surges=surges)
+    return Note(drain=drain, pool=step.pool, since=view.at, home=view.home, moves=moves, surges=surges)
 
 
 def _leaving(pod: Pod, turn: int) -> Leaving:

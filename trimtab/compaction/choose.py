@@ -20,32 +20,39 @@ ROOM_WEIGHT = 4
 
 def searched(made: Prepared, effort: int) -> Search:
     """The first pass in one order or two, the better kept, then improved."""
-    errands = {id(e): e for e in made.errands if e is not None}.values()
     lean = by_evictions(made.candidates, made.loads, made.saves)
     roomy = by_room(made.candidates, made.loads, made.saves, _takes(made), ROOM_WEIGHT)
 
-    def first(order: Sequence[int]) -> Search:
-        shelves = Shelves(made.room, made.masks, errands)
-        search = Search(made.room, order, made.loads, made.errands, shelves, made.limits, 0)
-        for node in set(range(len(made.world.nodes))) - set(order):
-            if not made.room.closed[node]:
-                shelves.open_up(node)
-        search.fill()
-        return search
-
-    found = first(lean)
+    found = _first(made, lean)
     if roomy != lean:
         saved, moved = _value(made, found)
         found.clear()
-        found = first(roomy)
+        found = _first(made, roomy)
         more, extra = _value(made, found)
         if more <= saved or (extra - moved) * saved > DEAR * (more - saved) * max(1, moved):
             found.clear()
-            found = first(lean)
+            found = _first(made, lean)
     found.effort = effort
     improve(found, [made.saves.get(n, 0) for n in range(len(made.world.nodes))])
     steer(made, found)
     return found
+
+
+def best_only(made: Prepared) -> Search:
+    """One pass over the candidates that were looked at closely, in order of evictions; the others just take pods."""
+    found = _first(made, by_evictions(made.candidates, made.loads, made.saves))
+    steer(made, found)
+    return found
+
+
+def _first(made: Prepared, order: Sequence[int]) -> Search:
+    shelves = Shelves(made.room, made.masks, {id(e): e for e in made.errands if e is not None}.values())
+    search = Search(made.room, [*order, *made.later], made.loads, made.errands, shelves, made.limits, 0)
+    for node in set(range(len(made.world.nodes))) - set(search.order):
+        if not made.room.closed[node]:
+            shelves.open_up(node)
+    search.fill(len(order))
+    return search
 
 
 def _value(made: Prepared, search: Search) -> tuple[int, int]:

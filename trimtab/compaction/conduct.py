@@ -21,7 +21,7 @@ from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
 from trimtab.compaction import actions as a
 from trimtab.compaction.actions import Action, Blame, Release, Wait
-from trimtab.compaction.blockers import SLACK, Judge
+from trimtab.compaction.blockers import Judge
 from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.hurry import late, would_fit
 from trimtab.compaction.note import Leaving, Note
@@ -123,7 +123,7 @@ class Moment:
     def _stuck(self, node: Node, note: Note) -> Release | None:
         known = {move.uid for move in note.moves}
         for pod in self.on.get(node.name, ()):
-            if pod.uid in known and pod.deleted is not None and self.view.at > pod.deleted + SLACK + self.terms.end:
+            if pod.uid in known and pod.deleted is not None and self.view.at > pod.deleted + self.terms.end:
                 over = self.view.at - pod.deleted
                 return Release(a.STUCK(f"pod {pod.key} is still there {over} s past its grace"), Blame.POOL)
         return None

@@ -43,6 +43,8 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its name: a drain that ended is not counted twice."""
     pool: str
     since: Seconds
+    home: str = ""
+    """Namespace of the compactor whose note it is: a second one in the cluster leaves it alone."""
     moves: tuple[Leaving, ...] = ()
     emptied: Seconds | None = None
     """When the last successor was ready; None while it still is being emptied."""

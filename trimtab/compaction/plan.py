@@ -57,16 +57,8 @@ class Planner:
         return self.made.world
 
     def plan(self) -> Plan:
-        made, search = self.made, self.search
-        order = by_evictions(search.drained, made.loads, made.saves)
-        order = [node for node in order if self._worth(node) and not self._left(node)]
-        room = self._room()
-        self.dest = dict(search.dest)
-        needs = {
-            node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order
-        }
-        value = {node: (len(made.loads[node]), made.saves[node]) for node in order}
-        for wave in arrange(led(order, needs, self.allowed, value), needs, self.allowed):
+        made, search, room = self.made, self.search, self._room()
+        for wave in self._arranged():
             kept = [node for node in wave if self._replayed(room, node)]
             if kept:
                 self.waves.append(kept)
@@ -76,6 +68,27 @@ class Planner:
             waves=waves, refusals=self._refusals(), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
             pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
         )  # fmt: skip
+
+    def first(self) -> Wave:
+        """Only the first wave; empty when nothing can go."""
+        room = self._room()
+        for wave in self._arranged():
+            kept = [node for node in wave if self._replayed(room, node)]
+            if kept:
+                return Wave(steps=tuple(map(self._step, kept)))
+        return Wave(steps=())
+
+    def _arranged(self) -> list[list[int]]:
+        """The nodes that go, by waves, as budgets allow."""
+        made, search = self.made, self.search
+        order = by_evictions(search.drained, made.loads, made.saves)
+        order = [node for node in order if self._worth(node) and not self._left(node)]
+        self.dest = dict(search.dest)
+        needs = {
+            node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order
+        }
+        value = {node: (len(made.loads[node]), made.saves[node]) for node in order}
+        return arrange(led(order, needs, self.allowed, value), needs, self.allowed)
 
     def _room(self) -> Room:
         room = Room(self.world)
@@ -202,19 +215,20 @@ class Planner:
     # ── telling it ───────────────────────────────────────────────────────
     def _step(self, node: int) -> Step:
         made, world = self.made, self.world
-        name, budgets = world.nodes[node].name, world.inventory.budgets
-        moves = tuple(
-            Move(
-                pod=world.pods[pod].key, uid=world.pods[pod].uid, source=name, turn=turn,
-                target=world.nodes[self.dest[pod]].name,
-                budget=budgets[made.budget_of[pod]].key if pod in made.budget_of else None,
-            )
-            for pod, turn in self._turns(node)
-        )  # fmt: skip
+        name = world.nodes[node].name
+        moves = tuple([self._move(name, pod, turn) for pod, turn in self._turns(node)])
         reason = r.GOES(
             f"all {len(moves)} pods of node {name} have a place elsewhere" if moves else f"node {name} is empty"
         )
         return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
+
+    def _move(self, source: str, pod: int, turn: int) -> Move:
+        world, budget = self.world, self.made.budget_of.get(pod)
+        return Move(
+            pod=world.pods[pod].key, uid=world.pods[pod].uid, source=source, turn=turn,
+            target=world.nodes[self.dest[pod]].name,
+            budget=None if budget is None else world.inventory.budgets[budget].key,
+        )  # fmt: skip
 
     def _refusals(self) -> dict[str, Reason]:
         gone = {node for wave in self.waves for node in wave}

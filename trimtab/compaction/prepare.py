@@ -35,6 +35,8 @@ class Prepared:
     """Node → pods that must move with it, largest first."""
     budget_of: dict[int, int] = field(default_factory=dict)
     candidates: list[int] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)
+    """Candidates that nobody looked at closely, the last to go last; only where a part of a plan was asked for."""
     errands: list[Errand | None] = field(default_factory=list)
     masks: list[bytearray] = field(default_factory=list)
     saves: dict[int, int] = field(default_factory=dict)
@@ -44,7 +46,8 @@ class Prepared:
     """Room taken for pods that are not there yet."""
 
 
-def prepare(world: World, pools: Sequence[Pool], now: Now) -> Prepared:
+def prepare(world: World, pools: Sequence[Pool], now: Now, most: int | None = None) -> Prepared:
+    """`most` is how many candidates are looked at closely, those that promise most; None is all of them."""
     made = Prepared(world, Room(world), now, Judge.of(world.inventory, now.at), {})
     nodes = Nodes(world, pools, now)
     _assign(made, nodes)
@@ -52,8 +55,8 @@ def prepare(world: World, pools: Sequence[Pool], now: Now) -> Prepared:
     _refuse_pools(made, pools)
     _refuse_nodes(made, nodes)
     _few(made, pools)
-    _judge(made)
     made.saves, made.unit = weigh(world, made.pool_of)
+    _judge(made, most)
     _promise(made, pools)
     _limit(made)
     _errands(made)
@@ -105,11 +108,15 @@ def _few(made: Prepared, pools: Sequence[Pool]) -> None:
             made.candidates = [n for n in made.candidates if made.pool_of[n] is not pool]
 
 
-def _judge(made: Prepared) -> None:
+def _judge(made: Prepared, most: int | None) -> None:
     made.loads = [[] for _ in made.world.nodes]
-    for node in made.candidates:
+    close = made.candidates
+    if most is not None:
+        ranked = by_evictions(made.candidates, made.world.on, made.saves)
+        close, made.later = sorted(ranked[:most]), ranked[most:]
+    for node in close:
         _judge_node(made, node, made.pool_of[node])
-    made.candidates = [n for n in made.candidates if n not in made.pinned]
+    made.candidates = [n for n in close if n not in made.pinned]
 
 
 def _judge_node(made: Prepared, node: int, pool: Pool) -> None:
@@ -133,20 +140,31 @@ def _judge_node(made: Prepared, node: int, pool: Pool) -> None:
 
 def _promise(made: Prepared, pools: Sequence[Pool]) -> None:
     """Room for pods that are not there yet, before any is given away."""
-    promises = Promises(made.room, by_evictions(made.candidates, made.loads, made.saves), made.pool_of)
+    order = (*by_evictions(made.candidates, made.loads, made.saves), *made.later)
+    promises = Promises(made.room, order, made.pool_of)
     promises.waiting()
     promises.returning()
     for pool in pools:
         if pool.headroom.largest_pod:
-            promises.largest(pool, [p for n in made.candidates if made.pool_of[n] is pool for p in made.loads[n]])
+            promises.largest(pool, _movable(made, pool))
     made.reserved = promises.kept
     made.refusals |= promises.holders
-    for node in made.candidates:
+    for node in (*made.candidates, *made.later):
         refusal = promises.pools.get(made.pool_of[node].name)
         if refusal is not None:
             made.refusals[node] = refusal
     made.pools |= promises.pools
-    made.candidates = [node for node in made.candidates if node not in made.refusals]
+    made.candidates, made.later = (
+        [n for n in part if n not in made.refusals] for part in (made.candidates, made.later)
+    )
+
+
+def _movable(made: Prepared, pool: Pool) -> list[int]:
+    """Pods of the pool that may move; of nodes not looked at closely, all but those that belong to their node."""
+    pods = made.world.pods
+    close = [p for n in made.candidates if made.pool_of[n] is pool for p in made.loads[n]]
+    rest = [p for n in made.later if made.pool_of[n] is pool for p in made.world.on[n]]
+    return close + [p for p in rest if not (pods[p].daemon or pods[p].static)]
 
 
 def _limit(made: Prepared) -> None:

@@ -56,9 +56,9 @@ class Search:
             self.state[node] = CANDIDATE
 
     # ── the first pass ───────────────────────────────────────────────────
-    def fill(self) -> None:
-        """Every candidate once, best first."""
-        for node in self.order:
+    def fill(self, most: int | None = None) -> None:
+        """Every candidate once, best first; with `most` only so many, and the others just take pods."""
+        for node in self.order[:most]:
             if self.state[node] == CANDIDATE:
                 self.state[node] = TRIED
                 if not self.drain(node, self.loads[node]):

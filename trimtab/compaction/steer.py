@@ -15,7 +15,6 @@ from trimtab.compaction.search import Log, Search
 from trimtab.packing.errands import Errand
 from trimtab.packing.kinds import Kind
 from trimtab.packing.wishes import points
-from trimtab.packing.world import World
 
 Rank = tuple[int, int, int]
 """(points of its wish, minus replicas on the node, minus replicas in the zone); more is better."""
@@ -31,32 +30,18 @@ def steer(made: Prepared, search: Search) -> None:
         _Steering(made, search).run()
 
 
-def workloads(world: World) -> list[int]:
-    """Pod → number of its workload: pods of one owner, or without one, pods that ask for the same."""
-    by_ask: dict[int, int] = {}
-    by_owner: dict[object, int] = {}
-    found = []
-    for pod in world.pods:
-        number = by_ask.get(id(pod.ask))
-        if number is None:
-            owner = pod.owner
-            whose = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
-            number = by_ask[id(pod.ask)] = by_owner.setdefault(whose, len(by_owner))
-        found.append(number)
-    return found
-
-
 @dataclass(slots=True, eq=False)
 class _Steering:
     made: Prepared
     search: Search
     looks: int = LOOKS
     workload: list[int] = field(init=False)
+    """Pod → its workload."""
     zone: list[int] = field(init=False)
     """Node → number of its zone."""
     near: Counter[int] = field(init=False)
     """workload x nodes + node → its pods there, when the plan is done."""
-    around: Counter[int] = field(default_factory=Counter)
+    around: Counter[int] = field(init=False)
     """The same with the zone's number."""
     counts: list[dict[int, int]] = field(init=False)
     """Pods by group and domain when the plan is done; true of groups that wishes speak of."""
@@ -66,14 +51,14 @@ class _Steering:
     def __post_init__(self) -> None:
         world, numbers, dest = self.made.world, dict[str, int](), self.search.dest
         self.zone = [numbers.setdefault(node.zone, len(numbers)) for node in world.nodes]
-        self.workload = workloads(world)
+        self.workload = [kind.workload for kind in world.kind_of]
         places = list(world.node_of)
         for pod, place in dest.items():
             places[pod] = place
         size = len(world.nodes)
-        self.near = Counter([number * size + place for number, place in zip(self.workload, places, strict=True)])
-        for name, count in self.near.items():
-            self.around[name // size * size + self.zone[name % size]] += count
+        zone, pods = self.zone, list(zip(self.workload, places, strict=True))
+        self.near = Counter([number * size + place for number, place in pods])
+        self.around = Counter([number * size + zone[place] for number, place in pods])
         self._recount()
 
     def _recount(self) -> None:

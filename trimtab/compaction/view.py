@@ -28,6 +28,8 @@ class View:
     """Node → resourceVersion: what a write is decided on."""
     unread: tuple[str, ...] = ()
     """Pools that have a mistake, each in words."""
+    home: str = ""
+    """Our own namespace."""
     paused: str = ""
     """Why nothing may be done now, in words; empty when it may."""
     flight: frozenset[str] = frozenset()

@@ -196,4 +196,5 @@ class Drains:
 def _noted(view: View) -> list[tuple[Node, Note | Unreadable]]:
     """Nodes with a note of ours, the oldest drain first: what was begun first ends first."""
     found = [(node, note) for node in view.inventory.nodes if (note := notes.read(node)) is not None]
+    found = [(node, note) for node, note in found if isinstance(note, Unreadable) or note.home == view.home]
     return sorted(found, key=lambda pair: (pair[1].since if isinstance(pair[1], Note) else 0, pair[0].name))

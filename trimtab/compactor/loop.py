@@ -42,6 +42,7 @@ class Loop:
     trouble: str = ""
     """What went wrong in the last round; empty while it goes well."""
     _planned: float | None = field(default=None)
+    _told: frozenset[str] = frozenset()
 
     def round(self) -> float:
         """One round; seconds until the next. Trouble at the door is told and waited out, never raised."""
@@ -61,12 +62,13 @@ class Loop:
         now = self.elapsed()
         view = self.view = replace(seen, flight=self.drains.settle_flight(seen, now))
         self.trouble = ""
+        self._mistakes(view)
         self._reopen(view)
         self.drains.carry_on(view, now)
         standing = self.drains.standing(view)
         if self._planned is None or now - self._planned >= self.interval:
             self._planned = now
-            self.steering.aim(self.planning.make(view, standing, now), view)
+            self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
         # What begins is decided on the view that the next round brings: never on the one it was planned on.
         elif self.planning.begin(view, standing, now):
             self.books.save()
@@ -74,6 +76,12 @@ class Loop:
         self._save(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
         return min(self.tick, self.interval) if busy or view.flight else min(self.interval, max(self.tick, 5.0))
+
+    def _mistakes(self, view: View) -> None:
+        """Of the pools' settings, told once; a pool with a mistake is as good as gone."""
+        for mistake in set(view.unread) - self._told:
+            self.log.warning("pool.mistake", mistake=mistake)
+        self._told = frozenset(view.unread)
 
     def _save(self, view: View) -> None:
         for pool in view.pools:

@@ -82,8 +82,8 @@ class Settings:
     steer: bool = True
     """True: nodes the plan will empty get the soft taint `trimtab.dev/leaving`, so that successors land elsewhere."""
 
-    autoscaler_flags: str = ""
-    """The cluster autoscaler's own flags, as on its command line, where its timers are not the defaults."""
+    autoscaler_flags: str | None = None
+    """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is written. `info` has one line per decision."""
@@ -113,4 +113,4 @@ class Settings:
     @property
     def flags(self) -> dict[str, str]:
         """The autoscaler's flags by name."""
-        return flags_of(shlex.split(self.autoscaler_flags))
+        return flags_of(shlex.split(self.autoscaler_flags or ""))

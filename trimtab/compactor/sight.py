@@ -83,9 +83,10 @@ class Sight:
             inventory=inventory,
             pools=tuple(rehearsing(pool, everywhere=everywhere) for pool in reading.pools),
             unread=tuple(str(mistake) for mistake in reading.mistakes),
-            autoscaler=autoscaler(snapshot.all(ConfigMap), shlex.split(self.settings.autoscaler_flags)),
+            autoscaler=autoscaler(snapshot.all(ConfigMap), shlex.split(self.settings.autoscaler_flags or "")),
             tops=dict(_tops(snapshot)),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
+            home=self.settings.namespace,
             paused=self._paused(snapshot),
         )
 

@@ -24,10 +24,15 @@ class Steering:
     on: bool = True
     wanted: frozenset[str] = field(default_factory=frozenset)
 
-    def aim(self, plan: Plan, view: View) -> None:
-        """The nodes of this plan, of pools that may act."""
+    def aim(self, plan: Plan, view: View, *, busy: bool) -> None:
+        """The nodes of this plan, of pools that may act.
+
+        While pods move, many a workload is short of one, and its nodes are out of the plan for a moment: so what was
+        aimed at before stays until nothing moves any more.
+        """
         acting = {pool.name for pool in view.pools if not pool.dry_run and pool.enabled}
-        self.wanted = frozenset(step.node for step in plan.steps if self.on and step.pool in acting)
+        found = frozenset(step.node for step in plan.steps if self.on and step.pool in acting)
+        self.wanted = found | self.wanted if busy and acting else found
 
     def steer(self, view: View) -> None:
         """Taints as wanted, where they are not. Raises NotNow; a node that changed meanwhile has its turn again."""

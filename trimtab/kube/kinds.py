@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.cluster.api.meta import Shape
+from trimtab.cluster.api.rules import DatedRuntimeClass
 from trimtab.cluster.api.webhooks import Custom, EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import KINDS
@@ -20,6 +21,7 @@ SHAPES: dict[str, type[Shape]] = {
     "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
     "EndpointSlice": EndpointSlice,
     "PodPolicy": Custom,
+    "RuntimeClass": DatedRuntimeClass,
 }
 """Kind → the shape it is decoded into; more than a Snapshot holds."""
 AUTOSCALER_STATUS = "metadata.namespace=kube-system,metadata.name=cluster-autoscaler-status"

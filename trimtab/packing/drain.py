@@ -56,31 +56,50 @@ class Drains:
 
     def can(self, node: int, pods: Sequence[int]) -> bool:
         """Can this one node go? Without the reason, which costs a look at every node."""
-        if all(self.errands[pod] is not None for pod in pods) and self._quickly(node, pods) is not None:
-            return True
+        if all(self.errands[pod] is not None for pod in pods):
+            found = self._quickly(node, pods)
+            if isinstance(found, Places):
+                return True
+            if self._hopeless(node, found):
+                return False
         return any(self._ordered(pod) for pod in pods) and isinstance(exactly(self.room, node, pods), Places)
+
+    def _hopeless(self, node: int, pod: int) -> bool:
+        """Does the pod find no place even alone, whatever the order of moves?"""
+        errand = self.errands[pod]
+        if errand is None or errand.tied:
+            return False
+        was_open = self.shelves.open[node]
+        if was_open:
+            self.shelves.shut(node)
+        alone = self.shelves.best(errand)
+        if was_open:
+            self.shelves.open_up(node)
+        return alone < 0
 
     def _ordered(self, pod: int) -> bool:
         """Could the exact way find a place where the quick one found none?"""
         errand = self.errands[pod]
-        return errand is None or bool(errand.caps) or errand.nodes != self.world.wheres[errand.kind.where]
+        return errand is None or errand.tied
 
     def where(self, node: int, pods: Sequence[int]) -> Places | Nowhere:
         """Places for all of these pods of the node, or the first that finds none. Nothing is changed by asking."""
         if all(self.errands[pod] is not None for pod in pods):
             found = self._quickly(node, pods)
-            if found is not None:
+            if isinstance(found, Places):
                 return found
         return exactly(self.room, node, pods)
 
-    def _quickly(self, node: int, pods: Sequence[int]) -> Places | None:
-        was_open, done = self.shelves.open[node], []
+    def _quickly(self, node: int, pods: Sequence[int]) -> Places | int:
+        """Places, or the pod that found none after larger ones had theirs."""
+        was_open, done, stuck = self.shelves.open[node], [], -1
         if was_open:
             self.shelves.shut(node)
         for pod in sorted(pods, key=self._size):
             errand = self.errands[pod]
             place = self.shelves.best(errand) if errand is not None else -1
             if errand is None or place < 0:
+                stuck = pod
                 break
             self.shelves.take(errand, place)
             done.append((pod, place))
@@ -90,7 +109,7 @@ class Drains:
             self.shelves.give(errand, place)
         if was_open:
             self.shelves.open_up(node)
-        return Places(tuple(done)) if len(done) == len(pods) else None
+        return Places(tuple(done)) if len(done) == len(pods) else stuck
 
     def _size(self, pod: int) -> tuple[int, int, int]:
         kind = self.world.next_of[pod]

@@ -31,6 +31,9 @@ class Errand:
     caps: tuple[tuple[Sequence[int], dict[int, int], int], ...]
     """(node → domain, pods by domain, most that may be there already)."""
     simple: bool
+    tied: bool
+    """Wide domains, or a spread, say more than nature, resources and anti-affinity do: less strictly asked, it may fit
+    where it does not fit here."""
     major: int
     minor: int
 
@@ -89,7 +92,8 @@ class Errands:
         counts = self.room.counts
         bars = tuple((g.domain, counts[g.number]) for g in kind.bars if g.apart)
         caps = tuple((_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart)
-        return Errand(kind, nodes, where, bars, caps, not bars and not caps, kind.major, kind.minor)
+        simple, tied = not bars and not caps, bool(wide or caps)
+        return Errand(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
 
     def _holds(self, kind: Kind, wide: Iterable[Group], domains: Iterable[int]) -> bool:
         """Is it true today, without the pod itself, what will be asked when it comes back to the same domains?"""

@@ -54,6 +54,8 @@ class Kind:
     volumes: tuple[NodeSelector, ...]
     unknown: Reason | None
     """What keeps us from judging such a pod; then it fits nowhere."""
+    workload: int = 0
+    """Equal for kinds of one owner; without an owner a kind is its own workload."""
     major: int = 0
     """Of the scarcer of cpu and memory."""
     minor: int = 0

@@ -36,6 +36,8 @@ class Recruiter:
     counted: Mapping[int, int] = field(default_factory=dict)
     """Kind → pods of it on nodes."""
     wishes: Wishes = field(init=False)
+    workloads: dict[object, int] = field(default_factory=dict)
+    """Owner → its number."""
     shared: dict[tuple[str, str], int] = field(default_factory=dict)
     """ReadWriteOncePod claim → how many pods name it."""
 
@@ -74,7 +76,7 @@ class Recruiter:
         bound = [claim for claim in claims if claim is not None]
         made = Kind(
             number=len(self.kinds), ask=pod.ask, volumes=tuple(c.nodes for c in bound if c.nodes is not None),
-            unknown=self._unknown(pod, claims),
+            unknown=self._unknown(pod, claims), workload=self._workload(pod),
         )  # fmt: skip
         asked = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
         drivers = [claim.driver for claim in bound if claim.driver]
@@ -85,6 +87,11 @@ class Recruiter:
         self.kinds.append(made)
         self.known[name] = made
         return made
+
+    def _workload(self, pod: Pod) -> int:
+        owner = pod.owner
+        whose = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
+        return self.workloads.setdefault(whose, len(self.workloads))
 
     def _unknown(self, pod: Pod, claims: Sequence[Claim | None]) -> Reason | None:
         if pod.ask.scheduler != SCHEDULER:

@@ -11,6 +11,7 @@ draft       who decided which field first; what was changed, left alone, overrul
 feasible    can any node satisfy both of these?
 settle      requests and limits together, against all that bounds them; rewrite: written into the containers
 decide      pod + policies + facts → Decision
+status      what the cluster shows of a policy's effect
 marker      which policies changed what, written on the pod itself
 reasons     every code of this room
 """

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from trimtab.cluster.yaml_text import Path
+from trimtab.policy import status
 from trimtab.policy.document import API_VERSION, KIND, Spec
 
 GROUP, VERSION = API_VERSION.split("/")
@@ -131,6 +132,11 @@ def _columns() -> list[Schema]:
         ("Rollout", "string", ".spec.rollout", 0),
         ("Matched", "integer", ".status.matched", 0),
         ("Changed", "integer", ".status.changed", 0),
+        ("Unpatched", "integer", ".status.unpatched", 0),
+        ("Braked", "string", '.status.conditions[?(@.type=="HarmBrake")].status', 0),
+        ("Skipped", "integer", ".status.skipped", 1),
+        ("Overruled", "integer", ".status.overruled", 1),
+        ("Error", "string", ".status.lastError", 1),
         ("Description", "string", ".spec.description", 1),
         ("Age", "date", ".metadata.creationTimestamp", 0),
     )
@@ -147,7 +153,7 @@ def _structural_root() -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": _structural(spec_schema()),
-            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            "status": status.schema(),
         },
     }
 

@@ -47,7 +47,7 @@ def seen(resource: str, window: Window, now: Seconds | None = None) -> Seen | No
     if window.seconds + SLACK < LEAST_SECONDS or samples < LEAST_SAMPLES[resource]:
         return _not_yet(resource, window.seconds, samples)
     shares = (0.05, 0.5, 0.9, 0.95, 0.99)
-    p5, p50, p90, p95, p99 = whole.percentiles(shares, paired=bool(window.past))
+    p5, p50, p90, p95, p99 = whole.percentiles(shares)
     return Seen(
         resource=resource, p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=whole.top, samples=samples,
         seconds=window.seconds, confidence=confidence(resource, window.seconds, samples, _age(window, now)),

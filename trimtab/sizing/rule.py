@@ -36,6 +36,6 @@ class Rule:
 
 P5 = Rule("p5", "P5")
 P95 = Rule("p95", "P95")
-STEADY = Rule("steady", "P95", headroom=0.05, burst=2.0)
+STEADY = Rule("steady", "P95", headroom=0.05, burst=1.25)
 RULES = {rule.name: rule for rule in (P95, STEADY)}
 """What a static workload may be sized by."""

@@ -5,10 +5,11 @@ container. Days stay open until the book is asked: whoever reads two weeks of hi
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.sketch.counts import Counts
+from trimtab.sketch.buckets import halves, high
+from trimtab.sketch.counts import Counts, greatest
 from trimtab.sketch.peaks import INTERVAL, of_series
 from trimtab.sketch.window import DAY, DAYS, Window
 
@@ -40,6 +41,9 @@ class _Open:
     def put(self, day: int, values: Sequence[float]) -> None:
         self.days.setdefault(day, Counts()).extend(values)
 
+    def tally(self, day: int, found: Sequence[int], top: float) -> None:
+        self.days.setdefault(day, Counts()).tally(found, top)
+
     def span(self, first: int, last: int) -> None:
         self.first = min(self.first or first, first)
         self.last = max(self.last, last)
@@ -61,9 +65,19 @@ class Book:
             for number, peak in of_series(times, values).items():
                 page.put(number * INTERVAL // DAY, (peak,))
         else:
+            found = halves(values)
             for start, end in _days(times):
-                page.put(times[start] // DAY, values[start:end])
-        page.span(times[0], times[-1])
+                page.tally(int(times[start]) // DAY, found[start:end], greatest(values[start:end]))
+        page.span(int(times[0]), int(times[-1]))
+
+    def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
+        """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last
+        day."""
+        counts = Counts()
+        counts.take(found, high(max(found)) if found else 0.0)
+        page = self.pages.setdefault((container, resource), _Open())
+        page.days.setdefault(last // DAY, Counts()).merge(counts)
+        page.span(first, last)
 
     def containers(self) -> list[Container]:
         """In order of name."""

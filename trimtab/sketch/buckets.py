@@ -9,7 +9,7 @@ import struct
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 PER_OCTAVE = 64
 ERROR = 1 / PER_OCTAVE
@@ -19,8 +19,9 @@ _HALF = slice(1, None, 2) if sys.byteorder == "little" else slice(0, None, 2)
 _FLOAT, _UPPER = struct.Struct("<f"), struct.Struct("<2xH")
 GREATEST = 2.0**127
 """What is above is no amount of anything."""
-_BEYOND = (127 + 127) * PER_OCTAVE
-_LOW = memoryview(array("I", (number << 17 for number in range(_BEYOND + 1)))).cast("B").cast("f")
+BEYOND = (127 + 127) * PER_OCTAVE
+"""The first number of no amount."""
+_LOW = memoryview(array("I", (number << 17 for number in range(BEYOND + 1)))).cast("B").cast("f")
 
 LEAST = 2.0**-14
 """Sixty millionths of a core: what is below is nothing. Bytes never come near."""
@@ -30,26 +31,20 @@ NOTHING = 0
 """The number of whatever is below `LEAST`."""
 
 
-def numbers(values: Iterable[float]) -> Counter[int]:
-    """Bucket number → how many values fall into it. Negative, infinite and unknown (NaN) values are left out."""
-    halves = memoryview(values if isinstance(values, array) and values.typecode == "f" else _narrow(values))
-    found: Counter[int] = Counter()
-    for half, count in Counter(halves.cast("B").cast("H")[_HALF]).items():
+def halves(values: Iterable[float]) -> list[int]:
+    """The upper half of each value's float32: twice its bucket's number, or one more. What is no amount is at or
+    beyond `2 * BEYOND`."""
+    return array("H", array("f", values).tobytes())[_HALF].tolist()
+
+
+def numbers(found: Iterable[int]) -> Counter[int]:
+    """Bucket number → how many of these halves fall into it, without those of what is no amount."""
+    counted: Counter[int] = Counter()
+    for half, count in Counter(found).items():
         number = half >> 1
-        if number < _BEYOND:
-            found[number if number >= FIRST else NOTHING] += count
-    return found
-
-
-def each(values: Sequence[float]) -> list[int]:
-    """The bucket number of each, unsorted and unchecked: one of a value that is no amount is beyond all others."""
-    halves = memoryview(_narrow(values)).cast("B").cast("H")[_HALF]
-    return [half >> 1 for half in halves]
-
-
-def _narrow(values: Iterable[float]) -> "array[float]":
-    """As float32; too large a number is infinite there."""
-    return array("f", values)
+        if number < BEYOND:
+            counted[number if number >= FIRST else NOTHING] += count
+    return counted
 
 
 def number(value: float) -> int | None:
@@ -59,7 +54,7 @@ def number(value: float) -> int | None:
     except OverflowError:
         return None
     found: int = half >> 1
-    return None if found >= _BEYOND else found if found >= FIRST else NOTHING
+    return None if found >= BEYOND else found if found >= FIRST else NOTHING
 
 
 def low(number: int) -> float:

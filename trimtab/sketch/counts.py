@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
-from trimtab.sketch.buckets import GREATEST, NOTHING, high, low, number, numbers
+from trimtab.sketch.buckets import BEYOND, FIRST, GREATEST, NOTHING, halves, high, low, number, numbers
 
 WIDEST = 768
 """Buckets at most: twelve octaves. What is below 1/4096 of the greatest value is counted as that much."""
@@ -14,9 +14,17 @@ WIDEST = 768
 class Counts:
     """A distribution. Mutable: it is added to and merged into; everything else asks."""
 
-    __slots__ = ("base", "counts", "nothing", "top")
+    __slots__ = ("base", "counts", "nothing", "paired", "top")
 
-    def __init__(self, base: int = 0, counts: "array[int] | None" = None, nothing: int = 0, top: float = 0.0) -> None:
+    def __init__(
+        self,
+        base: int = 0,
+        counts: "array[int] | None" = None,
+        nothing: int = 0,
+        top: float = 0.0,
+        *,
+        paired: bool = False,
+    ) -> None:
         self.base = base
         """The bucket number of counts[0]."""
         self.counts = array("B") if counts is None else counts
@@ -25,6 +33,8 @@ class Counts:
         """How many values were (almost) zero."""
         self.top = top
         """The greatest value, exact."""
+        self.paired = paired
+        """Some of it was kept in pairs of buckets (see `packed`): no more than that can be told apart."""
 
     @property
     def total(self) -> int:
@@ -39,8 +49,25 @@ class Counts:
         self._count(found, 1)
 
     def extend(self, values: Sequence[float]) -> None:
-        """Many values at once, most of the work in C."""
-        self.take(numbers(values), _greatest(values))
+        """Many values at once."""
+        self.tally(halves(values), greatest(values))
+
+    def tally(self, found: Sequence[int], top: float) -> None:
+        """Values as `halves` gives them, and the greatest of them: a step for each, and no arithmetic but a shift."""
+        if not found:
+            return
+        least, most = min(found) >> 1, max(found) >> 1
+        if least < FIRST or most >= BEYOND or self._room(most) - self._room(least) >= WIDEST or self.base > least:
+            self.take(numbers(found), top)
+            return
+        self.top = max(self.top, top)
+        base, cells, rest = self.base, self.counts, iter(found)
+        try:
+            for half in rest:
+                cells[(half >> 1) - base] += 1
+        except OverflowError:
+            self._count(half >> 1, 1)
+            self.tally(list(rest), top)
 
     def take(self, found: Mapping[int, int], top: float) -> None:
         """Bucket number → count, and the greatest of the values."""
@@ -65,6 +92,7 @@ class Counts:
         """As if every value of the other had been added here."""
         self.top = max(self.top, other.top)
         self.nothing += other.nothing
+        self.paired |= other.paired
         if not len(other.counts):
             return
         self._room(other.base + len(other.counts) - 1)
@@ -127,41 +155,47 @@ class Counts:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _told(self) -> tuple[float, int, dict[int, int]]:
-        return self.top, self.nothing, {self.base + n: count for n, count in enumerate(self.counts) if count}
+    def _told(self) -> tuple[float, int, bool, dict[int, int]]:
+        found: dict[int, int] = {}
+        for bucket, count in enumerate(self.counts, start=self.base):
+            if count:
+                told = bucket & ~1 if self.paired else bucket
+                found[told] = found.get(told, 0) + count
+        return self.top, self.nothing, self.paired, found
 
-    def percentiles(self, shares: Iterable[float], *, paired: bool = False) -> tuple[float, ...]:
+    def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
         """For each share, the value that so much is not above, by nearest rank; all 0 where nothing was seen.
 
-        Within a bucket its values are taken to be spread evenly. `paired`: the counts are of pairs of buckets (see
-        `packed`); the answer is the middle of a pair. Both are within 1/64 of the exact value, or of its pair's begin.
+        Within a bucket its values are taken to be spread evenly; of a pair the answer is the middle. Both are within
+        1/64 of the exact value.
         """
         total = self.total
-        return tuple(
-            self._at(min(total, max(1, ceil(share * total - 1e-9))), paired) if total else 0.0 for share in shares
-        )
+        return tuple(self._at(min(total, max(1, ceil(share * total - 1e-9)))) if total else 0.0 for share in shares)
 
-    def _at(self, rank: int, paired: bool) -> float:
+    def _at(self, rank: int) -> float:
         before = self.nothing
-        if rank <= before:
-            return 0.0
         if rank >= self.total:
             return self.top
+        if rank <= before:
+            return 0.0
         for place, count in enumerate(self.counts):
             if rank <= before + count:
                 bucket, part = self.base + place, (rank - before - 0.5) / count
-                return self._within(bucket & ~1, bucket | 1, 0.5) if paired else self._within(bucket, bucket, part)
+                return self._within(bucket & ~1, bucket | 1, 0.5) if self.paired else self._within(bucket, bucket, part)
             before += count
         return self.top
 
     def _within(self, first: int, last: int, part: float) -> float:
-        return min(self.top, low(first) + part * (high(last) - low(first)))
+        start, end = low(first), high(last)
+        if end > self.top and not self.paired:
+            end = self.top
+        return min(self.top, start + part * (end - start))
 
     def copy(self) -> "Counts":
-        return Counts(self.base, self.counts[:], self.nothing, self.top)
+        return Counts(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)
 
 
-def _greatest(values: Sequence[float]) -> float:
+def greatest(values: Sequence[float]) -> float:
     """Of those that are amounts."""
     found = max(values, default=0.0)
     if 0 <= found < GREATEST:

@@ -1,6 +1,7 @@
 """A day's counts as bytes, and back.
 
-A day that is over is kept in pairs of buckets: half the bytes, and still within 1/64 of the middle of a pair.
+A day that is over and spread wide is kept in pairs of buckets: half the bytes, and still within 1/64 of the middle of
+a pair.
 """
 
 import operator
@@ -21,8 +22,13 @@ class Damaged(ValueError):
     """These bytes hold no sketch of ours."""
 
 
-def pack(day: int, counts: Counts, *, pairs: bool) -> bytes:
-    """A day and its counts, as narrow as they fit; in pairs of buckets where that is good enough."""
+WIDE = 64
+"""Buckets that hold something, beyond which a day is kept in pairs."""
+
+
+def pack(day: int, counts: Counts, *, over: bool) -> bytes:
+    """A day and its counts, as narrow as they fit. `over`: nothing more is expected of it."""
+    pairs = counts.paired or (over and sum(map(bool, counts.counts)) > WIDE)
     cells: Sequence[int] = counts.counts
     base = counts.base
     if pairs:
@@ -59,7 +65,7 @@ def _one(packed: bytes, at: int) -> tuple[int, Counts, int]:
     if sys.byteorder == "big":
         body.byteswap()
     if day & _PAIRS:
-        body, day = _apart(body), day & ~_PAIRS
+        return day & ~_PAIRS, Counts(base, _apart(body), nothing, top, paired=True), end
     return day, Counts(base, body, nothing, top), end
 
 

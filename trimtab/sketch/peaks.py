@@ -29,7 +29,7 @@ def of_series(times: Sequence[int], values: Sequence[float], interval: int = INT
     found: dict[int, float] = {}
     start = 0
     while start < len(times):
-        number = times[start] // interval
+        number = int(times[start]) // interval
         end = bisect_left(times, (number + 1) * interval, start)
         found[number] = max(values[start:end])
         start = end

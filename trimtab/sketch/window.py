@@ -8,7 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from trimtab.sketch.buckets import each
+from trimtab.sketch.buckets import halves
 from trimtab.sketch.counts import Counts, merged
 from trimtab.sketch.packed import Damaged, pack, unpack
 
@@ -72,7 +72,7 @@ class Window:
         """These days, as far as they are young enough; the newest is `today`."""
         kept = {day: counts for day, counts in held.items() if day > self.newest - self.days}
         self.today = kept.pop(self.newest, self.today)
-        body = b"".join(pack(day, kept[day], pairs=True) for day in sorted(kept))
+        body = b"".join(pack(day, kept[day], over=True) for day in sorted(kept))
         self.past = zlib.compress(body, 6) if body else b""
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
@@ -89,7 +89,7 @@ class Window:
 
     def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
         """Of all that was seen; zeros where nothing was."""
-        return self.whole().percentiles(shares, paired=bool(self.past))
+        return self.whole().percentiles(shares)
 
     @property
     def seconds(self) -> int:
@@ -112,7 +112,7 @@ class Window:
 
     def dump(self) -> bytes:
         """All of it, for a checkpoint."""
-        body = b"".join(pack(day, counts, pairs=day != self.newest) for day, counts in sorted(self.by_day().items()))
+        body = b"".join(pack(day, counts, over=day != self.newest) for day, counts in sorted(self.by_day().items()))
         return _HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + zlib.compress(body, 6)
 
     @classmethod
@@ -149,9 +149,9 @@ class Window:
 def observe(windows: Sequence[Window], at: int, values: Sequence[float]) -> None:
     """One value for each of many windows at one moment: what a poll of a whole cluster brings."""
     day = at // DAY
-    for window, value, bucket in zip(windows, values, each(values), strict=True):
+    for window, value, half in zip(windows, values, halves(values), strict=True):
         counts = window.today
-        place = bucket - counts.base
+        place = (half >> 1) - counts.base
         if window.newest != day or not 0 <= place < len(counts.counts):
             window.add(at, value)
             continue

@@ -105,10 +105,12 @@ def test_what_is_gone_of_an_earlier_version_becomes_before() -> None:
     assert counted([], ledger, DAY + 60, now)[Trouble.OOM_KILLED].before == Count(1, 0)
 
 
-def test_an_earlier_life_is_remembered() -> None:
+def test_an_earlier_life_is_remembered_while_nobody_knows_of_more() -> None:
     ledger = Ledger()
-    ledger.restore(THIS, {Trouble.OOM_KILLED: Count(7, 1)}, DAY)
-    assert counted([], ledger)[Trouble.OOM_KILLED].before == Count(7, 1)
+    ledger.restore(THIS, {Trouble.OOM_KILLED: Count(2, 1)})
+    assert counted([], ledger)[Trouble.OOM_KILLED].before == Count(2, 1)
+    three = held(*(admitted(pod(), number=n) for n in range(3)))
+    assert counted(three, ledger)[Trouble.OOM_KILLED].before == Count(3, 0)
 
 
 def test_a_node_in_need_evicts_and_says_so() -> None:

@@ -1,7 +1,7 @@
 """Pods alike are decided about once, in bounded steps, and again only when something changed."""
 
 from tests.admission.running.worlds import SIZES, admitted, held
-from tests.build import container, facts, namespace, pod, policies, policy
+from tests.build import container, facts, limit_range, namespace, pod, policies, policy, usage
 from trimtab.admission.running.survey import Survey, World
 from trimtab.policy.facts import Facts
 
@@ -38,6 +38,20 @@ def test_a_step_does_no_more_than_it_may_and_tells_what_is_left() -> None:
     steps = [survey.look(pods, WORLD) for _ in range(4)]
     assert [(step.decided, step.behind) for step in steps] == [(3, 5), (3, 2), (2, 0), (0, 0)]
     assert len(steps[0].standings) == 3
+
+
+def test_facts_that_no_decision_read_have_nothing_decided_again() -> None:
+    survey, pods = Survey(), held(*kinds(4))  # type: ignore[arg-type]
+    survey.look(pods, WORLD)
+    elsewhere = facts(namespace("other"), usage("Deployment/other", cpu=("1m", "2m")))
+    assert survey.look(pods, World(policies=POLICY, facts=elsewhere)).decided == 0
+
+
+def test_facts_that_a_decision_read_have_it_made_again() -> None:
+    survey, pods = Survey(), held(*kinds(4))  # type: ignore[arg-type]
+    survey.look(pods, WORLD)
+    here = facts(limit_range(max={"cpu": "10m"}))
+    assert survey.look(pods, World(policies=POLICY, facts=here)).decided == 4
 
 
 def test_what_was_found_stands_until_its_turn_comes_again() -> None:

@@ -75,6 +75,7 @@ class Ledger:
     """Pods that are gone, counted by the hour. Not for two threads."""
 
     terms: HarmTerms = field(default_factory=HarmTerms)
+    _restored: dict[tuple[str, Moment | None], dict[Trouble, Count]] = field(default_factory=dict)
     _hours: dict[int, dict[tuple[str, Moment | None, Side, Trouble], Count]] = field(default_factory=dict)
 
     def gone(self, pod: Held, standing: Standing | None, policies: Iterable[Watched], now: Moment) -> None:
@@ -86,10 +87,10 @@ class Ledger:
                 if where is Side.BEFORE or may_cause(pod.alike, policy.name, trouble):
                     self._add(policy, where, trouble, Count(1, trouble in hit), now)
 
-    def restore(self, policy: Watched, before: Mapping[Trouble, Count], now: Moment) -> None:
-        """What an earlier life of ours knew of the time before the policy."""
-        for trouble, count in before.items():
-            self._add(policy, Side.BEFORE, trouble, count, now)
+    def restore(self, policy: Watched, before: Mapping[Trouble, Count]) -> None:
+        """What an earlier life of ours knew of the time before this version; used while nobody knows of more pods."""
+        if before:
+            self._restored[policy.name, policy.since] = dict(before)
 
     def forget(self, now: Moment) -> None:
         """What is older than the terms' memory."""
@@ -106,6 +107,12 @@ class Ledger:
                 if (name, side_now, what) == (policy.name, where, trouble):
                     total += count
         return total
+
+    def known_before(self, policy: Watched, trouble: Trouble, standing: Count, now: Moment) -> Count:
+        """Pods that stand, those that are gone; or what was restored, where that is more."""
+        seen = standing + self.counted(policy, Side.BEFORE, trouble, now)
+        restored = self._restored.get((policy.name, policy.since), {}).get(trouble, Count())
+        return restored if restored.pods > seen.pods else seen
 
     def _add(self, policy: Watched, where: Side | None, trouble: Trouble, count: Count, now: Moment) -> None:
         assert where is not None
@@ -178,7 +185,7 @@ def _note(total: Counts, trouble: Trouble, where: Side | None, alike: Alike, pol
 
 def _with_gone(policy: Watched, trouble: Trouble, found: Compared, ledger: Ledger, now: Moment) -> Compared:
     return Compared(
-        before=found.before + ledger.counted(policy, Side.BEFORE, trouble, now),
+        before=ledger.known_before(policy, trouble, found.before, now),
         after=found.after + ledger.counted(policy, Side.AFTER, trouble, now),
         elsewhere=found.elsewhere,
     )

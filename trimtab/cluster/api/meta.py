@@ -1,6 +1,6 @@
 """What do all API objects share?"""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -58,6 +58,33 @@ class Metadata(Shape, frozen=True, kw_only=True):
         return None
 
 
+class ManagedFields(Shape, frozen=True, kw_only=True):
+    """Which fields were written together, and when last."""
+
+    subresource: str = ""
+    time: str | None = None
+    fields: Any = msgspec.field(default=None, name="fieldsV1")
+
+
+class Dated(Metadata, frozen=True, kw_only=True):
+    """Of an object whose last change counts."""
+
+    generation: int = 0
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+    def written(self, *parts: str) -> str | None:
+        """When one of these top-level fields was last written, in the object itself; its creation where nothing tells.
+
+        Whoever reads with kubectl has no managed fields unless asked for: then it is the creation, too.
+        """
+        times = (
+            entry.time or ""
+            for entry in self.managed_fields
+            if not entry.subresource and isinstance(entry.fields, dict) and any(f"f:{p}" in entry.fields for p in parts)
+        )
+        return max((*times, self.creation_timestamp or "")) or None
+
+
 class Requirement(Shape, frozen=True, kw_only=True):
     """One expression of a label selector or a node selector term."""
 
@@ -73,6 +100,7 @@ class LabelSelector(Shape, frozen=True, kw_only=True):
 
 __all__ = [
     "UNSET",
+    "Dated",
     "LabelSelector",
     "Labels",
     "Metadata",

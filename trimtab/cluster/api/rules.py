@@ -1,6 +1,6 @@
 """What do cluster and namespace demand of every pod?"""
 
-from trimtab.cluster.api.meta import Labels, Metadata, ResourceList, Shape
+from trimtab.cluster.api.meta import Dated, Labels, Metadata, ResourceList, Shape
 from trimtab.cluster.api.pod import Toleration
 
 
@@ -24,6 +24,12 @@ class RuntimeClass(Shape, frozen=True, kw_only=True):
     handler: str = ""
     overhead: Overhead = Overhead()
     scheduling: Scheduling = Scheduling()
+
+
+class DatedRuntimeClass(RuntimeClass, frozen=True, kw_only=True):
+    """As the cluster shows it: when it was last written counts for pods that run."""
+
+    metadata: Dated = Dated()
 
 
 class LimitRangeItem(Shape, frozen=True, kw_only=True):

@@ -57,6 +57,8 @@ class VerticalPodAutoscaler(Shape, frozen=True, kw_only=True):
 
 class MetricTarget(Shape, frozen=True, kw_only=True):
     type: str = ""
+    average_utilization: int | None = None
+    """Percent of the request."""
 
 
 class ResourceMetric(Shape, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trimtab.cluster.api.meta import Metadata, Shape
+from trimtab.cluster.api.meta import Dated, Metadata, Shape
 
 
 class ServiceReference(Shape, frozen=True, kw_only=True):
@@ -43,9 +43,10 @@ class EndpointSlice(Shape, frozen=True, kw_only=True):
 
 
 class Custom(Shape, frozen=True, kw_only=True):
-    """An object of a CustomResourceDefinition of ours: its spec as it was written."""
+    """An object of a CustomResourceDefinition of ours: its spec and status as they were written."""
 
     api_version: str = ""
     kind: str = ""
-    metadata: Metadata = Metadata()
+    metadata: Dated = Dated()
     spec: Any = None
+    status: Any = None

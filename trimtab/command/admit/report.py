@@ -115,9 +115,9 @@ def pod_report(template: Template, preview: Preview, warnings: tuple[str, ...]) 
         replicas=template.replicas,
         outcome=preview.outcome.value if preview.outcome else "not-asked",
         calls=len(preview.calls),
-        changes=[_change(found) for found in preview.changes],
+        changes=[change_report(found) for found in preview.changes],
         left=[_left(found) for found in preview.left],
-        would=[_change(found) for found in would],
+        would=[change_report(found) for found in would],
         warnings=list(warnings),
         problem="; ".join(call.problem for call in preview.calls if call.problem),
         before=_shape(unaided.pod) if isinstance(unaided, Stored) else None,
@@ -140,7 +140,7 @@ def _refusal(refused: Refused) -> Refusal:
     return Refusal(code=refused.code, by=refused.plugin, message=refused.message)
 
 
-def _change(found: Change) -> ChangeReport:
+def change_report(found: Change) -> ChangeReport:
     return ChangeReport(
         field=found.field, before=found.before, after=found.after, policy=found.policy, reason=why(found.reason)
     )

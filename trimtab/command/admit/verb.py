@@ -15,7 +15,9 @@ from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.snapshot import KINDS, build, kind_of
 from trimtab.command import files, live, output
 from trimtab.command.admit.draw import draw
+from trimtab.command.admit.draw_running import draw_running
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
+from trimtab.command.admit.running import running
 from trimtab.command.main import FOUND, Wrong
 from trimtab.command.manifests import Manifests
 from trimtab.command.progress import progress
@@ -39,11 +41,14 @@ class _Asked:
 
 
 @click.command("admit")
+@click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Manifests; - is stdin.")
+@click.option("--running", "look_at_running", is_flag=True, help="Look at the pods of --cluster that run already.")
 @click.option(
-    "-f", "--filename", "filenames", multiple=True, required=True, metavar="FILE", help="Manifests; - is stdin."
-)
-@click.option(
-    "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies; default: our recommended set."
+    "--policies",
+    "policy_paths",
+    multiple=True,
+    metavar="PATH",
+    help="Policies; default: our recommended set (with --running: the cluster's own, where it has any).",
 )
 @live.options
 @click.option(
@@ -59,6 +64,7 @@ class _Asked:
 @output.options
 def verb(
     filenames: tuple[str, ...],
+    look_at_running: bool,
     policy_paths: tuple[str, ...],
     cluster: live.Asked,
     overhead: str,
@@ -73,10 +79,17 @@ def verb(
     Reads pods, and anything with a pod template (Deployment, Job, …); RuntimeClasses, LimitRanges, quotas, VPAs and
     Namespaces among the files (or in the snapshot) are taken as standing in the cluster. -o yaml prints the manifests
     as they would be: admitting them again changes nothing.
+
+    With --running, instead of manifests: which pods of the cluster came through without what policy says, and why;
+    whose overhead is not their RuntimeClass's.
     """
+    _asked_well(filenames, look_at_running, cluster)
+    if look_at_running:
+        _running(policy_paths, cluster, _terms(overhead), vpa_webhook, explain, strict, output, output_file)
+        return
     contents = files.read(filenames)
     asked = _read(contents, policy_paths, cluster, vpa_webhook)
-    terms = Terms(overhead="webhook" if overhead == "webhook" else "server")
+    terms = _terms(overhead)
     previews = [
         preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms)
         for t in progress(asked.templates, "Admitting")
@@ -87,6 +100,31 @@ def verb(
         report = _report(asked, previews)
         _emit(output, output_file, report, explain)
     if strict and any(not_well(found) for found in previews):
+        sys.exit(FOUND)
+
+
+def _terms(overhead: str) -> Terms:
+    return Terms(overhead="webhook" if overhead == "webhook" else "server")
+
+
+def _asked_well(filenames: tuple[str, ...], look_at_running: bool, cluster: live.Asked) -> None:
+    """Manifests or running pods, one of them."""
+    if look_at_running and filenames:
+        raise Wrong([Mistake(file="command line", expected="--filename or --running", came="both")])
+    if look_at_running and not cluster.paths:
+        raise Wrong([Mistake(file="command line", expected="--cluster with --running", came="none")])
+    if not look_at_running and not filenames:
+        raise Wrong([Mistake(file="command line", expected="--filename FILE, or --running", came="neither")])
+
+
+def _running(
+    policy_paths: tuple[str, ...], cluster: live.Asked, terms: Terms, vpa_acts: bool, explain: bool, strict: bool,
+    form: str, output_file: str | None,
+) -> None:  # fmt: skip
+    report = running(cluster, policy_paths, terms, vpa_acts=vpa_acts)
+    title = "trimtab admit --running"
+    output.emit(form, output_file, report, lambda console: draw_running(console, report, explain=explain), title)
+    if strict and not report.is_well:
         sys.exit(FOUND)
 
 

@@ -53,14 +53,16 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
     "watchdog": (
         *_FACTS,
         Rule("", ("pods",), WATCH),
-        Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("get", "patch")),
-        Rule("events.k8s.io", ("events",), (*READ, "create", "patch")),
+        # Of a policy its status, and the mode of one that harms: RBAC knows no fields.
+        Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("patch",)),
+        _EVENTS,
     ),
     "compactor": (
         *_FACTS,
         Rule("", ("pods", "configmaps", "persistentvolumes", "persistentvolumeclaims"), READ),
         Rule("", ("nodes",), ("get", "patch")),
         Rule("", ("pods/eviction",), ("create",)),
+        Rule("apps", ("deployments/scale",), ("get", "patch")),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
         Rule("storage.k8s.io", ("storageclasses", "csinodes"), WATCH),
         _EVENTS,

@@ -12,7 +12,7 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.snapshot import build
 from trimtab.command import files, live
 from trimtab.command.main import Wrong
-from trimtab.command.plan import autoscaler, pools
+from trimtab.command.plan import autoscaler, memory, pools
 from trimtab.compaction.candidates import Now
 from trimtab.runtime import clock
 
@@ -47,7 +47,9 @@ def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named:
     if mistakes:
         raise Wrong(mistakes)
     scaler, told = autoscaler.seen(inventory, standing)
-    return Asked(inventory=inventory, pools=found.pools, now=Now(at=at, autoscaler=scaler), notes=(*found.notes, *told))
+    seen = memory.observed(inventory)
+    now_ = Now(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
+    return Asked(inventory=inventory, pools=found.pools, now=now_, notes=(*found.notes, *told, *seen.notes))
 
 
 def _tried(read: Callable[[], list[files.Content]], unread: list[Mistake]) -> list[files.Content]:

@@ -1,0 +1,263 @@
+"""The next step of a drain, by what is seen in the cluster and nothing else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
+from trimtab.cluster.autoscaler import Autoscaler, Group
+from trimtab.cluster.moment import written
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction import note as notes
+from trimtab.compaction.actions import Action, Blame, Emptied, Evict, HandsOff, Release, Scale, Wait
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.conduct import Moment, emptied
+from trimtab.compaction.note import Leaving, Note
+from trimtab.compaction.terms import Terms, patience
+from trimtab.compaction.view import View
+
+ACT = replace(ALL, dry_run=False)
+
+
+def owner(app: str, wanted: int, kind: str = "ReplicaSet") -> Item:
+    meta = {"name": app, "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"replicas": wanted}, "status": {}}
+
+
+def leaving(name: str, **more: Any) -> Leaving:
+    app = name.partition("-")[0]
+    return Leaving(pod=f"default/{name}", uid=f"uid-{name}", kind="ReplicaSet", owner=app, **more)
+
+
+def note(*moves: Leaving, **more: Any) -> Note:
+    return Note(drain="d1", pool="all", since=NOW - 60, moves=moves, **more)
+
+
+def step(found: Note, *items: Item, terms: Terms = Terms(), on: Item | None = None, **view: Any) -> tuple[Action, ...]:  # noqa: B008
+    """What comes next for n1, cordoned with this note."""
+    here = on or node("n1", cordoned=True)
+    inventory = cluster(here, node("n2", "8"), *items)
+    seen = View(**{"at": NOW, "inventory": inventory, "pools": (ACT,), **view})
+    mine = next(n for n in inventory.nodes if n.name == "n1")
+    return Moment(seen, terms).next(mine, found)
+
+
+def ended(found: tuple[Action, ...]) -> tuple[str, Blame]:
+    [only] = found
+    assert isinstance(only, Release)
+    return only.reason.code.name, only.blame
+
+
+def waits(found: tuple[Action, ...]) -> str:
+    [only] = found
+    assert isinstance(only, Wait)
+    return only.reason.code.name
+
+
+def evicted(found: tuple[Action, ...]) -> list[str]:
+    return [act.move.pod.removeprefix("default/") for act in found if isinstance(act, Evict)]
+
+
+WEB = (pod("web-1", "n1"), pod("web-2", "n2"), owner("web", 2))
+
+
+# ── emptying ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pod_is_evicted() -> None:
+    assert evicted(step(note(leaving("web-1")), *WEB)) == ["web-1"]
+
+
+def test_lower_priority_goes_first_and_a_pod_that_waits_holds_up_those_above_it() -> None:
+    pods = [pod(f"{app}-1", "n1") for app in ("low", "mid", "top")]
+    rest = [pod("low-2", "n2"), pod("top-2", "n2"), owner("low", 2), owner("mid", 2), owner("top", 2)]
+    moves = [leaving("top-1", priority=9), leaving("mid-1", priority=5), leaving("low-1", priority=1)]
+    assert evicted(step(note(*moves), *pods, *rest)) == ["low-1"]
+    assert evicted(step(note(*moves), *pods, *rest, pod("mid-2", "n2"))) == ["low-1", "mid-1", "top-1"]
+
+
+def test_without_a_budget_a_quarter_may_be_missing_but_one_in_any_case() -> None:
+    pods = [*(pod(f"web-{n}", "n1") for n in range(4)), *(pod(f"web-{n}", "n2") for n in range(4, 8))]
+    moves = [leaving(f"web-{n}") for n in range(4)]
+    assert len(evicted(step(note(*moves), *pods, owner("web", 8)))) == 2
+    assert len(evicted(step(note(*moves), *pods, owner("web", 7)))) == 1
+
+
+def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
+    pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
+    assert evicted(step(note(leaving("web-1"), leaving("web-2")), *pods)) == ["web-1"]
+    spent, stale = budget("web", 0), budget("web", 1, observed=1)
+    assert waits(step(note(leaving("web-1")), pods[0], *pods[2:3], spent)) == "drain-budget-spent"
+    assert waits(step(note(leaving("web-1")), pods[0], *pods[2:3], stale)) == "drain-budget-spent"
+
+
+def test_an_eviction_that_is_not_seen_yet_counts_against_the_budget() -> None:
+    pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
+    found = step(note(leaving("web-1"), leaving("web-2")), *pods, flight=frozenset({"uid-web-1"}))
+    assert waits(found) == "drain-budget-spent"
+
+
+def test_a_turn_begins_when_the_successors_of_the_one_before_are_ready() -> None:
+    moves = (leaving("web-1"), leaving("web-2", turn=1))
+    pods = [pod("web-2", "n1"), pod("web-3", "n2"), owner("web", 3)]
+    assert waits(step(note(*moves), *pods)) == "drain-successors"
+    assert evicted(step(note(*moves), *pods, pod("web-4", "n2"))) == ["web-2"]
+
+
+def test_the_end_is_reached_when_all_successors_are_ready() -> None:
+    ending = pod("web-1", "n1", deleted=written(NOW + 20))
+    assert waits(step(note(leaving("web-1")), ending, *WEB[1:])) == "drain-pod-ending"
+    assert waits(step(note(leaving("web-1")), *WEB[1:])) == "drain-successors"
+    assert step(note(leaving("web-1")), *WEB[1:], pod("web-3", "n2")) == (Emptied(),)
+
+
+# ── ends ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("on", "code", "blame"),
+    [
+        (node("n1"), "drain-uncordoned", Blame.NODE),
+        (node("n1", cordoned=True, ready=False), "drain-node-not-ready", Blame.NODE),
+    ],
+)
+def test_a_node_that_changed_ends_its_drain(on: Item, code: str, blame: Blame) -> None:
+    assert ended(step(note(leaving("web-1")), *WEB, on=on)) == (code, blame)
+
+
+@pytest.mark.parametrize("key", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
+def test_a_node_somebody_deletes_is_left_alone(key: str) -> None:
+    taken = node("n1", cordoned=True, taints=[{"key": key, "effect": "NoSchedule"}])
+    [found] = step(note(leaving("web-1")), *WEB, on=taken)
+    assert isinstance(found, HandsOff)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"paused": "said so"},
+        {"pools": ()},
+        {"pools": (replace(ACT, enabled=False),)},
+        {"pools": (replace(ACT, dry_run=True),)},
+    ],
+)
+def test_what_may_no_longer_be_done_is_taken_back_but_an_empty_node_waits(view: Any) -> None:
+    assert ended(step(note(leaving("web-1")), *WEB, **view)) == ("drain-stopped", Blame.NOBODY)
+    assert waits(step(emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-left-empty"
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        Autoscaler(healthy=False, updated=NOW),
+        Autoscaler(updated=NOW - 600),
+        Autoscaler(updated=NOW, groups=(Group(name="pool-all", healthy=True, scale_up="InProgress"),)),
+    ],
+)
+def test_a_changed_autoscaler_ends_a_drain(scaler: Autoscaler) -> None:
+    found = step(note(leaving("web-1")), *WEB, autoscaler=scaler)
+    assert ended(found) == ("drain-autoscaler-changed", Blame.NOBODY)
+
+
+def test_a_drain_may_take_its_time_and_the_grace_of_its_pods() -> None:
+    terms = Terms(drain=50)
+    assert evicted(step(note(leaving("web-1", grace=30)), *WEB, terms=terms)) == ["web-1"]
+    assert ended(step(note(leaving("web-1", grace=5)), *WEB, terms=terms)) == ("drain-too-long", Blame.POOL)
+
+
+def test_a_pod_past_its_grace_and_a_while_is_stuck() -> None:
+    stuck = pod("web-1", "n1", deleted=written(NOW - 130))
+    assert ended(step(note(leaving("web-1")), stuck, *WEB[1:])) == ("drain-pod-stuck", Blame.POOL)
+
+
+def test_a_pod_nobody_planned_for_ends_a_drain_but_not_a_daemon() -> None:
+    stranger, daemon = pod("new-1", "n1"), pod("d-1", "n1", owner="DaemonSet")
+    assert ended(step(note(leaving("web-1")), *WEB, stranger)) == ("drain-pod-came", Blame.NODE)
+    assert evicted(step(note(leaving("web-1")), *WEB, daemon)) == ["web-1"]
+
+
+def test_a_pod_that_says_no_at_the_last_moment_stays() -> None:
+    no = pod("web-1", "n1", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
+    assert ended(step(note(leaving("web-1")), no, *WEB[1:])) == ("drain-pod-forbidden", Blame.NODE)
+    two = (budget("web", 1), budget("web", 1, name="second"))
+    assert ended(step(note(leaving("web-1")), *WEB, *two)) == ("drain-pod-forbidden", Blame.NODE)
+
+
+def test_a_successor_past_its_time_ends_a_drain() -> None:
+    nowhere = pod("web-3", ready=False, created=written(NOW - 40), cpu="100")
+    slow = pod("web-3", "n2", ready=False, created=written(NOW - 40))
+    assert ended(step(note(leaving("web-1")), *WEB[1:], nowhere)) == ("drain-successor-not-placed", Blame.POOL)
+    assert waits(step(note(leaving("web-1")), *WEB[1:], slow)) == "drain-successors"
+    found = step(note(leaving("web-1")), *WEB[1:], slow, terms=Terms(ready=30))
+    assert ended(found) == ("drain-successor-not-ready", Blame.POOL)
+
+
+def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
+    fits = pod("other-1", ready=False, created=written(NOW - 40))
+    too_large = pod("other-1", ready=False, created=written(NOW - 40), cpu="100")
+    young = pod("other-1", ready=False, created=written(NOW - 10))
+    assert ended(step(note(leaving("web-1")), *WEB, fits)) == ("drain-pods-pending", Blame.NOBODY)
+    assert evicted(step(note(leaving("web-1")), *WEB, too_large)) == ["web-1"]
+    assert evicted(step(note(leaving("web-1")), *WEB, young)) == ["web-1"]
+
+
+# ── emptied ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
+    group = Group(name="pool-all", healthy=True, scale_up="", target=2, min_size=2)
+    scaler = Autoscaler(updated=NOW, groups=(group,))
+    [found] = step(note(emptied=NOW - 1501), autoscaler=scaler)
+    assert isinstance(found, Release)
+    assert "at its minimum of 2" in str(found.reason)
+    assert waits(step(note(emptied=NOW - 1499), autoscaler=scaler)) == "drain-left-empty"
+
+
+def test_patience_follows_the_autoscalers_own_timers() -> None:
+    told = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
+    assert patience(Terms(), told) == 120 + 60 + 300
+    assert patience(Terms(), None) == 1500
+    assert patience(Terms(taken=7), told) == 7
+
+
+# ── one replica more, and back ───────────────────────────────────────────────────────────────────────
+
+ONE = note(leaving("one-1"), surges={"default/one": 1})
+TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
+
+
+def surge(wanted: int, *pods: Item, found: Note = ONE, **view: Any) -> tuple[Action, ...]:
+    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), tops=TOPS, **view)
+
+
+def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:
+    old, new = pod("one-1", "n1"), pod("one-2", "n2")
+    assert surge(1, old) == (Scale("default/one", 1, 2),)
+    assert waits(surge(2, old, pod("one-2", "n2", ready=False))) == "drain-surging"
+    assert evicted(surge(2, old, new)) == ["one-1"]
+    assert surge(2, new) == (Scale("default/one", 2, 1),)
+    assert surge(1, new) == (Emptied(),)
+
+
+def test_a_surge_is_undone_where_the_drain_ends_early_and_only_where_the_number_is_ours() -> None:
+    back, end = surge(2, pod("one-1", "n1"), paused="said so")
+    assert back == Scale("default/one", 2, 1)
+    assert isinstance(end, Release)
+    assert len(surge(5, pod("one-1", "n1"), paused="said so")) == 1
+
+
+# ── the note ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_note_is_read_as_it_was_written_and_nonsense_has_a_name() -> None:
+    made = note(leaving("web-1", turn=2), surges={"default/one": 1}, home="trimtab-system")
+
+    def stored(text: str) -> object:
+        [found] = cluster(node("n1", annotations={CORDONED_BY_US: text})).nodes
+        return notes.read(found)
+
+    assert stored(notes.write(made)) == made
+    assert isinstance(stored("{"), Unreadable)
+    assert isinstance(stored('{"drain":"d","pool":"p","since":1,"v":2}'), Unreadable)

@@ -1,0 +1,42 @@
+"""What a pool remembers over a restart."""
+
+import pytest
+
+from tests.cluster_of import NOW
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.memory import KEY, RING, Memory, Record, read, together, write
+from trimtab.compaction.terms import Terms
+
+
+def test_what_is_written_is_read_and_nonsense_has_a_name() -> None:
+    memory = Memory(under={"n1": NOW}, failures={"n1": (2, NOW)}, evictions=(NOW,), moved={"a/b": NOW}, closed=NOW)
+    assert read("state", {KEY: write(memory)}) == memory
+    assert read("state", {}) == Memory()
+    for text in ("{", '{"v":2}', '{"under":3}'):
+        assert isinstance(read("state", {KEY: text}), Unreadable)
+
+
+def test_what_is_too_old_is_forgotten() -> None:
+    old = Memory(under={"gone": 1}, failures={"n1": (1, NOW - 10**6)}, evictions=(NOW - 3601, NOW), moved={"a/b": 1})
+    kept = old.tidied(NOW, Terms(), ["n1"])
+    assert (kept.under, kept.failures, kept.evictions, kept.moved) == ({}, {}, (NOW,), {})
+
+
+def test_the_ring_keeps_the_last_decisions() -> None:
+    memory = Memory()
+    for number in range(RING + 5):
+        memory = memory.told(Record(at=number, pool="p", what="planned", code="c", why="w"))
+    assert [record.at for record in memory.ring][:1] == [5]
+    assert len(memory.ring) == RING
+
+
+def test_a_node_that_was_taken_wipes_the_strikes() -> None:
+    struck = Memory().failed("n1", NOW, strike=True).failed("n2", NOW, strike=False)
+    assert (struck.strikes, struck.succeeded("n3").strikes) == (1, 0)
+
+
+@pytest.mark.parametrize(("times", "wait"), [(1, 300), (2, 600), (9, 7200)])
+def test_the_back_off_of_all_pools_doubles(times: int, wait: int) -> None:
+    seen = together({"a": Memory(failures={"n1": (times, NOW)}), "b": Memory(evictions=(NOW,))}, {"n9": "a"})
+    assert seen.failures["n1"].until == NOW + wait
+    assert (seen.lately(NOW), seen.draining) == (1, {"n9": "a"})

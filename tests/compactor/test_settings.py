@@ -1,0 +1,21 @@
+"""The compactor's settings come from the environment, and fit together."""
+
+from trimtab.compactor.settings import Settings
+from trimtab.runtime import environment
+
+
+def test_settings_are_read_and_written_back() -> None:
+    read = environment.read_as({"TRIMTAB_TAKEN_LIMIT": "7", "TRIMTAB_REHEARSE": "true"}, Settings)
+    assert (read.taken_limit, read.rehearse, read.terms.taken) == (7, True, 7)
+    assert environment.read_as(environment.write(read), Settings) == read
+    assert Settings().terms.taken is None
+
+
+def test_the_default_lease_keeps_two_leaders_apart() -> None:
+    made = Settings()
+    assert made.renew_deadline + made.write_deadline < made.lease
+
+
+def test_the_autoscalers_flags_are_read_as_on_its_command_line() -> None:
+    made = Settings(autoscaler_flags="--scale-down-unneeded-time=2m --scale-down-enabled false")
+    assert made.flags == {"scale-down-unneeded-time": "2m", "scale-down-enabled": "false"}

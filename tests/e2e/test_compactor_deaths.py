@@ -1,0 +1,109 @@
+"""A leader that is killed or frozen, at every point there is."""
+
+from __future__ import annotations
+
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.controlplane.cluster import Cluster
+from tests.e2e.compactors import Compactor, Object, compactor, is_cordoned, nodes, noted, pool
+
+AT_ONCE = 4
+DYING = "tests.e2e.dying_compactor"
+
+
+def three_pods(cluster: Cluster, name: str) -> None:
+    """A node of three pods, beside one that has room for them and whose own pods are too many to move."""
+    cluster.pool(name, nodes=1, cpu="4", memory="16Gi")
+    for app in ("a", "b", "c"):
+        spec = {"nodeSelector": {"pool": name}, "terminationGracePeriodSeconds": 1}
+        cluster.deployment(app, replicas=2, cpu="300m", spec={**spec, "topologySpreadConstraints": [_apart(app)]})
+    cluster.create(_node(f"{name}-big", name))
+    cluster.eventually(lambda: len(cluster.running()) == 6, within=60)
+
+
+def _apart(app: str) -> Object:
+    return {
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": app}},
+    }  # fmt: skip
+
+
+def _node(name: str, pool_name: str) -> Object:
+    from tests.controlplane import objects
+
+    return objects.node(name, cpu="8", memory="32Gi", pods=110, labels={"pool": pool_name}, taints=())
+
+
+@contextmanager
+def settled(cluster: Cluster) -> Iterator[Cluster]:
+    """A namespace, nodes and pods of its own, ready to be compacted."""
+    inside = cluster.in_namespace(f"die-{uuid.uuid4().hex[:6]}")
+    try:
+        three_pods(inside, inside.namespace)
+        inside.apply(pool(inside, inside.namespace))
+        yield inside
+    finally:
+        inside.clean_up()
+        inside.delete("Namespace", inside.namespace)
+
+
+def is_sound(cluster: Cluster) -> bool:
+    """Every pod runs, and what is cordoned is ours, empty, and waits for the autoscaler."""
+    assert len(cluster.running()) == 6
+    for node in nodes(cluster, cluster.namespace):
+        note = noted(node)
+        assert is_cordoned(node) == (note is not None)
+        assert note is None or note.get("emptied"), "a drain that is not over"
+    return True
+
+
+def died_at(cluster: Cluster, folder: Path, write: int) -> bool:
+    """Killed after this write, followed by another; False where the drain has no such write."""
+    with settled(cluster) as inside:
+        first = Compactor(inside, folder, program=(DYING, str(write)))
+        deadline = time.monotonic() + 25
+        while first.process.poll() is None and not first.told("emptied") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        died = first.process.poll() == -signal.SIGKILL
+        first.stop(signal.SIGKILL)
+        with compactor(inside, folder):
+            inside.eventually(lambda: [n for n in nodes(inside, inside.namespace) if noted(n)], within=40)
+            inside.eventually(lambda: is_sound(inside), within=40)
+        return died
+
+
+def test_killed_after_every_single_write_of_a_drain(whole_cluster: Cluster, tmp_path: Path) -> None:
+    whole_cluster.needs_own("nodes made by the test (kwok)")
+    number, more = 1, True
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        while more:
+            tries = range(number, number + AT_ONCE)
+            found = list(threads.map(lambda n: died_at(whole_cluster, tmp_path / str(n), n), tries))
+            number, more = number + AT_ONCE, all(found)
+    assert number > 8, "a drain of three pods has more writes than that"
+
+
+def test_a_leader_that_was_frozen_finds_another_and_writes_nothing_more(cluster: Cluster, tmp_path: Path) -> None:
+    name = cluster.namespace
+    three_pods(cluster, name)
+    with compactor(cluster, tmp_path / "one", USER="first") as one:
+        cluster.eventually(lambda: one.told("leads"), within=20)
+        with compactor(cluster, tmp_path / "two", USER="second") as two:
+            cluster.apply(pool(cluster, name))
+            cluster.eventually(lambda: one.told("begun"), within=30)
+            one.send(signal.SIGSTOP)
+            auditor = cluster.auditor
+            cluster.eventually(lambda: two.told("leads"), within=30)
+            cluster.eventually(lambda: is_sound(cluster), within=40)
+            one.send(signal.SIGCONT)
+            time.sleep(5)
+            woken = [w for w in auditor.writes(user="first") if w.resource not in ("leases", "leases/status")]
+            assert len(woken) <= 1, "at most the write that was in flight"
+            assert {w["drain"] for w in one.told("begun")} >= {w["drain"] for w in two.told("emptied")}
+            assert is_sound(cluster)

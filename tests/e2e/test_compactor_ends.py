@@ -1,0 +1,126 @@
+"""A drain that does not go as it should: each ends as docs/explanation/the-drain.md says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.e2e.compactors import Compactor, budget, compactor, is_cordoned, nodes, noted, pool
+
+GRACE = {"terminationGracePeriodSeconds": 1}
+TAINT = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
+
+
+class Stage:
+    """A node `-0` with two pods of a workload of four, whose successors take a minute to be ready, and two others."""
+
+    def __init__(self, cluster: Cluster, folder: Path, *, ready_after: str = "60s", **settings: str) -> None:
+        self.cluster = cluster
+        self.name = f"end-{cluster.namespace[-5:]}"
+        cluster.pool(self.name, nodes=3, cpu="4", memory="16Gi")
+        spec = {"nodeSelector": {"pool": self.name}, **GRACE}
+        cluster.deployment("web", replicas=4, cpu="900m", spec=spec)
+        cluster.apply(budget("web"))
+        cluster.eventually(lambda: len(cluster.running("app=web")) == 4, within=60)
+        slow = {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": ready_after}}}
+        self.slow = slow
+        cluster.eventually(lambda: cluster.get("PodDisruptionBudget", "web")["status"]["disruptionsAllowed"] == 1)
+        self.folder, self.settings = folder, settings
+
+    def began(self, one: Compactor) -> str:
+        """The node that is being emptied."""
+        [line] = self.cluster.eventually(lambda: one.told("begun")[:1], within=30)
+        return str(line["node"])
+
+    def ended(self, one: Compactor, code: str, within: float = 30) -> None:
+        self.cluster.eventually(
+            lambda: [line for line in one.told("released") if line["code"] == code], within=within, what=code
+        )
+
+    def is_open(self, name: str) -> bool:
+        node = self.cluster.get("Node", name)
+        return not is_cordoned(node) and noted(node) is None
+
+
+@pytest.fixture
+def stage(cluster: Cluster, tmp_path: Path) -> Iterator[Stage]:
+    made = Stage(cluster, tmp_path)
+    cluster.apply(pool(cluster, made.name))
+    yield made
+    for pod in cluster.list("Pod"):
+        if pod["metadata"].get("finalizers"):
+            cluster.patch("Pod", pod["metadata"]["name"], {"metadata": {"finalizers": None}})
+
+
+def test_a_pod_that_does_not_end_costs_the_drain(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    for pod in cluster.running("app=web"):
+        cluster.patch("Pod", pod["metadata"]["name"], {"metadata": {"finalizers": ["example.com/never"]}})
+    with compactor(cluster, tmp_path, END_LIMIT="3") as one:
+        name = stage.began(one)
+        stage.ended(one, "drain-pod-stuck")
+        cluster.eventually(lambda: stage.is_open(name))
+
+
+def test_a_budget_that_closes_midway_is_waited_for_and_then_given_up(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    with compactor(cluster, tmp_path, DRAIN_LIMIT="6") as one:
+        name = stage.began(one)
+        cluster.patch("PodDisruptionBudget", "web", {"spec": {"maxUnavailable": 0}})
+        cluster.eventually(lambda: one.told("released") or one.told("emptied"), within=30)
+        if one.told("released"):  # else both pods had gone before anybody could close it
+            cluster.eventually(lambda: stage.is_open(name))
+    assert all(line["code"] == "drain-too-long" for line in one.told("released"))
+
+
+def test_a_successor_that_finds_no_node_opens_the_node(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    with compactor(cluster, tmp_path, PENDING_LIMIT="2", TICK="0.1") as one:
+        name = stage.began(one)
+        for node in nodes(cluster, stage.name):
+            if node["metadata"]["name"] != name:
+                cluster.patch("Node", node["metadata"]["name"], {"spec": {"unschedulable": True}})
+        cluster.eventually(lambda: one.told("released") or one.told("emptied"), within=40)
+        if one.told("released"):
+            assert one.told("released")[0]["code"] in ("drain-successor-not-placed", "drain-pods-pending")
+            cluster.eventually(lambda: stage.is_open(name))
+
+
+def test_what_somebody_opened_again_stays_open(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    with compactor(cluster, tmp_path) as one:
+        name = stage.began(one)
+        cluster.kubectl("uncordon", name)
+        stage.ended(one, "drain-uncordoned")
+        cluster.eventually(lambda: stage.is_open(name))
+
+
+def test_a_node_somebody_else_deletes_is_left_alone(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    with compactor(cluster, tmp_path) as one:
+        name = stage.began(one)
+        cluster.kubectl("taint", "node", name, "ToBeDeletedByClusterAutoscaler=1:NoSchedule")
+        cluster.eventually(lambda: one.told("dropped") or one.told("emptied"), within=30)
+        auditor = cluster.auditor
+        cluster.eventually(lambda: one.told("planned"), within=10)
+        assert not [write for write in auditor.writes(user="compactor", resource="nodes") if write.name == name]
+        assert is_cordoned(cluster.get("Node", name))
+
+
+def test_a_pool_whose_settings_are_deleted_gets_its_node_back(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    with compactor(cluster, tmp_path) as one:
+        name = stage.began(one)
+        cluster.delete("ConfigMap", f"pool-{stage.name}")
+        cluster.eventually(lambda: one.told("released") or one.told("emptied"), within=30)
+        if one.told("released"):
+            assert one.told("released")[0]["code"] == "drain-stopped"
+            cluster.eventually(lambda: stage.is_open(name))
+
+
+def test_a_pause_and_its_end(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    cluster.kubectl("annotate", "namespace", cluster.namespace, "trimtab.dev/paused=for the release")
+    with compactor(cluster, tmp_path) as one:
+        cluster.eventually(lambda: one.told("planned"), within=30)
+        assert not cluster.eventually(lambda: [True], within=1) or not one.told("begun")
+        cluster.kubectl("annotate", "namespace", cluster.namespace, "trimtab.dev/paused-")
+        stage.began(one)

@@ -1,0 +1,22 @@
+"""A few pages over HTTP."""
+
+import urllib.error
+import urllib.request
+
+import pytest
+
+from trimtab.runtime.errors import CannotServe
+from trimtab.runtime.pages import TEXT, Pages
+from trimtab.runtime.settings import Address
+
+
+def test_a_page_is_served_and_another_is_not_found() -> None:
+    with Pages(Address("127.0.0.1", 0), {"/healthz": lambda: (200, TEXT, b"ok\n")}) as pages:
+        with urllib.request.urlopen(f"{pages.url}/healthz?verbose", timeout=5) as answer:
+            assert answer.read() == b"ok\n"
+        with pytest.raises(urllib.error.HTTPError, match="404") as missing:
+            urllib.request.urlopen(f"{pages.url}/other", timeout=5)
+        missing.value.close()
+        port = int(pages.url.rpartition(":")[2])
+        with pytest.raises(CannotServe, match="cannot listen"):
+            Pages(Address("127.0.0.1", port), {})

@@ -1,0 +1,77 @@
+"""The moment, and what VPAs wrote down."""
+
+import json
+from typing import Any
+
+import pytest
+
+from trimtab.kube.errors import Garbled
+from trimtab.sketch.book import Book, Container
+from trimtab.usage.checkpoints import Checkpoints
+from trimtab.usage.metrics import kubelet, metrics
+
+AT = 1767571200
+
+
+def test_metrics_servers_suffixes_are_read() -> None:
+    usage = {"cpu": "12345678n", "memory": "131072Ki"}
+    pod = {"metadata": {"name": "web-0", "namespace": "shop"}, "timestamp": "2026-01-05T00:00:00Z",
+           "containers": [{"name": "app", "usage": usage}, {"name": "odd", "usage": {"cpu": "lots"}}]}  # fmt: skip
+    found = list(metrics(json.dumps({"items": [pod]}).encode()))
+    assert [(s.container, s.resource, s.times[0], s.values[0]) for s in found] == [
+        ("app", "cpu", AT, 0.012345678), ("app", "memory", AT, 134217728.0)]  # fmt: skip
+
+
+def test_the_kubelets_summary_is_read() -> None:
+    stats = {"name": "app", "cpu": {"time": "2026-01-05T00:00:00Z", "usageNanoCores": 250000000},
+             "memory": {"time": "2026-01-05T00:00:00Z", "workingSetBytes": 4096}}  # fmt: skip
+    pod = {"podRef": {"name": "web-0", "namespace": "shop"}, "containers": [stats, {"name": "starting"}]}
+    found = list(kubelet(json.dumps({"pods": [pod]}).encode()))
+    assert [(s.resource, s.values[0]) for s in found] == [("cpu", 0.25), ("memory", 4096.0)]
+
+
+@pytest.mark.parametrize("read", [metrics, kubelet])
+def test_what_makes_no_sense_is_told(read: Any) -> None:
+    with pytest.raises(Garbled):
+        list(read(b"{"))
+
+
+CHECKPOINT = """
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscalerCheckpoint
+metadata: {name: web-app, namespace: shop}
+spec: {vpaObjectName: web-vpa, containerName: app}
+status:
+  version: v3
+  cpuHistogram: {referenceTimestamp: "2026-01-06T00:00:00Z", totalWeight: 10, bucketWeights: {"8": 10000, "36": 1000}}
+  memoryHistogram: {totalWeight: 1, bucketWeights: {"50": 10000}}
+  firstSampleStart: "2026-01-01T00:00:00Z"
+  lastSampleStart: "2026-01-05T00:00:00Z"
+  totalSamplesCount: 1100
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web-vpa, namespace: shop}
+spec: {targetRef: {kind: StatefulSet, name: web}}
+"""
+
+
+def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
+    book, found = Book(), Checkpoints.of("vpa.yaml", CHECKPOINT.encode())
+    found.pour(book)
+    it = Container("shop", "StatefulSet", "web", "app")
+    assert (found.mistakes, book.containers()) == ([], [it])
+    low, high = book.window(it, "cpu").percentiles((0.5, 0.95))
+    assert (low, high) == (pytest.approx(0.102, rel=0.1), pytest.approx(1.0, rel=0.1))
+    assert book.window(it, "memory").whole().total == 0
+    assert book.window(it, "cpu").seconds == 4 * 86400
+
+
+def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:
+    book, found = Book(), Checkpoints.of("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
+    found.pour(book)
+    assert "version v2" in str(found.mistakes[0])
+
+
+def test_a_file_without_checkpoints_is_a_mistake() -> None:
+    assert "VPA checkpoints" in str(Checkpoints.of("pod.yaml", b"kind: Pod\napiVersion: v1\n").mistakes[0])

@@ -1,0 +1,166 @@
+"""Usage from Prometheus: what is asked, what is read, what goes wrong."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
+from trimtab.cluster.owner import Owner
+from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
+from trimtab.usage.http import Manners, Source
+from trimtab.usage.prometheus import Pieces, Prometheus, parsed, spans
+
+DAY = 86400
+END = 20_000 * DAY
+START = END - 14 * DAY
+APP = {"namespace": "shop", "pod": "web-7d4b9c6f5d-x2x4k", "container": "app"}
+
+
+def shop(asked: Asked) -> Answer:
+    """One namespace, three pods, a value for each query."""
+    path, query, _ = asked
+    if path.endswith("/label/namespace/values"):
+        return 200, labels("shop")
+    if path.endswith("/label/pod/values"):
+        return 200, labels("web-a", "web-b", "web-c")
+    value = 0.25 if "cpu" in query["query"] else 1e8
+    return 200, matrix((APP, [(float(query["start"]), value)]))
+
+
+def at(url: str, **more: object) -> Prometheus:
+    return Prometheus(Source(url, wait=lambda seconds: None), Pieces(**more))  # type: ignore[arg-type]
+
+
+# ── what is asked ────────────────────────────────────────────────────────
+def test_everything_is_asked_in_pieces_of_pods_and_days() -> None:
+    with serving(shop) as server:
+        it = at(server.url, pods=2, days=7)
+        pieces = it.plan(START, END - 1)
+        done: list[tuple[int, int]] = []
+        found = list(it.read(pieces, lambda n, all_: done.append((n, all_))))
+    assert len(pieces) == len(found) == 2 * 2 * 2  # groups of pods, weeks, resources
+    assert {piece.pods for piece in pieces} == {("web-a", "web-b"), ("web-c",)}
+    assert done[-1] == (8, 8)
+    assert {(s.resource, s.values[0]) for s in found} == {("cpu", 0.25), ("memory", 1e8)}
+
+
+def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_out() -> None:
+    with serving(shop) as server:
+        it = at(server.url, extra='cluster="prod"')
+        list(it.read(it.plan(START, END, ["shop"])))
+    queries = [query["query"] for path, query, _ in server.asked if path.endswith("query_range")]
+    assert all(query.startswith("max by (namespace, pod, container)") for query in queries)
+    assert all('container!="POD"' in query and 'cluster="prod"' in query for query in queries)
+    assert any("[300s]" in query for query in queries)  # no peak of memory falls between two points
+
+
+@given(st.integers(1, 40 * DAY), st.integers(1, 14), st.sampled_from([15, 60, 300, 3600]))
+def test_spans_cover_the_time_on_one_grid_and_no_point_twice(length: int, days: int, step: int) -> None:
+    found = spans(START, START + length, days * DAY, step)
+    end = START + length
+    assert (found[0][0], found[-1][1] >= end - end % step, found[-1][1] <= end) == (START, True, True)
+    assert all(begin % step == 0 and (end - begin) // step < 11_000 * days for begin, end in found)
+    assert all(later[0] - (earlier[1] - earlier[1] % step) == step for earlier, later in pairwise(found))
+
+
+def test_headers_log_in_and_name_the_tenant() -> None:
+    with serving(shop) as server:
+        it = Prometheus(Source(server.url, {"Authorization": "Bearer secret", "X-Scope-OrgID": "shop"}))
+        assert it.namespaces(START, END) == ["shop"]
+    headers = server.asked[0][2]
+    assert (headers["Authorization"], headers["X-Scope-OrgID"]) == ("Bearer secret", "shop")
+
+
+def test_owners_are_followed_from_pod_to_deployment() -> None:
+    said = {
+        "kube_pod_owner": {"namespace": "shop", "pod": "web-1-a", "owner_kind": "ReplicaSet", "owner_name": "web-1"},
+        "kube_replicaset_owner": {
+            "namespace": "shop", "replicaset": "web-1", "owner_kind": "Deployment", "owner_name": "web"},
+    }  # fmt: skip
+
+    def answer(asked: Asked) -> Answer:
+        return 200, vector(*(metric for name, metric in said.items() if name in asked[1]["query"]))
+
+    with serving(answer) as server:
+        assert at(server.url).owners(START, END) == {("shop", "web-1-a"): Owner("Deployment", "web")}
+
+
+# ── what goes wrong ──────────────────────────────────────────────────────
+def test_a_piece_that_is_too_large_is_asked_in_halves() -> None:
+    def answer(asked: Asked) -> Answer:
+        if "query_range" in asked[0] and asked[1]["query"].count("web-") > 1:
+            return 422, {"status": "error", "error": "query processing would load too many samples into memory"}
+        return shop(asked)
+
+    with serving(answer) as server:
+        it = at(server.url, days=14)
+        found = list(it.read(it.plan(START, END - 1)))
+    assert len(found) == 3 * 2  # each pod alone
+
+
+def test_a_pod_that_is_too_large_alone_is_asked_for_fewer_days() -> None:
+    def answer(asked: Asked) -> Answer:
+        if "query_range" in asked[0] and int(asked[1]["end"]) - int(asked[1]["start"]) > 4 * DAY:
+            return 422, {"status": "error", "error": "exceeded maximum resolution of 11,000 points"}
+        return shop(asked)
+
+    with serving(answer) as server:
+        it = at(server.url, days=7, pods=1)
+        assert list(it.read(it.plan(START, END - 1)[:1]))
+
+
+def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
+    waits: list[float] = []
+    answers = iter([(503, b"busy"), (429, b""), (200, labels("shop"))])
+    with serving(lambda asked: next(answers)) as server:
+        it = Prometheus(Source(server.url, wait=waits.append))
+        assert it.namespaces(START, END) == ["shop"]
+    assert waits == [1.0, 2.0]
+    with serving(lambda asked: (400, {"error": "parse error"})) as server:
+        with pytest.raises(RefusedSource, match="parse error"):
+            at(server.url).namespaces(START, END)
+        assert len(server.asked) == 1
+
+
+def test_nobody_there_is_told_after_all_tries() -> None:
+    waits: list[float] = []
+    it = Source("http://127.0.0.1:9", wait=waits.append, manners=Manners(tries=3))
+    with pytest.raises(UnreachableSource, match="names: http"):
+        it.get("/api", {}, "names")
+    assert len(waits) == 2
+
+
+def test_a_server_is_not_hurried() -> None:
+    waits: list[float] = []
+    with serving(shop) as server:
+        it = Prometheus(Source(server.url, wait=waits.append, manners=Manners(pause=30.0)))
+        it.namespaces(START, END)
+        it.namespaces(START, END)
+    assert len(waits) == 1
+    assert 29 < waits[0] <= 30
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"data": {"result": [{"metric": 3}]}}', b'{"status": "error"}'])
+def test_an_answer_that_makes_no_sense_is_told(body: bytes) -> None:
+    with pytest.raises(GarbledSource):
+        list(parsed(body, "cpu"))
+
+
+# ── what is read ─────────────────────────────────────────────────────────
+def test_points_that_are_no_amounts_and_of_the_future_count_for_nothing() -> None:
+    from trimtab.sketch.book import Book
+    from trimtab.usage.owners import Owners
+    from trimtab.usage.take import take
+
+    body = json.dumps(matrix((APP, [(END, 1.0), (END + 60, float("nan")), (END + 9999, 7.0)]))).encode()
+    book = Book()
+    take(book, parsed(body, "cpu", now=END + 60), Owners())
+    whole = book.window(book.containers()[0], "cpu").whole()
+    assert (whole.total, whole.top) == (1, 1.0)
+
+
+def test_an_empty_answer_is_no_series() -> None:
+    assert list(parsed(json.dumps(matrix()).encode(), "cpu")) == []

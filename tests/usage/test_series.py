@@ -1,0 +1,63 @@
+"""What sources do to a series, and what becomes of it."""
+
+from math import inf, nan
+
+import pytest
+
+from trimtab.cluster.owner import Owner
+from trimtab.usage.owners import Owners, by_name, chained
+from trimtab.usage.series import MOST_GAP, clean, rate
+
+
+# ── cleaning ─────────────────────────────────────────────────────────────
+def test_samples_are_put_in_order_and_of_two_scrapers_the_greater_counts() -> None:
+    assert clean([(120, 2.0), (60, 1.0), (120, 3.0), (120, 2.5)]) == ([60, 120], [1.0, 3.0])
+
+
+def test_what_is_no_amount_or_from_the_future_is_left_out() -> None:
+    assert clean([(60, nan), (120, -1.0), (180, inf), (240, 1.0), (9999, 5.0)], now=300) == ([240], [1.0])
+
+
+# ── counters ─────────────────────────────────────────────────────────────
+def test_a_counter_becomes_a_rate() -> None:
+    assert rate([0, 60, 120], [100.0, 130.0, 190.0]) == ([60, 120], [0.5, 1.0])
+
+
+def test_a_counter_that_went_down_began_at_nothing_again() -> None:
+    assert rate([0, 60, 120], [100.0, 6.0, 12.0]) == ([60, 120], [0.1, 0.1])
+
+
+def test_over_a_gap_nothing_is_said() -> None:
+    assert rate([0, 60, 60 + MOST_GAP + 1], [0.0, 6.0, 999.0]) == ([60], [0.1])
+
+
+# ── owners ───────────────────────────────────────────────────────────────
+@pytest.mark.parametrize(
+    ("pod", "owner"),
+    [("web-7d4b9c6f5d-x2x4k", Owner("Deployment", "web")), ("db-0", Owner("StatefulSet", "db")),
+     ("node-exporter-x2x4k", Owner("DaemonSet", "node-exporter")),
+     ("report-29383200-x2x4k", Owner("CronJob", "report")), ("lonely", None)],
+)  # fmt: skip
+def test_a_pods_name_tells_who_made_it(pod: str, owner: Owner | None) -> None:
+    assert by_name(pod) == owner
+
+
+def test_a_pod_nobody_made_is_its_own_workload() -> None:
+    assert Owners().of("shop", "lonely") == Owner("Pod", "lonely")
+
+
+def test_what_the_cluster_knows_counts_before_the_name() -> None:
+    known = Owners(pods={("shop", "web-0"): Owner("Rollout", "web")})
+    assert known.of("shop", "web-0") == Owner("Rollout", "web")
+
+
+def test_a_pod_that_is_gone_belongs_to_the_workload_that_would_name_it_so() -> None:
+    known = Owners(workloads={("shop", "web"): Owner("Rollout", "web")})
+    assert known.of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
+
+
+def test_owners_are_followed_to_the_top() -> None:
+    rows = [("shop", "Pod", "web-1-a", "ReplicaSet", "web-1"), ("shop", "ReplicaSet", "web-1", "Rollout", "web"),
+            ("shop", "Pod", "job-1-a", "Job", "job-1"), ("shop", "Job", "job-1", "CronJob", "job")]  # fmt: skip
+    found = chained(rows)
+    assert found == {("shop", "web-1-a"): Owner("Rollout", "web"), ("shop", "job-1-a"): Owner("CronJob", "job")}

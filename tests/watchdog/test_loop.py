@@ -1,0 +1,246 @@
+"""One look: what is told, what is written, and what never is."""
+
+from tests.admission.harm.test_counts import killed
+from tests.admission.running.worlds import DAY, SIZES, admitted
+from tests.build import container, pod, policies, policy, runtime_class
+from tests.watchdog.worlds import CONFLICT, Bench, bench, deployment, policy_object
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.api.pod import Pod
+from trimtab.policy.status import HARM_BRAKE
+from trimtab.watchdog.stopping import Rehearsal
+
+CPU = {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}}
+MEMORY = {"requests": {"memory": {"from": "policy", "otherwise": "16Mi"}}}
+BY_MEMORY = policies(policy("{requests: {memory: {from: policy, otherwise: 16Mi}}}", name="memory"))
+
+
+def test_a_missed_pod_is_told_by_metric_event_and_status() -> None:
+    found = bench()
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.pods += [admitted(pod()), admitted(pod(), policies(SIZES), number=2)]
+    found.look()
+    assert found.metric("trimtab_unpatched_pods", policy="sizes", reason="missed-by-webhook") == 1
+    [event] = found.events
+    assert (event["reason"], event["type"], event["regarding"]["kind"]) == ("MissedByWebhook", "Warning", "ReplicaSet")
+    assert "containers[app].requests.cpu: none → 50m" in event["note"]
+    [status] = found.statuses
+    assert (status["matched"], status["changed"], status["unpatched"]) == (2, 1, 1)
+
+
+def test_the_event_is_on_the_topmost_owner_that_is_known() -> None:
+    found = bench()
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.tell("Deployment", deployment("web"))
+    labelled = pod(labels={"pod-template-hash": "5d8f"})
+    found.pods.append(admitted(labelled))
+    found.look()
+    [event] = found.events
+    regarding = event["regarding"]
+    assert (regarding["kind"], regarding["name"], regarding["apiVersion"]) == ("Deployment", "web", "apps/v1")
+
+
+def test_the_same_is_not_told_again_with_every_look() -> None:
+    found = bench()
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.pods.append(admitted(pod()))
+    for _ in range(5):
+        found.look()
+    assert len(found.events) == 1
+    found.look(after=3601)
+    assert len(found.paper.to("/events")) == 2
+
+
+def test_no_more_events_in_one_look_than_there_may_be() -> None:
+    found = bench(events=2)
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.pods += [admitted(pod(), number=n, owner=f"ReplicaSet/web-{n}") for n in range(5)]
+    for told in (2, 4, 5, 5):
+        found.look()
+        assert len(found.events) == told
+
+
+def test_a_status_is_written_when_it_differs_and_not_too_often() -> None:
+    found = bench()
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.look()
+    found.look()
+    assert len(found.statuses) == 1
+    found.tell("PodPolicy", policy_object("sizes", CPU, status=found.statuses[0]))
+    found.look(after=100)
+    assert len(found.statuses) == 1, "what stands there is what it would say"
+    found.pods.append(admitted(pod()))
+    found.look(after=100)
+    assert found.statuses[1]["unpatched"] == 1
+
+
+def test_a_broken_policy_says_so_in_its_status_and_stays_as_it_was() -> None:
+    found = bench()
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    broken = policy_object("sizes", {"requests": {"cpu": "much"}})
+    found.tell("PodPolicy", change(broken, metadata=change(broken.metadata, generation=2)))
+    found.pods.append(admitted(pod()))
+    found.look()
+    [status] = found.statuses
+    loaded = next(c for c in status["conditions"] if c["type"] == "Loaded")
+    assert (loaded["status"], status["observedGeneration"]) == ("False", 2)
+    assert "spec.actions.requests.cpu" in status["lastError"]
+    assert status["unpatched"] == 1
+
+
+def test_stale_overhead_is_told() -> None:
+    found = bench()
+    boxed = pod(container(requests={"cpu": "1"}), runtime_class_name="kata")
+    from tests.build import facts
+
+    found.pods.append(admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m"}))))
+    dated = _dated(overhead={"cpu": "500m"})
+    found.tell("RuntimeClass", dated)
+    found.look()
+    assert found.metric("trimtab_wrong_overhead_pods", reason="overhead-stale") == 1
+    assert [event["reason"] for event in found.events] == ["OverheadStale"]
+
+
+def _dated(**fields: object) -> object:
+    from trimtab.cluster.api.meta import Dated
+    from trimtab.cluster.api.rules import DatedRuntimeClass
+
+    plain = runtime_class("kata", **fields)  # type: ignore[arg-type]
+    meta = Dated(name="kata", creation_timestamp="2026-01-01T00:00:00Z")
+    return DatedRuntimeClass(metadata=meta, overhead=plain.overhead)
+
+
+def test_while_pods_wait_for_their_turn_nothing_is_written() -> None:
+    found = bench(most=1)
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.pods += [admitted(pod(container(limits={"memory": f"{n + 1}Mi"})), number=n) for n in range(3)]
+    assert found.look() < 5
+    assert found.paper.writes == []
+    found.look()
+    assert found.look() == 30
+    assert len(found.statuses) == 1
+
+
+# ── the brake ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def harmed(found: Bench, hit: int, *, memory: object = None) -> list[Pod]:
+    """Six pods from before the policy, and eight it changed, so many of which were killed."""
+    found.tell("PodPolicy", memory or policy_object("memory", MEMORY))
+    before = [admitted(pod(), number=n, created=DAY - 5000) for n in range(6)]
+    after = [admitted(pod(), BY_MEMORY, number=n) for n in range(8)]
+    found.pods[:] = [*before, *(killed(one) if n < hit else one for n, one in enumerate(after))]
+    return found.pods
+
+
+def patches(found: Bench) -> list[object]:
+    return [body for _, path, body in found.paper.writes if path.endswith("/podpolicies/memory")]
+
+
+def test_a_harmful_policy_is_put_to_warn_and_says_why() -> None:
+    found = bench()
+    harmed(found, 3)
+    found.look()
+    assert patches(found) == [{"metadata": {"resourceVersion": "7", "uid": "uid-memory"}, "spec": {"mode": "warn"}}]
+    [event] = [event for event in found.events if event["reason"] == "HarmBrake"]
+    assert "3 of 8 pods that memory changed, 0 of 6" in event["note"]
+    brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
+    assert (brake["status"], brake["reason"]) == ("True", "OomKilled")
+    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="put-to-warn") == 1
+
+
+def test_not_before_the_minimum() -> None:
+    found = bench()
+    harmed(found, 2)
+    found.look()
+    assert patches(found) == []
+
+
+def test_one_patch_while_the_watch_has_not_told_of_it() -> None:
+    found = bench()
+    harmed(found, 3)
+    found.look()
+    found.look()
+    assert len(patches(found)) == 1
+
+
+def test_a_policy_that_somebody_edits_meanwhile_is_not_overwritten() -> None:
+    found = bench()
+    harmed(found, 3)
+    found.paper.refuse = CONFLICT
+    found.look()
+    assert patches(found) == []
+    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="failed") == 1
+    found.tell("PodPolicy", policy_object("memory", MEMORY, version="8"))
+    found.look()
+    assert len(patches(found)) == 1
+
+
+def test_the_condition_stays_while_it_is_in_warn_and_ends_when_somebody_arms_it() -> None:
+    found = bench()
+    harmed(found, 3)
+    found.look()
+    braked = found.statuses[-1]
+    found.tell("PodPolicy", policy_object("memory", MEMORY, mode="warn", version="8", since=DAY + 1, status=braked))
+    found.look(after=100)
+    brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
+    assert brake["status"] == "True"
+    found.tell("PodPolicy", policy_object("memory", MEMORY, version="9", since=DAY + 200, status=braked))
+    found.look(after=100)
+    brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
+    assert (brake["status"], brake["reason"]) == ("False", "ReArmed")
+    assert len(patches(found)) == 1
+
+
+def test_where_it_is_only_told_nothing_is_patched() -> None:
+    from trimtab.runtime import log
+
+    found = bench(door=Rehearsal(log.build("error")))
+    harmed(found, 3)
+    for _ in range(3):
+        found.look()
+    assert patches(found) == []
+    assert [event["note"][:20] for event in found.events if event["reason"] == "HarmBrake"] == ["would be put to warn"]
+
+
+def test_a_policy_from_a_folder_is_only_told() -> None:
+    from trimtab.runtime import log
+
+    found = bench(policies=BY_MEMORY, door=Rehearsal(log.build("error")))
+    before = [admitted(pod(), number=n) for n in range(6)]
+    found.pods += [*before, *(killed(admitted(pod(), BY_MEMORY, number=n)) for n in range(8))]
+    found.look()
+    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="told") == 1
+    assert found.paper.to("podpolicies") == []
+
+
+def test_what_was_known_before_a_restart_still_counts() -> None:
+    first = bench()
+    harmed(first, 0)
+    first.look()
+    known = first.statuses[-1]
+    again = bench()
+    pods = harmed(again, 3, memory=policy_object("memory", MEMORY, status=known))
+    del pods[:6]  # a rollout replaced them while nobody looked
+    again.look()
+    assert len(patches(again)) == 1
+
+
+def test_pods_that_went_since_the_last_look_are_remembered() -> None:
+    found = bench()
+    pods = harmed(found, 0)
+    found.look()
+    for old in pods[:6]:
+        found.tell("Pod", old, gone=True)
+    del pods[:6]
+    pods[:] = [killed(one) if n < 3 else one for n, one in enumerate(pods)]
+    found.look()
+    assert len(patches(found)) == 1
+
+
+def test_nothing_but_status_mode_and_events_is_ever_written() -> None:
+    found = bench()
+    harmed(found, 3)
+    found.look()
+    paths = [path for _, path, _ in found.paper.writes]
+    assert paths
+    assert all(path.endswith(("/podpolicies/memory", "/podpolicies/memory/status", "/events")) for path in paths)

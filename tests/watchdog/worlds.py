@@ -1,0 +1,140 @@
+"""A watchdog in memory: what the cluster would tell goes in, what would be written comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+
+from tests.admission.running.worlds import DAY
+from tests.build import NAMESPACE
+from trimtab.admission.harm.brake import HarmTerms
+from trimtab.admission.harm.counts import Ledger
+from trimtab.admission.running.survey import Survey, World
+from trimtab.cluster.api.meta import Dated, ManagedFields, Metadata
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.webhooks import Custom, MutatingWebhookConfiguration
+from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.moment import written
+from trimtab.kube.client import Client
+from trimtab.kube.errors import Conflict, KubeFault, Status
+from trimtab.kube.events import Recorder
+from trimtab.kube.state import Change, What
+from trimtab.kube.writer import Writer
+from trimtab.policy.document import Policies
+from trimtab.policy.facts import NOTHING_KNOWN
+from trimtab.policy.subject import DEFAULT_TERMS, Terms
+from trimtab.runtime import log
+from trimtab.watchdog.loop import Loop
+from trimtab.watchdog.metrics import Metrics
+from trimtab.watchdog.seen import Seen, held
+from trimtab.watchdog.statuses import Statuses
+from trimtab.watchdog.stopping import Brake, Door
+from trimtab.watchdog.tell import Teller
+
+CONFIGURATION = "trimtab"
+
+
+@dataclass
+class Paper:
+    """Stands where the API server's client would: everything is written down, `refuse` says no to the next write."""
+
+    writes: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    refuse: KubeFault | None = None
+
+    def write(self, method: str, path: str, body: Mapping[str, Any], **_: object) -> bytes:
+        if self.refuse is not None:
+            refused, self.refuse = self.refuse, None
+            raise refused
+        self.writes.append((method, path, body))
+        return b"{}"
+
+    def to(self, part: str) -> list[Mapping[str, Any]]:
+        """Bodies of the writes whose path has this in it."""
+        return [body for _, path, body in self.writes if part in path]
+
+
+CONFLICT = Conflict("put to warn", 409, Status(code=409, reason="Conflict"))
+
+
+@dataclass
+class Bench:
+    """The loop and everything around it."""
+
+    loop: Loop
+    paper: Paper
+    seen: Seen
+    pods: list[Pod]
+    clock: list[float]
+
+    def look(self, *, after: float = 1.0) -> float:
+        self.clock[0] += after
+        return self.loop.look()
+
+    def tell(self, kind: str, item: Any, *, gone: bool = False) -> None:
+        """As a watch would."""
+        key = (item.metadata.namespace, item.metadata.name)
+        value = _HOLDS[kind](item)
+        what = What.DELETED if gone else What.ADDED
+        self.seen.hear(Change(what, kind, key, value if gone else None, None if gone else value))
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.loop.metrics.registry.get_sample_value(name, labels or None)
+
+    @property
+    def events(self) -> list[Mapping[str, Any]]:
+        return [body for body in self.paper.to("/events") if "reason" in body]
+
+    @property
+    def statuses(self) -> list[Mapping[str, Any]]:
+        return [body["status"] for body in self.paper.to("/status")]
+
+
+_HOLDS = held("trimtab-system")
+
+
+def bench(*, terms: Terms = DEFAULT_TERMS, policies: Policies | None = None, brake: bool = True, **more: Any) -> Bench:
+    """Our webhook was registered long ago; `policies` are a folder's."""
+    paper, clock = Paper(), [float(DAY)]
+    quiet = log.build("error")
+    writer = Writer(client=cast("Client", paper))
+    base = World(policies=policies or Policies(), facts=NOTHING_KNOWN, terms=terms)
+    seen = Seen(base, CONFIGURATION, policies=policies is None)
+    pods: list[Pod] = []
+    reader = _HOLDS["Pod"]
+    door: Door | None = more.pop("door", Brake(writer, quiet) if brake else None)
+    recorder = Recorder(writer=writer, controller="trimtab.dev/watchdog", instance="w-1", elapsed=lambda: clock[0])
+    loop = Loop(
+        seen=seen, pods=lambda: [reader(pod) for pod in pods], fresh=lambda: True, door=door,
+        statuses=Statuses(writer=writer, log=quiet, every=60, elapsed=lambda: clock[0]),
+        teller=Teller(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
+        metrics=Metrics(CollectorRegistry(), lambda: True, lambda: 0.0), interval=30, now=lambda: clock[0],
+        elapsed=lambda: clock[0], survey=Survey(most=more.pop("most", 1000)), ledger=Ledger(HarmTerms()),
+    )  # fmt: skip
+    found = Bench(loop, paper, seen, pods, clock)
+    found.tell("MutatingWebhookConfiguration", configuration())
+    return found
+
+
+def configuration(created: int = DAY - 10**6) -> MutatingWebhookConfiguration:
+    return MutatingWebhookConfiguration(
+        metadata=Metadata(name=CONFIGURATION, creation_timestamp=written(created)), webhooks=()
+    )
+
+
+def policy_object(
+    name: str, actions: dict[str, Any], *, since: int = DAY - 1000, version: str = "7", status: Any = None, **spec: Any
+) -> Custom:
+    """A PodPolicy of the cluster, last written when it is said."""
+    fields = ManagedFields(time=written(since), fields={"f:spec": {}})
+    meta = Dated(
+        name=name, uid=f"uid-{name}", resource_version=version, generation=1,
+        creation_timestamp=written(since), managed_fields=(fields,),
+    )  # fmt: skip
+    return Custom(metadata=meta, spec={"actions": actions, **spec}, status=status)
+
+
+def deployment(name: str) -> Workload:
+    return Workload(kind="Deployment", metadata=Metadata(name=name, namespace=NAMESPACE, uid=f"uid-{name}"))

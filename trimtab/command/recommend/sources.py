@@ -1,0 +1,100 @@
+"""Usage from wherever the command line says."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.mistake import Mistake
+from trimtab.command import files
+from trimtab.command.main import Failed, Wrong
+from trimtab.command.progress import counted
+from trimtab.runtime.files import Content
+from trimtab.sketch.book import Book
+from trimtab.usage.checkpoints import Checkpoints
+from trimtab.usage.errors import UsageFault
+from trimtab.usage.files import Rows, csv_rows, parquet_rows
+from trimtab.usage.http import Source
+from trimtab.usage.owners import Owners
+from trimtab.usage.prometheus import Pieces, Prometheus, parsed
+from trimtab.usage.series import Series
+from trimtab.usage.take import take
+
+DAY = 86400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """`--prometheus` and what goes with it."""
+
+    url: str
+    headers: dict[str, str]
+    ca: str | None
+    days: int
+    step: int
+    namespaces: tuple[str, ...]
+    extra: str
+
+
+def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None) -> None:
+    """Raises Wrong with all mistakes of all files."""
+    mistakes: list[Mistake] = []
+    for name, content in files.read(paths):
+        if name.endswith(".json") or content[:1] == b"{":
+            take(book, _answer(name, content, now), owners)
+        elif checkpoints := _checkpoints(name, content):
+            mistakes += checkpoints.mistakes
+            checkpoints.pour(book)
+        else:
+            rows = _rows(name, content)
+            mistakes += rows.mistakes
+            take(book, rows.series(now), owners)
+    if mistakes:
+        raise Wrong(mistakes)
+
+
+def _rows(name: str, content: Content | bytes) -> Rows:
+    assert isinstance(content, bytes)
+    return parquet_rows(name, content) if content[:4] == b"PAR1" else csv_rows(name, content)
+
+
+def _checkpoints(name: str, content: bytes) -> Checkpoints | None:
+    head = content[:400]
+    return Checkpoints.of(name, content) if b"apiVersion:" in head or b"\nkind:" in head else None
+
+
+def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
+    """A saved answer of Prometheus; which resource it tells is seen by its size."""
+    try:
+        for series in parsed(content, "", now):
+            resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
+            yield Series(namespace=series.namespace, pod=series.pod, container=series.container, resource=resource,
+                         times=list(map(int, series.times)), values=series.values)  # fmt: skip
+    except UsageFault as error:
+        raise Wrong([Mistake(file=name, expected="an answer of Prometheus", came=str(error))]) from None
+
+
+def from_prometheus(book: Book, server: Server, owners: Owners, now: int) -> None:
+    """The last days. Raises Failed where the server cannot be read."""
+    source = Source(server.url, server.headers, server.ca)
+    prometheus = Prometheus(source, Pieces(step=server.step, extra=server.extra))
+    start = now - server.days * DAY
+    try:
+        known = Owners({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
+        pieces = prometheus.plan(start, now, server.namespaces)
+        with counted(len(pieces), "Asking Prometheus") as tell:
+            take(book, prometheus.read(pieces, lambda done, _all: tell(done)), known)
+    except UsageFault as error:
+        raise Failed(str(error)) from None
+
+
+def header(texts: Iterable[str]) -> dict[str, str]:
+    """`NAME: VALUE`, several. Raises Wrong."""
+    found, mistakes = {}, []
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if colon and name.strip():
+            found[name.strip()] = value.strip()
+        else:
+            mistakes.append(Mistake(file="--header", expected="NAME: VALUE", came=repr(text)))
+    if mistakes:
+        raise Wrong(mistakes)
+    return found

@@ -1,0 +1,133 @@
+"""`trimtab recommend`: what should every container ask for, judging by what it used?"""
+
+from typing import Any
+
+import click
+
+from trimtab.cluster import quantity
+from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.snapshot import build
+from trimtab.command import live, output
+from trimtab.command.main import Wrong
+from trimtab.command.plan.asked import documents, moment
+from trimtab.command.recommend import moments, patch, sources, standing
+from trimtab.command.recommend.draw import as_csv, draw
+from trimtab.command.recommend.page import page
+from trimtab.command.recommend.report import RecommendReport
+from trimtab.command.recommend.tell import report
+from trimtab.policy.facts import from_snapshot
+from trimtab.runtime import clock
+from trimtab.sizing.enough import Seen, seen
+from trimtab.sizing.request import Terms
+from trimtab.sizing.rule import RULES
+from trimtab.sketch.book import RESOURCES, Book
+from trimtab.usage.owners import Owners
+
+FORMS = ("table", "json", "yaml", "csv", "html")
+
+
+@click.command("recommend")
+@live.options
+@click.option("--usage", "paths", multiple=True, metavar="PATH",
+              help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved answer of Prometheus, "
+                   "VPA checkpoints; - for standard input.")  # fmt: skip
+@click.option("--prometheus", "url", metavar="URL", help="Prometheus, Thanos, Mimir or what speaks like them.")
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'",
+              help="To log in or name a tenant: Authorization, X-Scope-OrgID, …")  # fmt: skip
+@click.option("--ca", metavar="FILE", help="Certificates that Prometheus' own is signed by.")
+@click.option("--matcher", default="", metavar="MATCHER", help='For every query, such as cluster="prod".')
+@click.option("--namespace", "namespaces", multiple=True, metavar="NAME", help="Only these.")
+@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Of history.")
+@click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between points.")
+@click.option("--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from.")
+@click.option("--rule", type=click.Choice(list(RULES)), default="p95", show_default=True,
+              help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90.")  # fmt: skip
+@click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="Never ask for less.")
+@click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less.")
+@click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do.")
+@click.option("--guaranteed", is_flag=True, help="Change Guaranteed pods too, request and limit together.")
+@click.option("--vpa-down", is_flag=True, help="The VPA's webhook cannot act: P95 instead of P5.")
+@click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches there.")
+@click.option("--number", is_flag=True, help="Of a single series: only the request, in cores or bytes, not rounded.")
+@click.option("-o", "--output", "form", type=click.Choice(FORMS), default="table", show_default=True,
+              help="The form of the report.")  # fmt: skip
+@click.option("--output-file", type=click.Path(dir_okay=False, writable=True),
+              help="Write here instead of to the terminal.")  # fmt: skip
+def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str | None, **more: Any) -> None:
+    """What should every container ask for, judging by what it used; what would that save, and how sure is it?
+
+    P95 where the request is static, P5 where a VPA takes over; memory by the peaks of six hours. What is asked for
+    now, replicas, VPAs, HPAs and prices come from --cluster. Changes nothing.
+    """
+    at, terms, headers = _checked(cluster, paths, url, now, more)
+    found = _standing(cluster, more["vpa_down"])
+    owners = Owners(found.pods, found.workloads)
+    book = Book(more["days"] + 1)  # so many times 24 hours touch one calendar day more
+    sources.from_files(book, paths, owners, at)
+    if url is not None:
+        server = sources.Server(url=url, headers=headers, ca=more["ca"], days=more["days"], step=more["step"],
+                                namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
+        at = at if at is not None else int(clock.utc().timestamp())
+        sources.from_prometheus(book, server, owners, at)
+    notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
+    if more["number"]:
+        output.write(_number(book, terms), more["output_file"])
+        return
+    terms = Terms(rule=terms.rule, least_cpu=terms.least_cpu, least_memory=terms.least_memory, most=found.most,
+                  allow_hpa=terms.allow_hpa, guaranteed=terms.guaranteed)  # fmt: skip
+    told = report(book, found, terms, at, notes)
+    if more["folder"]:
+        written = patch.write(told, more["folder"])
+        click.echo(f"{len(written)} patches and a kustomization.yaml in {more['folder']}", err=True)
+    _emit(more["form"], more["output_file"], told)
+
+
+def _checked(
+    cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
+) -> tuple[int | None, Terms, dict[str, str]]:
+    """The moment, the terms and the headers. Raises Wrong with every mistake of the options."""
+    at, mistakes = moment(now)
+    least = {}
+    for resource in RESOURCES:
+        text = more[f"least_{resource}"]
+        if quantity.is_quantity(text):
+            least[resource] = max(1, quantity.of(resource, text))
+        else:
+            mistakes.append(Mistake(file=f"--least-{resource}", expected="a quantity", came=repr(text)))
+    if not paths and url is None and live.LIVE not in cluster.paths:
+        expected = "usage: --usage PATH, --prometheus URL or --cluster live"
+        mistakes.append(Mistake(file="command line", expected=expected, came="none"))
+    if mistakes:
+        raise Wrong(mistakes)
+    terms = Terms(rule=RULES[more["rule"]], least_cpu=least["cpu"], least_memory=least["memory"],
+                  allow_hpa=more["allow_hpa"], guaranteed=more["guaranteed"])  # fmt: skip
+    return at, terms, sources.header(more["headers"])
+
+
+def _standing(cluster: live.Asked, vpa_down: bool) -> standing.Cluster:
+    if not cluster.paths:
+        return standing.Cluster(
+            notes=["No --cluster: what is asked for now is not known, and nothing is saved or spent."]
+        )
+    found, mistakes = documents(live.read(cluster))
+    built = build(found)
+    if mistakes or built.mistakes:
+        raise Wrong([*mistakes, *built.mistakes])
+    return standing.stands(built.snapshot, found, from_snapshot(built.snapshot, vpa_acts=not vpa_down))
+
+
+def _number(book: Book, terms: Terms) -> str:
+    """Of the one series there is. Raises Wrong where there are more, or where it is too short."""
+    known = [seen(resource, book.window(container, resource)) for container, resource in book.pages]
+    if len(known) != 1 or not isinstance(known[0], Seen):
+        came = f"{len(known)} series" if len(known) != 1 else str(known[0])
+        raise Wrong([Mistake(file="--usage", expected="one series of a day at least", came=came)])
+    return f"{terms.rule.of(known[0])!r}\n"
+
+
+def _emit(form: str, output_file: str | None, told: RecommendReport) -> None:
+    if form == "csv":
+        output.write(as_csv(told), output_file)
+        return
+    title = "trimtab recommend"
+    output.emit(form, output_file, told, lambda console: draw(console, told), title, page=lambda: page(told))

@@ -1,0 +1,136 @@
+"""What a VPA wrote down: its checkpoints, as cpu that was seen.
+
+Weights are relative and fade, so newer days count more than in a window of ours. Of memory there is one peak a day:
+no P5 or P95 comes from that, and none is made up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from trimtab.cluster.documents import read as read_documents
+from trimtab.cluster.mistake import Mistake
+from trimtab.kube.client import Client
+from trimtab.kube.errors import NotFound
+from trimtab.sketch.book import Book, Container
+from trimtab.sketch.buckets import number
+from trimtab.sketch.vpa import checkpoint
+from trimtab.sketch.vpa.histogram import Refused
+
+PATHS = (
+    "/apis/autoscaling.k8s.io/v1/verticalpodautoscalercheckpoints",
+    "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers",
+)
+
+
+class _Name(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = "default"
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    vpa_object_name: str = ""
+    container_name: str = ""
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str = ""
+    metadata: _Name = _Name()
+    spec: _Spec = _Spec()
+    status: checkpoint.CheckpointStatus = checkpoint.CheckpointStatus()
+
+
+class _Target(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class _VPASpec(msgspec.Struct, frozen=True, rename="camel"):
+    target_ref: _Target = _Target()
+
+
+class _VPA(msgspec.Struct, frozen=True):
+    metadata: _Name = _Name()
+    spec: _VPASpec = _VPASpec()
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: tuple[Checkpoint, ...] = ()
+
+
+class _VPAs(msgspec.Struct, frozen=True):
+    items: tuple[_VPA, ...] = ()
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """Those of one file, or of a cluster."""
+
+    found: list[Checkpoint] = field(default_factory=list)
+    targets: dict[tuple[str, str], _Target] = field(default_factory=dict)
+    """(namespace, VPA) → what it sizes; a VPA that is not known is taken to be named after its Deployment."""
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, file: str, content: bytes) -> Checkpoints:
+        """What `kubectl get vpacheckpoints,vpa -A -o yaml` prints."""
+        reading = read_documents(file, content)
+        it = cls(mistakes=list(reading.mistakes))
+        for document in reading.documents:
+            kind = document.value.get("kind") if isinstance(document.value, dict) else None
+            try:
+                if kind == "VerticalPodAutoscalerCheckpoint":
+                    it.found.append(msgspec.convert(document.value, Checkpoint))
+                elif kind == "VerticalPodAutoscaler":
+                    it.target(msgspec.convert(document.value, _VPA))
+            except msgspec.ValidationError as error:
+                it.mistakes.append(document.mistake((), "a VPA checkpoint", str(error)))
+        if not it.found and not it.mistakes:
+            it.mistakes.append(Mistake(file=file, expected="VPA checkpoints", came="none"))
+        return it
+
+    def target(self, vpa: _VPA) -> None:
+        self.targets[vpa.metadata.namespace, vpa.metadata.name] = vpa.spec.target_ref
+
+    def pour(self, book: Book) -> None:
+        """All that can be read, as cpu that was seen on its last day; the rest is a mistake."""
+        for one in self.found:
+            try:
+                known = checkpoint.read(one.status)
+            except Refused as error:
+                name = f"{one.metadata.namespace}/{one.metadata.name}"
+                self.mistakes.append(Mistake(file=name, expected="a checkpoint that a VPA would load", came=str(error)))
+                continue
+            book.pour(self._container(one), "cpu", _counted(known), known.first, known.last)
+
+    def _container(self, one: Checkpoint) -> Container:
+        namespace, vpa = one.metadata.namespace, one.spec.vpa_object_name
+        target = self.targets.get((namespace, vpa), _Target("Deployment", vpa))
+        return Container(namespace, target.kind, target.name, one.spec.container_name)
+
+
+def _counted(known: checkpoint.Known) -> Counter[int]:
+    """As many samples as it counted, spread as its weights are, each in the middle of its bucket."""
+    found: Counter[int] = Counter()
+    scale, total = known.cpu.scale, known.cpu.total
+    for bucket, weight in known.cpu.weights.items():
+        middle = (scale.start(bucket) + scale.start(bucket + 1)) / 2
+        where = number(middle)
+        if where is not None and total:
+            found[where] += round(weight / total * known.samples)
+    return found
+
+
+def listed(client: Client) -> Checkpoints:
+    """Of a cluster; empty where no VPA is installed."""
+    found = Checkpoints()
+    try:
+        found.found += msgspec.json.decode(client.get(PATHS[0]), type=_List).items
+        for vpa in msgspec.json.decode(client.get(PATHS[1]), type=_VPAs).items:
+            found.target(vpa)
+    except NotFound:
+        return Checkpoints()
+    return found

@@ -1,0 +1,107 @@
+"""An HTTP API that answers queries: logged in, never hurried, asked again where that makes sense."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+
+from trimtab.runtime.clock import elapsed
+from trimtab.usage.errors import RefusedSource, UnreachableSource
+
+AGAIN = (429, 500, 502, 503, 504)
+"""Not now; what is wrong with a query is told by other numbers (400, 422)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How a server is treated."""
+
+    deadline: float = 120.0
+    """Seconds for an answer; Prometheus' own limit."""
+    tries: int = 4
+    first_wait: float = 1.0
+    """Seconds, doubling."""
+    pause: float = 0.0
+    """Seconds between two queries: a share of the server is left to others."""
+
+
+@dataclass(slots=True)
+class Source:
+    """`headers` carry what logs in or names a tenant: Authorization, X-Scope-OrgID, …"""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ca: str | None = None
+    """A file of certificates to trust; None: those of the system."""
+    manners: Manners = field(default_factory=Manners)
+    wait: Callable[[float], None] = time.sleep
+    _pool: Any = None
+    _last: float = float("-inf")
+
+    def get(self, path: str, query: Mapping[str, str], doing: str) -> bytes:
+        """The answer's bytes. Raises RefusedSource and UnreachableSource, after all tries."""
+        for attempt in range(self.manners.tries):
+            self._calm()
+            last = attempt == self.manners.tries - 1
+            try:
+                status, body, after = self._post(path, query)
+            except urllib3.exceptions.HTTPError as error:
+                if last:
+                    raise UnreachableSource(f"{doing}: {self.url}: {_plain(error)}") from None
+                after = None
+            else:
+                if status < 300:
+                    return body
+                if last or status not in AGAIN:
+                    raise RefusedSource(f"{doing}: {self.url}", status, _said(body))
+            self.wait(max(after or 0.0, self.manners.first_wait * 2.0**attempt))
+        raise AssertionError("unreachable")
+
+    def _calm(self) -> None:
+        early = self._last + self.manners.pause - elapsed()
+        if early > 0:
+            self.wait(early)
+        self._last = elapsed()
+
+    def _post(self, path: str, query: Mapping[str, str]) -> tuple[int, bytes, float | None]:
+        """Queries are longer than URLs may be; only label names are read by GET everywhere."""
+        if self._pool is None:
+            self._pool = urllib3.PoolManager(ca_certs=self.ca, retries=False)
+        url, form = self.url.rstrip("/") + path, urlencode(query)
+        timeout = urllib3.Timeout(connect=10.0, read=self.manners.deadline)
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip", **self.headers}
+        if "/label/" in path:
+            answer = self._pool.request("GET", f"{url}?{form}", headers=headers, timeout=timeout)
+        else:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            answer = self._pool.request("POST", url, body=form, headers=headers, timeout=timeout)
+        return answer.status, answer.data, _seconds(answer.headers.get("Retry-After"))
+
+
+class _Error(msgspec.Struct, frozen=True):
+    error: str = ""
+    message: str = ""
+
+
+def _said(body: bytes) -> str:
+    """The source's own words."""
+    try:
+        found = msgspec.json.decode(body, type=_Error)
+        text = found.error or found.message
+    except (msgspec.DecodeError, UnicodeError):
+        text = ""
+    return text or body[:300].decode(errors="replace").strip() or "no reason given"
+
+
+def _plain(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or error).partition(": ")[2] or type(error).__name__
+
+
+def _seconds(header: str | None) -> float | None:
+    return float(header) if header and header.isdigit() else None

@@ -1,0 +1,108 @@
+"""What pods use at this moment: the metrics API, and the kubelet's own summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from trimtab.cluster import quantity
+from trimtab.cluster.moment import seconds
+from trimtab.kube.client import Client, segment
+from trimtab.kube.errors import Garbled
+from trimtab.usage.series import Series
+
+PATH = "/apis/metrics.k8s.io/v1beta1/pods"
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Container(msgspec.Struct, frozen=True):
+    name: str = ""
+    usage: dict[str, str] = {}
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    timestamp: str = ""
+    containers: tuple[_Container, ...] = ()
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: tuple[_Pod, ...] = ()
+
+
+def now(client: Client) -> Iterator[Series]:
+    """One sample for each container, as metrics-server has it. Raises KubeFault; NotFound where nobody serves it."""
+    return metrics(client.get(PATH, doing="list the metrics of pods"))
+
+
+def metrics(body: bytes) -> Iterator[Series]:
+    """Of a PodMetricsList. An amount that is no quantity is left out. Raises Garbled."""
+    try:
+        pods = msgspec.json.decode(body, type=_List).items
+    except msgspec.DecodeError as error:
+        raise Garbled(f"metrics of pods: {error}") from None
+    for pod in pods:
+        at = seconds(pod.timestamp)
+        for container in pod.containers if at is not None else ():
+            for resource in ("cpu", "memory"):
+                written = container.usage.get(resource)
+                if written is not None and quantity.is_quantity(written):
+                    value = quantity.parse(written) / quantity.NANO
+                    yield _series(pod.metadata, container.name, resource, at or 0, value)
+
+
+def _series(pod: _Meta, container: str, resource: str, at: int, value: float) -> Series:
+    return Series(
+        namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
+    )
+
+
+class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
+    time: str = ""
+    usage_nano_cores: int | None = None
+
+
+class _Memory(msgspec.Struct, frozen=True, rename="camel"):
+    time: str = ""
+    working_set_bytes: int | None = None
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    name: str = ""
+    cpu: _Cpu = _Cpu()
+    memory: _Memory = _Memory()
+
+
+class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
+    pod_ref: _Meta = _Meta()
+    containers: tuple[_Stats, ...] = ()
+
+
+class _Summary(msgspec.Struct, frozen=True):
+    pods: tuple[_PodStats, ...] = ()
+
+
+def summary(client: Client, node: str) -> Iterator[Series]:
+    """One node's pods by its kubelet, through the API server (needs nodes/proxy)."""
+    return kubelet(client.get(f"/api/v1/nodes/{segment(node)}/proxy/stats/summary", doing=f"summary of {node}"))
+
+
+def kubelet(body: bytes) -> Iterator[Series]:
+    """Of a kubelet's /stats/summary. Raises Garbled."""
+    try:
+        pods = msgspec.json.decode(body, type=_Summary).pods
+    except msgspec.DecodeError as error:
+        raise Garbled(f"summary of a kubelet: {error}") from None
+    for pod in pods:
+        for stats in pod.containers:
+            at = seconds(stats.cpu.time)
+            if at is not None and stats.cpu.usage_nano_cores is not None:
+                yield _series(pod.pod_ref, stats.name, "cpu", at, stats.cpu.usage_nano_cores / quantity.NANO)
+            at = seconds(stats.memory.time)
+            if at is not None and stats.memory.working_set_bytes is not None:
+                yield _series(pod.pod_ref, stats.name, "memory", at, float(stats.memory.working_set_bytes))

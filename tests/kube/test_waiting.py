@@ -52,6 +52,7 @@ def test_a_watch_of_a_frozen_server_ends_at_once(tmp_path: Path, said: bytes) ->
         assert waited_for.wait(5)
         begun = time.monotonic()
         assert watch.stop()
+        assert watch.reflectors[0]._thread is None
         assert time.monotonic() - begun < 0.5
         client.close()
 

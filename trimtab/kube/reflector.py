@@ -71,13 +71,10 @@ class Reflector(Generic[V]):
     def run(self) -> None:
         """Until `stop`."""
         self._thread = threading.get_ident()
-        while not self._stop.is_set():
-            self._road.wait(self, self._stop)
+        while not self._ended():
             if self._forced is not None:
                 self._version, self._forced = self._forced or None, None
             try:
-                if self._stop.is_set():
-                    break
                 if self._version is None and not self._streaming:
                     self._list()
                 else:
@@ -86,7 +83,13 @@ class Reflector(Generic[V]):
                 self._trouble(error)
             except Exception as error:  # noqa: BLE001  a bug in what is held must not end the watch in silence
                 self._trouble(Garbled(f"watch {self.source}: {type(error).__name__}: {error}"))
+        self._thread = None  # the number may soon be another thread's
         self._now(connected=False)
+
+    def _ended(self) -> bool:
+        """Told when it makes sense to ask the server again, or when there is nothing more to ask."""
+        self._road.wait(self, self._stop)
+        return self._stop.is_set()
 
     def stop(self) -> None:
         """Ends `run` within milliseconds, or within the deadline of a connection that is being made."""

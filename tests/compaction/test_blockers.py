@@ -178,3 +178,28 @@ def test_a_young_system_pod_without_budget_blocks() -> None:
     fresh = pod("x-1", "a", namespace="kube-system", created="2026-01-02T23:30:00Z")
     assert verdict(fresh) == "system-pod-without-budget"
     assert verdict(pod("x-1", "a", namespace="kube-system")) == "moves"
+
+
+# ── volumes and neighbours on their way ──────────────────────────────────
+def claimed(volume: Item) -> list[Item]:
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+         "spec": {"volumeName": "pv", "accessModes": ["ReadWriteOnce"]}, "status": {"phase": "Bound"}},
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": volume},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", [{"local": {"path": "/d"}}, {"hostPath": {"path": "/d"}}])
+def test_a_pod_with_a_volume_that_lives_on_its_node_stays_for_that_reason(source: Item) -> None:
+    volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+    items = [node("a"), node("b"), pod("x-1", "a", spec=volumes), pod("x-2", "b", "3"), *claimed(source)]
+    found = plan(build(cluster(*items)), [ALL], Now(at=NOW))
+    assert found.pods["default/x-1"].code.name == "local-volume"
+
+
+def test_the_next_pod_of_a_workload_waits_until_the_one_that_was_moved_is_ready() -> None:
+    items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("y-1", "b", "3")]
+    now = Now(at=NOW, moved=frozenset({"default/x-2"}))
+    waiting = plan(build(cluster(*items, pod("x-2", "b", "100m", ready=False))), [ALL], now)
+    assert waiting.pods["default/x-1"].code.name == "workload-unsettled"
+    assert not plan(build(cluster(*items, pod("x-2", "b", "100m"))), [ALL], now).pods.get("default/x-1")

@@ -195,3 +195,20 @@ def test_too_few_nodes_under_the_line() -> None:
 def test_too_many_unready_nodes_stop_everything() -> None:
     nodes = [node(f"n{i}", ready=i > 3) for i in range(8)]
     assert planned(*nodes).pools["all"].code.name == "cluster-unwell"
+
+
+def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
+    groups = tuple(replace(CALM, name=f"gke-all-{n}", min_size=1) for n in (1, 2))
+    now = Now(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups))
+    found = planned(*TWO, now=now)
+    assert found.refusals["a"].code.name == "pool-at-minimum"
+    assert "the autoscaler keeps at least 2 nodes" in str(found.refusals["a"])
+    assert (
+        why("a", *TWO, now=replace(now, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups[:1]))) == "goes"
+    )
+
+
+@pytest.mark.parametrize(("chips", "code"), [("4", "group-goes-as-a-whole"), ("16", "goes")])
+def test_a_node_of_a_slice_that_spans_several_nodes_is_left_alone(chips: str, code: str) -> None:
+    slice_ = node("a", labels={"cloud.google.com/gke-tpu-topology": "4x4"}, extra={"google.com/tpu": chips})
+    assert why("a", slice_, node("b")) == code

@@ -261,6 +261,12 @@ def test_prices_from_settings_decide_when_all_are_known() -> None:
     assert (found.unit, [step.node for step in found.steps]) == ("micro-dollars an hour", ["b"])
 
 
+def test_a_node_without_a_price_is_taken_for_as_dear_as_the_others_by_its_cores() -> None:
+    items = [node("a", "8"), node("b", "4", labels={"node.kubernetes.io/instance-type": "old"}), pod("x-1", "a", "1")]
+    found = planned(*items, pool=replace(ALL, prices={"old": 100}))
+    assert (found.unit, found.bound.unpinned_saves >= 200) == ("micro-dollars an hour", True)
+
+
 def test_headroom_is_really_left() -> None:
     items = [item for i in range(10) for item in (node(f"n{i}", "4"), pod(f"x-{i}", f"n{i}", "1"))]
     assert len(goes(*items)) == 7

@@ -60,6 +60,10 @@ class Autoscaler:
         """The groups of a pool."""
         return tuple(group for group in self.groups if belongs(group, pool))
 
+    def least(self, pool: str) -> int:
+        """Nodes it keeps in the pool's groups, as far as it tells; 0 where it tells of no minimum."""
+        return sum(group.min_size or 0 for group in self.of(pool))
+
     def scaling_up(self, pool: str) -> str:
         """What is being added to: the pool's group, or the cluster where no group is known to be the pool's."""
         mine = self.of(pool)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster import budget as budgets
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.budget import PodDisruptionBudget
-from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.meta import UNSET, Labels, get
 from trimtab.cluster.api.node import Node as NodeShape
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.api.pod import Pod as PodShape
@@ -35,6 +35,8 @@ class Claim:
     """Where the volume can be reached; None is everywhere."""
     alone: bool
     """ReadWriteOncePod."""
+    local: bool = False
+    """The volume lives on one node: a `local` or `hostPath` PersistentVolume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ def _claims(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str], Claim]]:
                 driver=driver.driver if driver else "",
                 nodes=get(affinity.required, None) if affinity else None,
                 alone="ReadWriteOncePod" in shape.spec.access_modes,
+                local=volume is not None and not (volume.local is UNSET and volume.host_path is UNSET),
             ),
         )
 

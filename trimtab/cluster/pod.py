@@ -38,6 +38,8 @@ CRITICAL = 2_000_000_000
 
 FINISHED = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+COPIED = (_ZONE, _REGION)
+"""Labels that the API server copies from the node when it binds a pod (1.35)."""
 
 Port = tuple[str, str, int]
 """(protocol, address, host port); the address 0.0.0.0 is every address."""
@@ -103,7 +105,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """It holds ResourceClaims (DRA)."""
     alike: int = -1
     """Equal for pods that differ in nothing but name, place and age, as replicas do; -1 for a pod that carries
-    something of its own (annotations that say more than true, local data, an end) and for one without an owner."""
+    something of its own (annotations that say more than true, local data, claims, an end), or has no owner."""
     nominated: str = ""
     """The node a preemption reserved for it."""
 
@@ -153,8 +155,8 @@ class Reader:
         owner = self._owner(meta.controller)
         ask, annotations, local = self._ask(shape, owner), get(meta.annotations, {}), _local(spec.volumes)
         ready, priority, phase = _ready(status), get(spec.priority, 0), intern(status.phase)
-        alike = -1
-        if owner is not None and not local and meta.deletion_timestamp is None and _agreed(annotations):
+        claims, alike = _claims(meta.name, spec.volumes), -1
+        if owner is not None and not (local or claims) and meta.deletion_timestamp is None and _agreed(annotations):
             name = (id(ask), owner, ready, priority, phase, ",".join(sorted(annotations)))
             alike = self.likes.setdefault(name, self.first + len(self.likes))
         return Pod(
@@ -163,7 +165,7 @@ class Reader:
             started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
             phase=phase, ready=ready, priority=priority, local=local, alike=alike,
-            claims=_claims(meta.name, spec.volumes), devices=bool(spec.resource_claims),
+            claims=claims, devices=bool(spec.resource_claims),
             nominated=status.nominated_node_name,
         )  # fmt: skip
 

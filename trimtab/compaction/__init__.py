@@ -9,7 +9,7 @@ Decisions only: a snapshot, settings and the moment in; a plan that says why out
     weigh         what each node saves, and in which order nodes are tried
     search        which set of nodes goes together; improve: could the set be better? choose: both, over orders
     steer         among places that fit, which one do the pods like better?
-    limits        minimum sizes and room that is kept
+    limits        minimum sizes and room that is kept; lasts: the last node of a zone that something needs
     waves         budgets as one ledger: who goes in which wave
     replay        would the plan go through, move by move?
     bound         how much could go at all; bounded: of one prepared world

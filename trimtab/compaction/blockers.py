@@ -5,6 +5,7 @@ order they are asked; the first that says no is the reason. What the cluster aut
 refused here too, for a pod left behind pins the node.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from trimtab.cluster.budget import Budget, Guard
@@ -25,6 +26,10 @@ OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
 HOUR = 3600
 SLACK = 30
 """Seconds past its grace after which a terminating pod no longer counts (the autoscaler's own rule)."""
+
+
+Owner = tuple[str, str, str]
+"""(namespace, kind, name)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,25 @@ class Judge:
         """What people wrote on it that forbids its eviction; asked again at the last moment."""
         return self._annotated(pod, pool)
 
+    def unsettled(self, moved: Collection[str]) -> frozenset[Owner]:
+        """Owners of pods that were moved not long ago and are not ready."""
+        if not moved:
+            return frozenset()
+        return frozenset(
+            (pod.namespace, pod.owner.kind, pod.owner.name)
+            for pod in self.inventory.pods
+            if pod.owner is not None and not pod.ready and pod.deleted is None and pod.key in moved
+        )
+
+    def patient(self, pod: Pod, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
+        """One pod of a workload after the other: the next goes when the one before is ready where it went."""
+        owner = pod.owner
+        if isinstance(verdict, Moves) and owner and (pod.namespace, owner.kind, owner.name) in unsettled:
+            return Stays(
+                r.UNSETTLED(f"a pod of {owner.kind} {pod.namespace}/{owner.name} was moved and is not ready yet")
+            )
+        return verdict
+
     def _long_gone(self, pod: Pod) -> bool:
         """Asked to go longer ago than its grace and half a minute: nobody waits for it any more.
 
@@ -178,6 +202,10 @@ class Judge:
 
     # ── what it would lose ───────────────────────────────────────────────
     def _data(self, pod: Pod) -> Reason | None:
+        for name in pod.claims:
+            claim = self.inventory.claims.get((pod.namespace, name))
+            if claim is not None and claim.local:
+                return r.LOCAL_VOLUME(f"volume {claim.volume} of pod {pod.key} lives on its node only (claim {name})")
         if not pod.local or pod.annotations.get(SAFE) == "true":
             return None
         scratch = pod.annotations.get(SAFE_VOLUMES, "").split(",")

@@ -6,12 +6,13 @@ Rules that need no search, in the order they are asked. `pool_refusal` speaks fo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.node import Node
 from trimtab.cluster.pool import KEEP, Pool
-from trimtab.cluster.reason import Reason
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.windows import open_now
 from trimtab.compaction import reasons as r
 from trimtab.compaction.observations import Observations
@@ -25,6 +26,8 @@ DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpent
 STARTING = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+SLICE, CHIPS = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
+"""How a node's TPU slice is laid out ("2x2x4"), and the resource that counts the chips of one node."""
 CORDONED_BY_US = "trimtab.dev/cordoned-for"
 """Our annotation, written in the same patch as the cordon."""
 MOST_UNREADY = 45
@@ -133,10 +136,20 @@ def _belongs_to_others(node: Node) -> Reason | None:
         return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
     if any(label in node.labels for label in CONTROL_PLANE):
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
+    if _of_a_slice(node):
+        return r.AS_A_WHOLE(f"node {node.name} is one of several hosts of a TPU slice ({node.labels[SLICE]})")
     for taint in node.taints:
         if taint.key in DELETING:
             return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {taint.key})")
     return None
+
+
+def _of_a_slice(node: Node) -> bool:
+    """A slice with more chips than the node has spans several nodes, which GKE scales as one."""
+    sizes = node.labels.get(SLICE, "").split("x")
+    if isinstance(node.allocatable, Unreadable) or not all(size.isdigit() for size in sizes):
+        return False
+    return prod(map(int, sizes)) > node.allocatable.get(CHIPS, 0)
 
 
 def _annotated(node: Node, pool: Pool) -> Reason | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
+from trimtab.compaction.lasts import Zones
 from trimtab.compaction.reasons import AT_MINIMUM, NO_HEADROOM
 from trimtab.packing.kinds import Kind
 from trimtab.packing.world import World
@@ -20,6 +21,10 @@ class Limits:
     pool: Pool
     world: World
     nodes: Sequence[int]
+    cluster: Zones
+    """Shared by all pools."""
+    least: int = 0
+    """Nodes that the autoscaler keeps in the pool's groups: an emptied one beyond them would stay for ever."""
     kept: int = 0
     zones: dict[str, int] = field(default_factory=dict)
     """Zone → nodes that stay."""
@@ -69,18 +74,22 @@ class Limits:
         zone, pool = self.world.nodes[node].zone, self.pool
         if self.kept <= pool.min_nodes:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
+        if self.kept <= self.least:
+            return AT_MINIMUM(f"the autoscaler keeps at least {self.least} nodes in the groups of pool {pool.name}")
         if self.zones[zone] <= pool.min_per_zone:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
-        return None
+        return self.cluster.refuses(node)
 
     def go(self, node: int) -> None:
         """The node no longer counts; its pods are somewhere else (`arrive` tells where)."""
         self.kept -= 1
+        self.cluster.count(node, -1)
         self.zones[self.world.nodes[node].zone] -= 1
         self._count(node, -1)
 
     def back(self, node: int) -> None:
         self.kept += 1
+        self.cluster.count(node, 1)
         self.zones[self.world.nodes[node].zone] += 1
         self._count(node, 1)
 

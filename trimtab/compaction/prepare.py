@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.blockers import Judge, Moves, Stays
+from trimtab.compaction.blockers import Judge, Moves, Owner, Stays
 from trimtab.compaction.candidates import Nodes, Now, pool_refusal, young_receivers
+from trimtab.compaction.lasts import Zones
 from trimtab.compaction.limits import Limits
 from trimtab.compaction.promises import Promises
 from trimtab.compaction.reasons import BLOCKED, FEW
@@ -29,6 +30,8 @@ class Prepared:
     pools: dict[str, Reason] = field(default_factory=dict)
     pods: dict[int, Reason] = field(default_factory=dict)
     """Pod → why it must stay."""
+    unsettled: frozenset[Owner] = frozenset()
+    """Workloads of which a pod was moved and is not ready yet."""
     pinned: set[int] = field(default_factory=set)
     """Nodes that could be tried but for a pod that must stay."""
     loads: list[list[int]] = field(default_factory=list)
@@ -114,6 +117,7 @@ def _judge(made: Prepared, most: int | None) -> None:
     if most is not None:
         ranked = by_evictions(made.candidates, made.world.on, made.saves)
         close, made.later = sorted(ranked[:most]), ranked[most:]
+    made.unsettled = made.judge.unsettled(made.now.moved)
     for node in close:
         _judge_node(made, node, made.pool_of[node])
     made.candidates = [n for n in close if n not in made.pinned]
@@ -126,8 +130,9 @@ def _judge_node(made: Prepared, node: int, pool: Pool) -> None:
         verdict = known.get(pod.alike)
         if verdict is None:
             verdict = made.judge.verdict(pod, pool)
-        if moved and pod.key in moved:
-            verdict = made.judge.moved(pod, verdict)
+        if moved:
+            verdict = made.judge.moved(pod, verdict) if pod.key in moved else verdict
+            verdict = made.judge.patient(pod, verdict, made.unsettled) if made.unsettled else verdict
         if type(verdict) is Moves:
             load.append(number)
             if verdict.budget is not None:
@@ -171,9 +176,9 @@ def _limit(made: Prepared) -> None:
     by_pool: dict[int, tuple[Pool, list[int]]] = {}
     for number, pool in made.pool_of.items():
         by_pool.setdefault(id(pool), (pool, []))[1].append(number)
-    made.limits = [None] * len(made.world.nodes)
+    made.limits, zones, scaler = [None] * len(made.world.nodes), Zones(made.world), made.now.autoscaler
     for pool, numbers in by_pool.values():
-        limits = Limits(pool, made.world, numbers)
+        limits = Limits(pool, made.world, numbers, zones, scaler.least(pool.name) if scaler else 0)
         for number in numbers:
             made.limits[number] = limits
     for kind, node in made.reserved:

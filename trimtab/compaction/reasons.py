@@ -70,6 +70,9 @@ NOT_READY_POD = Code(
     "Mend the pod, or say unhealthyPodEvictionPolicy: AlwaysAllow.",
 )
 MOVED_BEFORE = Code("moved-before", "It was moved not long ago.", "Wait.")
+UNSETTLED = Code(
+    "workload-unsettled", "A pod of its workload was moved not long ago and is not ready yet.", "Wait until it is."
+)
 GOING = Code("pod-going", "It is on its way out already; the node is not empty before it is gone.", "Wait.")
 
 # ── nodes ────────────────────────────────────────────────────────────────
@@ -101,6 +104,16 @@ NO_PLACE = Code(
     "Keep it, or make room: lower requests, fewer constraints.",
 )
 AT_MINIMUM = Code("pool-at-minimum", "The pool (or its zone) would be smaller than its minimum.", "Lower the minimum.")
+LAST_OF_ZONE = Code(
+    "last-of-zone",
+    "It is the last node of its zone that takes pods, and volumes or spread constraints need the zone.",
+    "Keep one node per zone (keep.nodesPerZone), or delete the volumes and workloads that need the zone.",
+)
+AS_A_WHOLE = Code(
+    "group-goes-as-a-whole",
+    "Its node group grows and shrinks only as a whole (a slice of accelerators): a single empty node stays for ever.",
+    "Nothing, or scale the whole group to zero.",
+)
 NO_HEADROOM = Code("headroom", "The room the pool keeps free would be used up.", "Lower the headroom.")
 NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move.", "Lower leastGain.")
 BACK_OFF = Code("drain-failed-before", "Emptying it failed not long ago.", "Wait; the wait doubles with each failure.")

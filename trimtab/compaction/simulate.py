@@ -17,6 +17,7 @@ from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.plan import plan
+from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
 from trimtab.compaction.values import Move, Plan, Wave
 from trimtab.packing.fit import admits
 from trimtab.packing.kinds import Kind
@@ -61,7 +62,8 @@ class Simulation:
     first: Plan
     """The plan of the first round: it carries the bound and the reasons."""
     last: Plan
-    """The plan of the last round: why what is left stays."""
+    """The plan of the last round: why what is left stays, were no pod left in peace for having moved; only where that
+    alone keeps a node is it told."""
     after: Inventory
 
     @property
@@ -107,8 +109,19 @@ def simulate(
             moved.update(landing.pod for landing in made.landings)
     return Simulation(
         scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.nodes), nodes_after=len(inventory.nodes),
-        saved=sum(made.saved for made in rounds), unit=first.unit, first=first, last=found, after=inventory,
+        saved=sum(made.saved for made in rounds), unit=first.unit, first=first, after=inventory,
+        last=_plainly(found, world, pools, now) if moved else found,
     )  # fmt: skip
+
+
+def _plainly(found: Plan, world: World, pools: Sequence[Pool], now: Now) -> Plan:
+    """What keeps each node, beside that pods on it moved already: nodes that would stay anyway tell why."""
+    free = plan(world, pools, now, effort=0).refusals
+    told = {
+        node: free[node] for node, why in found.refusals.items()
+        if why.code is BLOCKED and node in free and free[node].code is not WORTH_KEEPING
+    }  # fmt: skip
+    return replace(found, refusals={**found.refusals, **told})
 
 
 def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler) -> Round:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from trimtab.cluster.pool import Goal, Pool
-from trimtab.machines.prices import price
+from trimtab.machines.prices import filled, price
 from trimtab.packing.world import World
 
 SHARES = 1_000_000
@@ -11,14 +11,15 @@ SHARES = 1_000_000
 
 
 def weigh(world: World, pools: Mapping[int, Pool]) -> tuple[dict[int, int], str]:
-    """(node → what it saves, the unit). Money needs a price for every node; cores are the stand-in."""
+    """(node → what it saves, the unit). A node without a price is taken for as dear as the others by their cores;
+    where no price is known at all, cores are the stand-in."""
     goals = {pool.goal for pool in pools.values()}
     if goals == {Goal.NODES}:
         return dict.fromkeys(pools, 1), "nodes"
-    prices = {node: price(world.nodes[node], pool.prices) for node, pool in pools.items()}
-    known = {node: found for node, found in prices.items() if isinstance(found, int)}
-    money = known if len(known) == len(prices) else {node: world.amount(node, "cpu") for node in pools}
-    unit = "micro-dollars an hour" if money is known else "millicores"
+    cores = {node: world.amount(node, "cpu") for node in pools}
+    money = filled({node: price(world.nodes[node], pool.prices) for node, pool in pools.items()}, cores)
+    unit = "micro-dollars an hour" if money else "millicores"
+    money = money or cores
     if goals <= {Goal.COST}:
         return money, unit
     return _shares(pools, money), "millionths of an average node of the pool"

@@ -85,12 +85,13 @@ class Drains:
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
             self.books.tell("released", a.ODD_NOTE(str(note)), pool="", at=view.at, node=node.name)
             return
-        memory = self.books.of(note.pool)
-        if note.drain in memory.ended:
+        steps = moment.next(node, note)
+        over = note.drain in self.books.of(note.pool).ended
+        if over and not isinstance(steps[0], a.HandsOff):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
-            return
-        self._seen(node, note, view)
-        self._carry_out(view, node, note, moment.next(node, note), now)
+        elif not over:
+            self._seen(node, note, view)
+            self._carry_out(view, node, note, steps, now)
 
     def _seen(self, node: Node, note: Note, view: View) -> None:
         memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)

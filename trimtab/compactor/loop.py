@@ -75,7 +75,7 @@ class Loop:
         self.steering.steer(view)
         self._save(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
-        return min(self.tick, self.interval) if busy or view.flight else min(self.interval, max(self.tick, 5.0))
+        return self.tick if busy or view.flight else max(self.tick, self._planned + self.interval - now)
 
     def _mistakes(self, view: View) -> None:
         """Of the pools' settings, told once; a pool with a mistake is as good as gone."""

@@ -7,10 +7,12 @@ type, our table of list prices. Otherwise it is not known, and a plan counts cor
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
+from typing import TypeVar
 
 from trimtab.cluster.node import INSTANCE_TYPE, Node
 from trimtab.cluster.reason import Code, NotYet
 
+T = TypeVar("T")
 LABEL = "trimtab.dev/price"
 NO_PRICE = Code(
     "price-unknown",
@@ -45,9 +47,16 @@ def price(node: Node, settings: Mapping[str, int]) -> int | NotYet:
     )  # fmt: skip
 
 
+def filled(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:
+    """What is not known is taken for as dear as the others by its cores; empty when no price is known at all."""
+    known = {name: found for name, found in prices.items() if isinstance(found, int)}
+    priced, paid = sum(cores[name] for name in known), sum(known.values())
+    return {name: known.get(name, cores[name] * paid // priced) for name in prices} if priced else {}
+
+
 def spot(node: Node) -> bool:
     """Is it a machine that may be taken away, at a price of the moment?"""
     return any(node.labels.get(key, "").lower() in ("spot", "true") for key in SPOT)
 
 
-__all__ = ["LABEL", "NO_PRICE", "price", "spot", "table"]
+__all__ = ["LABEL", "NO_PRICE", "filled", "price", "spot", "table"]

@@ -14,6 +14,7 @@ from trimtab.cluster.pod import Ask, Pod, Port
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resources import Amounts, larger
 from trimtab.packing import nature
+from trimtab.packing.copied import speaks_of_copied
 from trimtab.packing.groups import Group, Namespaces, Roster, Term, Topology, as_asked, namespaces_of, narrowed
 from trimtab.packing.kinds import Kind, Spread, Together
 from trimtab.packing.reasons import UNJUDGED, VOLUME_IN_USE
@@ -100,6 +101,10 @@ class Recruiter:
             return UNJUDGED(f"pod {pod.key} holds resource claims, which only the scheduler can place")
         if isinstance(pod.ask.requests, Unreadable):
             return UNJUDGED(str(pod.ask.requests))
+        if speaks_of_copied(pod.ask):
+            return UNJUDGED(
+                f"a term of pod {pod.key} selects pods by the zone or region that they are given when bound"
+            )
         for name, claim in zip(pod.claims, claims, strict=True):
             if claim is None or not claim.volume:
                 return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")

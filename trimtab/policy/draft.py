@@ -84,7 +84,7 @@ class Draft:
     shares: dict[tuple[Place, str], Share] = field(default_factory=dict)
     """Requests that follow their limit: a limit must not follow them in turn."""
     changes: list[Change] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    left: dict[Left, None] = field(default_factory=dict)
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
     """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
@@ -166,9 +166,7 @@ class Draft:
 
     def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
         """Say why something stays as it is; said once."""
-        left = Left(field=name, policy=policy or self.policy, reason=reason, loud=loud)
-        if left not in self.left:
-            self.left.append(left)
+        self.left.setdefault(Left(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 
 
 _KEPT = ("metadata", "spec", "requests", "limits", "shares", "changes", "left", "denied", "_deciders", "_asked")

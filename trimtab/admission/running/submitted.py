@@ -109,18 +109,19 @@ def submitted(pod: Pod) -> Pod:
 def _as_sent(pod: Pod, namespace: str) -> Pod:
     """Under the name it was sent with: none, where the API server made one of `generateName`.
 
-    Our marker tells for sure. Without one the look of the name does; a StatefulSet gives names of its own.
+    Our marker tells for sure. Without one the look of the name does. A controller's pods are told by their controller,
+    whatever their names: they are given none, and their marker is made to fit, so that they are alike.
     """
     meta = pod.metadata
-    prefix = meta.generate_name
-    if not prefix or not meta.name.startswith(prefix):
-        return pod
     unnamed = change(pod, metadata=change(meta, name=""))
-    if marker.read(pod, namespace) is not None:
+    if meta.controller is not None:
+        found = marker.read(pod, namespace) or marker.read(unnamed, namespace)
+        return unnamed if found is None else marker.write(unnamed, namespace, found, ())
+    generated = meta.generate_name and meta.name.startswith(meta.generate_name)
+    if not generated or marker.read(pod, namespace) is not None:
         return pod
-    if marker.read(unnamed, namespace) is not None or _GENERATED.fullmatch(meta.name.removeprefix(prefix)):
-        return unnamed
-    return pod
+    looks_drawn = _GENERATED.fullmatch(meta.name.removeprefix(meta.generate_name))
+    return unnamed if looks_drawn or marker.read(unnamed, namespace) is not None else pod
 
 
 def _spec(spec: PodSpec) -> PodSpec:

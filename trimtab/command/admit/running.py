@@ -12,6 +12,7 @@ from trimtab.admission.running.survey import Survey, World
 from trimtab.admission.running.why import UNREGISTERED_UNKNOWN, Since
 from trimtab.cluster.api.meta import Dated
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.webhooks import is_ours
 from trimtab.cluster.documents import Document
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.mistake import Mistake
@@ -135,7 +136,7 @@ def _since(documents: list[Document], configuration: str, *, all_read: bool) -> 
                 policies[meta.name] = seconds(meta.written("spec"))
             case "RuntimeClass":
                 classes[meta.name] = seconds(meta.written("overhead", "scheduling"))
-            case "MutatingWebhookConfiguration" if meta.name == configuration:
+            case "MutatingWebhookConfiguration" if is_ours(meta, configuration):
                 webhook = seconds(meta.creation_timestamp)
     notes = [] if seen else ["No webhook configurations were read: when ours was registered is not known."]
     since = Since(

@@ -1,5 +1,6 @@
 """What is saved, in words that mean something to whoever pays: dollars a month, else cores."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from trimtab.cluster.inventory import Inventory
@@ -7,7 +8,7 @@ from trimtab.cluster.node import Node
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.command.why import Part
-from trimtab.machines.prices import price
+from trimtab.machines.prices import filled, price
 
 HOURS = 730
 """In a month, as clouds count."""
@@ -22,7 +23,7 @@ _SHARES = (1 / 1_000_000, "average nodes")
 class Saving(Part, frozen=True, kw_only=True):
     amount: float
     unit: str
-    """`dollars a month`, `cores` where not every price is known, `nodes`, or `average nodes` where goals differ."""
+    """`dollars a month`, `cores` where no price is known, `nodes`, or `average nodes` where goals differ."""
 
 
 def saving(amount: int, unit: str) -> Saving:
@@ -40,32 +41,36 @@ def words(found: Saving) -> str:
 
 
 def unpriced(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
-    """A note where money was asked for and not every price is known."""
-    missing = []
-    for node in inventory.nodes:
-        pool = next((pool for pool in pools if pool.has(node)), None)
-        if pool is not None and pool.goal is Goal.COST and isinstance(found := price(node, pool.prices), NotYet):
-            missing.append(found)
+    """A note where money was asked for and not every price is known: which types lack one."""
+    prices = {
+        node.name: _price(node, pools) for node in inventory.nodes
+        if any(pool.has(node) and pool.goal is Goal.COST for pool in pools)
+    }  # fmt: skip
+    missing = Counter(found.have for found in prices.values() if isinstance(found, NotYet))
     if not missing:
         return []
-    types = ", ".join(sorted({found.have for found in missing})[:3])
-    return [f"the price of {len(missing)} of {len(inventory.nodes)} nodes is not known ({types}): "
-            "what is saved is counted in cores"]  # fmt: skip
+    types = ", ".join(f"{name}: {count}" for name, count in sorted(missing.items())[:MOST_TYPES])
+    more = f" and {len(missing) - MOST_TYPES} more types" if len(missing) > MOST_TYPES else ""
+    none = missing.total() == len(prices)
+    how = (
+        "what is saved is counted in cores" if none else
+        "each is taken for as dear as the others by its cores, and so far what is saved is an estimate"
+    )  # fmt: skip
+    return [f"the price of {missing.total()} of {len(inventory.nodes)} nodes is not known ({types}{more}): {how}"]
 
 
-def cost(nodes: Sequence[Node], pools: Sequence[Pool], *, money: bool) -> Saving:
-    """Of all these nodes: dollars a month, or cores."""
-    if not money:
-        have = [node.allocatable for node in nodes]
-        return saving(sum(0 if isinstance(h, Unreadable) else h.get("cpu", 0) for h in have), "millicores")
-    return saving(
-        sum(found for node in nodes if isinstance(found := _price(node, pools), int)), "micro-dollars an hour"
-    )
+MOST_TYPES = 5
 
 
-def priced(nodes: Sequence[Node], pools: Sequence[Pool]) -> bool:
-    """Is every price known?"""
-    return all(isinstance(_price(node, pools), int) for node in nodes)
+def cost(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
+    """(node → what it costs, the unit): micro-dollars an hour, or millicores where no price is known at all."""
+    cores = {node.name: _cores(node) for node in inventory.nodes}
+    money = filled({node.name: _price(node, pools) for node in inventory.nodes}, cores)
+    return (money, "micro-dollars an hour") if money else (cores, "millicores")
+
+
+def _cores(node: Node) -> int:
+    return 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0)
 
 
 def _price(node: Node, pools: Sequence[Pool]) -> int | NotYet:

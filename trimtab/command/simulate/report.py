@@ -6,7 +6,7 @@ from trimtab.command.output import API_VERSION
 from trimtab.command.plan.asked import Asked
 from trimtab.command.plan.fills import nodes
 from trimtab.command.plan.report import BoundReport, NodeReport, StayReport
-from trimtab.command.plan.saving import Saving, cost, priced, saving, unpriced
+from trimtab.command.plan.saving import Saving, cost, saving, unpriced
 from trimtab.command.plan.tell import bound, members_of, stays
 from trimtab.command.why import Part
 from trimtab.compaction.simulate import Round, Simulation
@@ -61,12 +61,12 @@ _PEACE = "what was moved once is left in peace, and keeps its new node: nobody i
 
 def report(asked: Asked, made: Simulation) -> SimulateReport:
     before, after = asked.inventory.nodes, made.after.nodes
-    money = priced(before, asked.pools)
+    costs, unit = cost(asked.inventory, asked.pools)
     return SimulateReport(
         scheduler=made.scheduler.value, nodes_before=made.nodes_before, nodes_after=made.nodes_after,
         nodes_bound=made.nodes_before - made.first.bound.nodes, evictions=made.evictions,
         moved_twice=made.moved_twice, waiting=made.waiting, saves=saving(made.saved, made.unit),
-        cost_before=cost(before, asked.pools, money=money), cost_after=cost(after, asked.pools, money=money),
+        cost_before=saving(sum(costs.values()), unit), cost_after=saving(sum(costs[node.name] for node in after), unit),
         bound=bound(made.first.bound, made.unit), rounds=_rounds(made),
         stays=stays(made.last, members_of(asked), made.after.pods),
         nodes=nodes(asked.inventory, {n.name for n in before} - {n.name for n in after}, _places(made)),

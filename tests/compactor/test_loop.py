@@ -8,7 +8,9 @@ from prometheus_client import CollectorRegistry
 from tests.cluster_of import NOW
 from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.autoscaler import Autoscaler
+from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory
+from trimtab.compaction.note import Note, write
 from trimtab.compactor.metrics import Metrics
 from trimtab.runtime.metrics import render
 
@@ -242,3 +244,41 @@ def test_what_the_loop_did_is_told_in_numbers() -> None:
     assert 'trimtab_compactor_evictions_total{pool="all",result="evicted"}' in page
     assert "trimtab_compactor_data_age_seconds 3.0" in page
     assert "trimtab_compactor_autoscaler_healthy NaN" in page
+
+
+def test_a_note_that_makes_no_sense_is_taken_off_and_the_node_opened() -> None:
+    played = five()
+    loop = process(played)
+    played.nodes["n1"]["metadata"]["annotations"][CORDONED_BY_US] = "{"
+    played.nodes["n1"]["spec"]["unschedulable"] = True
+    played.paused = "so that nothing else happens"
+    run(played, 3, loop)
+    assert (played.cordoned, played.noted) == ([], [])
+    assert set(played.stored) == {"all"}
+
+
+def test_another_compactors_drain_is_left_alone() -> None:
+    played = five()
+    loop = process(played)
+    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.nodes["n1"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    played.nodes["n1"]["spec"]["unschedulable"] = True
+    played.paused = "so that nothing else happens"
+    run(played, 3, loop)
+    assert (played.cordoned, played.noted) == (["n1"], ["n1"])
+
+
+def test_a_surge_is_undone_when_the_node_goes_in_the_middle_of_it() -> None:
+    played = Played().with_nodes("n1", "n2").with_app("one", "n1", cpu="1").with_app("two", "n2", "n2", cpu="1")
+    played.pools = (replace(ACT, single_replicas=True),)
+    loop = process(played)
+    while played.wanted["one"] == 1 and played.now < NOW + 100:
+        loop.round()
+        played.tick()
+    assert played.wanted["one"] == 2
+    for name in played.cordoned:
+        del played.nodes[name]
+        played.pods = {uid: p for uid, p in played.pods.items() if p["spec"]["nodeName"] != name}
+    run(played, 10, loop)
+    assert played.wanted["one"] == 1
+    assert loop.books.of("all").surged == {}

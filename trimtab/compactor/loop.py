@@ -66,7 +66,7 @@ class Loop:
         self._reopen(view)
         self.drains.carry_on(view, now)
         standing = self.drains.standing(view)
-        if self._planned is None or now - self._planned >= self.interval:
+        if self._planned is None or (now - self._planned >= self.interval and self.planning.intent is None):
             self._planned = now
             self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
         # What begins is decided on the view that the next round brings: never on the one it was planned on.

@@ -149,9 +149,7 @@ def _beside(kept: list[float]) -> None:
     for name, ask in (("t-digest", digest.get_quantile), ("VPA", vpa.percentile)):
         off = [ask(share) / backtesting.rank(kept, share) - 1 for share in (0.05, 0.95)]
         print(f"    {name}: {off[0]:+.2%}, {off[1]:+.2%}")
-    print(
-        f"    t-digest: {len(digest.serialize()):,} bytes in a checkpoint, and nothing of it is a day that can be forgotten"
-    )
+    print(f"    t-digest: {len(digest.serialize()):,} bytes in a checkpoint; it cannot forget a day")
 
 
 class _Alone(Owners):

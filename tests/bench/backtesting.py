@@ -125,7 +125,7 @@ def _cell(score: Score) -> str:
 
 # ── the picture ──────────────────────────────────────────────────────────
 WIDE, HIGH, LEFT, LOW = 420, 260, 60, 40
-_COLOURS = {"frontier": "#1f6fb2", "p95": "#1f6fb2", "steady": "#1e8449", "vpa": "#c0392b", "krr": "#8e44ad"}
+_COLOURS = {"frontier": "#1f6fb2", "p95": "#e67e22", "steady": "#1e8449", "vpa": "#c0392b", "krr": "#8e44ad"}
 
 
 def picture(every: Sequence[Held], score: Any) -> str:
@@ -144,7 +144,8 @@ def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
     rules: dict[str, Score] = {name: mean([score(rule.of(one.seen()), one.rows) for one in of])
                                for name, rule in RULES.items()}  # fmt: skip
     rules |= {name: mean([score(one.others[name], one.rows) for one in of]) for name in ("vpa", "krr")}
-    most = (max(w for _, (w, _) in frontier), max(u for _, (_, u) in frontier))
+    scores = [*(one for _, one in frontier), *rules.values()]
+    most = (max(w for w, _ in scores), max(u for _, u in scores))
 
     def at(one: Score) -> tuple[float, float]:
         x = LEFT + left + one[1] / most[1] * WIDE
@@ -153,10 +154,11 @@ def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
     line = " ".join(f"{x},{y}" for x, y in (at(one) for _, one in frontier))
     drawn = [f'<polyline points="{line}" fill="none" stroke="{_COLOURS["frontier"]}"/>']
     drawn += [_dot(*at(one), 2, _COLOURS["frontier"], f"{name}: {_cell(one)}") for name, one in frontier]
-    for name, one in rules.items():
+    for n, (name, one) in enumerate(rules.items()):
         x, y = at(one)
-        drawn.append(_dot(x, y, 5, _COLOURS[name], f"{name}: {_cell(one)}"))
-        drawn.append(f'<text x="{x + 8}" y="{y - 4}" fill="{_COLOURS[name]}">{name}</text>')
+        drawn.append(_dot(x, y, 4, _COLOURS[name], f"{name}: {_cell(one)}"))
+        drawn.append(_dot(LEFT + left + WIDE - 130, LOW + 14 + 16 * n, 4, _COLOURS[name], name))
+        drawn.append(f'<text x="{LEFT + left + WIDE - 120}" y="{LOW + 18 + 16 * n}">{name}: {_cell(one)}</text>')
     x0, y0 = LEFT + left, LOW + HIGH
     drawn.append(f'<path d="M{x0} {LOW}V{y0}H{x0 + WIDE}" fill="none" stroke="#666"/>')
     drawn.append(

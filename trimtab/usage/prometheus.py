@@ -111,8 +111,8 @@ _ONE = msgspec.json.Decoder(_One, strict=False)
 """Numbers come as text."""
 
 
-def parsed(body: bytes, resource: str, now: int | None = None) -> Iterator[Series]:
-    """The series of one answer, one at a time. Raises GarbledSource."""
+def parsed(body: bytes, resource: str, now: int | None = None, asked: int | None = None) -> Iterator[Series]:
+    """The series of one answer, one at a time; `asked`: its first moment. Raises GarbledSource."""
     try:
         for raw in _answer(body).data.result:
             one = _ONE.decode(raw)
@@ -120,7 +120,7 @@ def parsed(body: bytes, resource: str, now: int | None = None) -> Iterator[Serie
             metric = one.metric
             yield Series(
                 namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values,
+                times=times, values=values, asked=asked,
             )  # fmt: skip
     except msgspec.DecodeError as error:
         raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
@@ -187,7 +187,7 @@ class Prometheus:
             for part in smaller:
                 yield from self._read(part)
             return
-        yield from parsed(body, piece.resource, piece.end)
+        yield from parsed(body, piece.resource, piece.end, piece.start)
 
     def _query(self, piece: Piece) -> dict[str, str]:
         which = self._match(f'namespace="{piece.namespace}"', f'pod=~"{"|".join(map(_quoted, piece.pods))}"')

@@ -43,6 +43,8 @@ FORMS = ("table", "json", "yaml", "csv", "html")
 @click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between points.")
 @click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
               help="Cpu is averaged over it: four scrapes at least.")  # fmt: skip
+@click.option("--start-up", "start_up", default=0, show_default=True, type=click.IntRange(0, 3600), metavar="SECONDS",
+              help="Leave out what a pod's first seconds took of cpu, and say how much that was.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from.")
 @click.option("--rule", type=click.Choice(list(RULES)), default="p95", show_default=True,
               help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90.")  # fmt: skip
@@ -66,7 +68,7 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     at, terms, headers = _checked(cluster, paths, url, now, more)
     found = _standing(cluster, more["vpa_down"])
     owners = Owners(found.pods, found.workloads)
-    book = Book(more["days"] + 1)  # so many times 24 hours touch one calendar day more
+    book = Book(more["days"] + 1, start_up=more["start_up"])  # so many times 24 hours touch one calendar day more
     sources.from_files(book, paths, owners, at)
     if url is not None:
         server = sources.Server(url=url, headers=headers, ca=more["ca"], days=more["days"], step=more["step"],
@@ -74,6 +76,8 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
         at = at if at is not None else int(clock.utc().timestamp())
         sources.from_prometheus(book, server, owners, at)
     notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
+    notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."
+              for container, most in sorted(book.starts.items()) if most]  # fmt: skip
     if more["number"]:
         output.write(_number(book, terms), more["output_file"])
         return
@@ -82,7 +86,8 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     told = report(book, found, terms, at, notes)
     if more["folder"]:
         written = patch.write(told, more["folder"])
-        click.echo(f"{len(written)} patches and a kustomization.yaml in {more['folder']}", err=True)
+        count = f"{len(written)} patch{'' if len(written) == 1 else 'es'}"
+        click.echo(f"{count} and a kustomization.yaml in {more['folder']}", err=True)
     _emit(more["form"], more["output_file"], told)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.cluster.autoscaler import Autoscaler, flags_of, moment, read
+from trimtab.cluster.autoscaler import Autoscaler, flags_of, moment, read, written
 from trimtab.cluster.reason import Unreadable
 
 YAML = """
@@ -103,3 +103,10 @@ def test_the_threshold_is_a_percentage(said: str, percent: int) -> None:
 
 def test_scale_down_may_be_off() -> None:
     assert not made(YAML, arguments=["--scale-down-enabled=false"]).scale_down
+
+
+@pytest.mark.parametrize("status", [YAML, TEXT])
+def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
+    found = read(status)
+    assert isinstance(found, Autoscaler)
+    assert read(written(found)) == found

@@ -24,7 +24,7 @@ NOTE = "trimtab.dev/cordoned-for"
 QUICK = {
     "INTERVAL": "2", "SETTLE": "0.5", "TICK": "0.2", "LEASE": "3", "RENEW_DEADLINE": "1.5", "RETRY": "0.3",
     "WRITE_DEADLINE": "1.2", "PENDING_LIMIT": "10", "END_LIMIT": "3", "READY_LIMIT": "60", "LOG_FORMAT": "json",
-    "TAKEN_LIMIT": "600", "REST": "600", "LISTEN": "127.0.0.1:0",
+    "TAKEN_LIMIT": "600", "REST": "600", "AUTOSCALER": "assumed", "LISTEN": "127.0.0.1:0",
 }  # fmt: skip
 EAGER = {
     "mode": "act", "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0}, "quiet": 0,

@@ -23,15 +23,18 @@ from typing import Any
 
 import yaml
 
+import certs
 from tests.controlplane import ports
 from tests.controlplane.cluster import Cluster
 from trimtab.command.install import carry
 from trimtab.command.install.manifests import manifests
-from trimtab.command.install.names import account
+from trimtab.command.install.names import CONFIGURATION, SECRET, account
 from trimtab.command.install.serving import environment
 from trimtab.command.install.values import Values
+from trimtab.kube import whole
 from trimtab.kube.client import connect
 from trimtab.kube.writer import Writer
+from webhook import shared
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 0.3
@@ -91,6 +94,7 @@ class Replica:
         own = {
             "TRIMTAB_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_CERTS": str(home / "certs"),
             "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
+            "TRIMTAB_GRACEFUL_TIMEOUT": "10",
         }  # fmt: skip
         environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"
@@ -185,6 +189,37 @@ class Installed:
         file = self.home / f"{process}.kubeconfig"
         file.write_text(yaml.safe_dump(document))
         return file
+
+    @property
+    def store(self) -> certs.Folder:
+        """What the Secret holds."""
+        found = shared.folder_of(self._secret)
+        assert found is not None
+        return found
+
+    @property
+    def _secret(self) -> dict[str, Any]:
+        return whole.get(self.client, "Secret", SECRET, self.values.namespace) or {}
+
+    def write(self, folder: certs.Folder) -> None:
+        """Into the Secret, as somebody else."""
+        whole.put(Writer(client=self.client), shared.filled(self._secret, folder))
+
+    @property
+    def places(self) -> set[bytes]:
+        """Every caBundle there is of ours."""
+        found = (whole.get(self.client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS)
+        return {bundle for configuration in found for bundle in shared.bundles(configuration or {})}
+
+    @property
+    def served(self) -> set[bytes]:
+        """The certificates that replicas serve now."""
+        return {(replica.certs / "tls.crt").read_bytes() for replica in self.replicas}
+
+    def command(self, *arguments: str) -> str:
+        """The command as a person runs it; what it prints."""
+        given = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(self.cluster.kubeconfig)]
+        return subprocess.run(given, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
 
     def metric(self, series: str, **labels: str) -> float:
         """The sum over the API server's series of this name with these labels."""

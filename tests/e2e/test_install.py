@@ -15,8 +15,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +24,7 @@ import certs
 from tests.controlplane.api import ApiError, Unreachable
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import EVERY, ROOT, Installed, changed, installed, pod
+from tests.e2e.stand_in import standing_in
 from tests.webhook.damage import damaged
 from trimtab.command.install import carry, working
 from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
@@ -57,23 +56,6 @@ def two_replicas(here: Installed) -> None:
     here.cluster.eventually(here.calls, what="pods changed")
 
 
-def store(here: Installed) -> certs.Folder:
-    found = shared.folder_of(whole.get(here.client, "Secret", SECRET, here.values.namespace) or {})
-    assert found is not None
-    return found
-
-
-def places(here: Installed) -> set[bytes]:
-    found = (whole.get(here.client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS)
-    return {bundle for configuration in found for bundle in shared.bundles(configuration or {})}
-
-
-def write(here: Installed, folder: certs.Folder) -> None:
-    secret = whole.get(here.client, "Secret", SECRET, here.values.namespace)
-    assert secret is not None
-    whole.put(Writer(client=here.client), shared.filled(secret, folder))
-
-
 def create(here: Installed, count: int, clients: int = 8) -> list[dict[str, Any]]:
     """So many pods by so many clients; whatever is refused raises."""
     with ThreadPoolExecutor(clients) as pool:
@@ -84,20 +66,20 @@ def create(here: Installed, count: int, clients: int = 8) -> list[dict[str, Any]
 
 
 def test_both_replicas_serve_the_one_pair_and_both_configurations_trust_it(here: Installed) -> None:
-    assert places(here) == {store(here).bundle}
-    assert served(here) == {store(here).pair.certificate}
+    assert here.places == {here.store.bundle}
+    assert here.served == {here.store.pair.certificate}
 
 
 def test_the_status_says_that_all_is_well_and_names_what_is_not(here: Installed) -> None:
-    said = json.loads(trimtab(here, "certs", "status", "--live", "-o", "json"))
+    said = json.loads(here.command("certs", "status", "--live", "-o", "json"))
     assert (said["folder"], said["usable"], said["problems"]) == (f"Secret trimtab-system/{SECRET}", True, [])
 
 
 def test_a_rotated_pair_is_served_by_both_within_seconds(here: Installed) -> None:
-    before = store(here)
-    assert "a new pair" in trimtab(here, "certs", "rotate")
-    here.cluster.eventually(lambda: served(here) == {store(here).pair.certificate} != {before.pair.certificate})
-    assert store(here).bundle == before.bundle
+    before = here.store
+    assert "a new pair" in here.command("certs", "rotate")
+    here.cluster.eventually(lambda: here.served == {here.store.pair.certificate} != {before.pair.certificate})
+    assert here.store.bundle == before.bundle
 
 
 def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(here: Installed) -> None:
@@ -107,14 +89,19 @@ def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(h
     assert whole.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
 
 
-def served(here: Installed) -> set[bytes]:
-    return {(replica.certs / "tls.crt").read_bytes() for replica in here.replicas}
+def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Installed) -> None:
+    def processes() -> list[str]:
+        pods = here.cluster.list("Pod", here.values.namespace)
+        return sorted(found["metadata"]["labels"]["app.kubernetes.io/component"] for found in pods)
+
+    wanted = ["compactor"] * 2 + ["watchdog"] * 2 + ["webhook"] * 2
+    here.cluster.eventually(lambda: processes() == wanted, within=20, what="two pods of each process")
 
 
 def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:
-    before = store(here), places(here)
+    before = here.store, here.places
     assert {done.how for done in here.apply()} == {"applied"}
-    assert (store(here), places(here)) == before
+    assert (here.store, here.places) == before
     assert here.calls()
 
 
@@ -123,14 +110,27 @@ def test_a_ca_bundle_that_somebody_changed_is_put_back(here: Installed, kind: st
     configuration = whole.get(here.client, kind, CONFIGURATION)
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
     whole.put(Writer(client=here.client), shared.trusting(configuration or {}, other))
-    here.cluster.eventually(lambda: places(here) == {store(here).bundle}, within=10)
+    here.cluster.eventually(lambda: here.places == {here.store.bundle}, within=10)
+
+
+def test_a_configuration_that_cert_manager_keeps_is_left_alone_until_it_no_longer_does(here: Installed) -> None:
+    kind = shared.CONFIGURATIONS[1]
+    ours = here.store.bundle
+    both = ours + certs.issue(["x"], now=datetime.now(UTC)).bundle
+    found = shared.trusting(whole.get(here.client, kind, CONFIGURATION) or {}, both)
+    found["metadata"]["annotations"] = {shared.INJECTED[0]: "trimtab-system/trimtab-webhook"}
+    whole.put(Writer(client=here.client), found)
+    time.sleep(4 * EVERY)
+    assert here.places == {ours, both}
+    here.cluster.patch(kind, CONFIGURATION, {"metadata": {"annotations": {shared.INJECTED[0]: None}}})
+    here.cluster.eventually(lambda: here.places == {ours}, within=10)
 
 
 def test_a_pair_that_expired_in_the_secret_is_renewed_by_the_replicas(here: Installed) -> None:
-    held, then = store(here), datetime.now(UTC) - timedelta(days=30)
+    held, then = here.store, datetime.now(UTC) - timedelta(days=30)
     names = called(WEBHOOK, here.values.namespace)
-    write(here, certs.signed_anew(held, names, now=then, life=timedelta(days=1)))
-    here.cluster.eventually(lambda: certs.usable(store(here), datetime.now(UTC)), within=10)
+    here.write(certs.signed_anew(held, names, now=then, life=timedelta(days=1)))
+    here.cluster.eventually(lambda: certs.usable(here.store, datetime.now(UTC)), within=10)
     here.cluster.eventually(here.calls)
 
 
@@ -141,12 +141,12 @@ def test_an_emptied_secret_is_filled_again_and_no_review_is_lost(here: Installed
     until = time.monotonic() + 12 * EVERY
     while time.monotonic() < until:
         assert changed(here.cluster.create(pod(), dryRun="All"))
-    here.cluster.eventually(lambda: certs.usable(store(here), datetime.now(UTC)), within=10)
+    here.cluster.eventually(lambda: certs.usable(here.store, datetime.now(UTC)), within=10)
     assert here.lost == lost
 
 
 def test_the_pair_and_its_authority_rotated_twice_under_a_thousand_pods_lose_no_review(here: Installed) -> None:
-    lost, begun = here.lost, store(here)
+    lost, begun = here.lost, here.store
     done = threading.Event()
     rotations = threading.Thread(target=lambda: (rotate(here), rotate(here), done.set()))
     rotations.start()
@@ -156,18 +156,18 @@ def test_the_pair_and_its_authority_rotated_twice_under_a_thousand_pods_lose_no_
     rotations.join()
     assert [changed(found) for found in made].count(False) == 0
     assert here.lost == lost
-    assert store(here).bundle.count(b"BEGIN") == begun.bundle.count(b"BEGIN") + 2
-    assert served(here) == {store(here).pair.certificate} != {begun.pair.certificate}
+    assert here.store.bundle.count(b"BEGIN") == begun.bundle.count(b"BEGIN") + 2
+    assert here.served == {here.store.pair.certificate} != {begun.pair.certificate}
 
 
 def rotate(here: Installed) -> None:
     """A new authority, told and then signing, and served by everybody."""
-    before = store(here)
-    trimtab(here, "certs", "rotate", "--authority")
+    before = here.store
+    here.command("certs", "rotate", "--authority")
 
     def everywhere() -> bool:
-        held = store(here).pair
-        return held != before.pair and served(here) == {held.certificate}
+        held = here.store.pair
+        return held != before.pair and here.served == {held.certificate}
 
     here.cluster.eventually(everywhere, within=30, what="the new pair served")
 
@@ -264,17 +264,11 @@ def test_two_thousand_damaged_reviews_and_rude_clients_disturb_nobody(here: Inst
         assert b"Traceback" not in answer.read()
         if number % 100 == 0:
             assert changed(here.cluster.create(pod(), dryRun="All"))
-    for client in rude:
+    for client in (*rude, connection):
         client.close()
     assert statuses <= {200, 400, 413}
     assert here.lost == lost
     assert not [line for line in replica.log if "exception" in line]
-
-
-def trimtab(here: Installed, *arguments: str) -> str:
-    """The command as a person runs it; what it prints."""
-    given = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(here.cluster.kubeconfig)]
-    return subprocess.run(given, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 # ── outages ──────────────────────────────────────────────────────────────────────────────────────────
@@ -325,57 +319,22 @@ def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed) -> 
     here.cluster.eventually(here.calls, what="called again")
 
 
-@pytest.mark.parametrize("answer", [b"", b"garbage", b'{"response":{}}', b'{"kind":"AdmissionReview"}', b"[" * 9999])
-def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, answer: bytes) -> None:
-    with standing_in(here, store(here), answer) as asked:
-        # A connection that the API server kept to those before us ends without a question: that pod is created, too.
-        for _ in range(20):
-            assert not changed(here.cluster.create(pod()))
-        assert asked
+def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed) -> None:
+    with standing_in(here, here.store) as other:
+        for other.answer in (b"", b"garbage", b'{"response":{}}', b'{"kind":"AdmissionReview"}', b"[" * 9999):
+            other.asked.clear()
+            # A connection that was kept to those before ends without a question: that pod is created, too.
+            for _ in range(10):
+                assert not changed(here.cluster.create(pod()))
+            assert other.asked
 
 
 def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed) -> None:
-    held, then = store(here), datetime.now(UTC) - timedelta(days=30)
-    names = called(WEBHOOK, here.values.namespace)
-    over = certs.signed_anew(held, names, now=then, life=timedelta(days=1))
-    with standing_in(here, over, b"") as asked:
-        assert not changed(here.cluster.create(pod()))
-        assert not asked
-
-
-@contextmanager
-def standing_in(here: Installed, folder: certs.Folder, answer: bytes) -> Iterator[list[bytes]]:
-    """Somebody with this pair in our place, who answers 200 with these bytes; yields what was asked."""
-    asked: list[bytes] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    home = here.home / f"stand-in-{time.monotonic_ns()}"
-    certs.write(home, replace(folder, authority_key=None))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(home / "tls.crt", home / "tls.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    real, here.balancer.backends = here.replicas, [server.server_address[1]]
-    here.stop(signal.SIGKILL)
-    here.balancer.backends = [server.server_address[1]]
-    try:
-        yield asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        assert real
+    then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
+    with standing_in(here, certs.signed_anew(here.store, names, now=then, life=timedelta(days=1))) as other:
+        for _ in range(10):
+            assert not changed(here.cluster.create(pod()))
+        assert not other.asked
 
 
 def test_the_api_server_restarted_is_answered_again_and_no_pod_is_refused(here: Installed) -> None:

@@ -1,5 +1,6 @@
 """Reviews that nobody should send: a sound one, damaged. The same seed gives the same bytes on every machine."""
 
+import contextlib
 import copy
 import json
 import random
@@ -106,10 +107,17 @@ def _one(dice: Dice, uid: str) -> bytes:
     value = review(uid, pod())
     for _ in range(dice.choice((0, 1, 1, 1, 2, 3))):
         dice.choice(VALUES)(dice, value)
-    text = json.dumps(value, ensure_ascii=dice.random() < 0.7).encode(errors="surrogatepass")
+    text = _text(value, ascii_only=dice.random() < 0.7)
     for _ in range(dice.choice((0, 0, 0, 1, 1, 2))):
         text = dice.choice(BYTES)(dice, text)
     return text
+
+
+def _text(value: Json, *, ascii_only: bool) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=ascii_only).encode(errors="surrogatepass")
+    except RecursionError:  # deeper than Python itself can write; what no parser can read is made of bytes below
+        return b"[" * 5_000
 
 
 # ── damage to values ─────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +159,8 @@ def _quantity(dice: Dice, value: Json) -> None:
 
 def _swapped(dice: Dice, value: Json) -> None:
     (a, key), (b, other) = (dice.choice(_places(value)) for _ in range(2))
-    a[key] = copy.deepcopy(b[other])
+    with contextlib.suppress(RecursionError):
+        a[key] = copy.deepcopy(b[other])
 
 
 def _deep(dice: Dice, value: Json) -> None:

@@ -17,7 +17,7 @@ from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.terms import Terms
 from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Became, Changed, Door, Gone
+from trimtab.compactor.doors import Answer, Became, Changed, Door, Gone
 from trimtab.runtime.stop import Stop
 
 EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
@@ -104,22 +104,30 @@ class Drains:
         self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
+        """Step by step, as far as one lets the next be taken."""
         for step in steps:
             if isinstance(step, a.Evict):
                 if not self._evict(view, node, note, step.move, now):
                     return
-            elif isinstance(step, a.Emptied):
-                self.door.cordon(node.name, view.versions[node.name], emptied(note, view.at))
-                self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
             elif isinstance(step, a.Scale):
-                if self.door.scale(step.deployment, step.before, step.replicas):
-                    told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
-                    self._tell("scaled", SCALED(told), view, node, note)
-            elif isinstance(step, a.Release):
-                self._release(view, node, note, step)
-                return
-            elif isinstance(step, a.HandsOff) and note.emptied is None:
-                self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
+                self._scale(view, node, note, step)
+            else:
+                self._turn(view, node, note, step)
+
+    def _turn(self, view: View, node: Node, note: Note, step: Action) -> None:
+        """The steps from one state to another."""
+        if isinstance(step, a.Emptied):
+            self.door.cordon(node.name, view.versions[node.name], emptied(note, view.at))
+            self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
+        elif isinstance(step, a.Release):
+            self._release(view, node, note, step)
+        elif isinstance(step, a.HandsOff) and note.emptied is None:
+            self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
+
+    def _scale(self, view: View, node: Node, note: Note, step: a.Scale) -> None:
+        if self.door.scale(step.deployment, step.before, step.replicas):
+            told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
+            self._tell("scaled", SCALED(told), view, node, note)
 
     def _evict(self, view: View, node: Node, note: Note, move: Leaving, now: float) -> bool:
         """False where nothing more of this drain should be asked for now."""
@@ -128,14 +136,17 @@ class Drains:
         if move.uid in self.held:
             return True
         answer = self.door.evict(move)
-        if answer.became is Became.EVICTED:
-            self.flight[move.uid] = now
-            memory = self.books.of(note.pool)
-            self.twice += move.pod in memory.moved
-            self.books.put(note.pool, memory.evicted(view.at))
-            reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
-            self._tell("evicted", reason, view, node, note, move)
-            return True
+        if answer.became is not Became.EVICTED:
+            return self._refused(view, node, note, move, answer, now)
+        self.flight[move.uid] = now
+        memory = self.books.of(note.pool)
+        self.twice += move.pod in memory.moved
+        self.books.put(note.pool, memory.evicted(view.at))
+        reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
+        self._tell("evicted", reason, view, node, note, move)
+        return True
+
+    def _refused(self, view: View, node: Node, note: Note, move: Leaving, answer: Answer, now: float) -> bool:
         reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
         self._tell("refused", reason, view, node, note, move)
         if answer.became is Became.NEVER:
@@ -164,9 +175,13 @@ class Drains:
         self.books.put(note.pool, memory)
         self._tell(what, reason, view, node, note)
         if memory.strikes >= self.terms.strikes and memory.closed is None:
-            self.books.put(note.pool, change(self.books.of(note.pool), closed=view.at))
-            told = f"pool {note.pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
-            self.books.tell("closed", CLOSED(told), pool=note.pool, at=view.at)
+            self._close(note.pool, view)
+
+    def _close(self, pool: str, view: View) -> None:
+        memory = change(self.books.of(pool), closed=view.at)
+        self.books.put(pool, memory)
+        told = f"pool {pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
+        self.books.tell("closed", CLOSED(told), pool=pool, at=view.at)
 
     def _gone(self, view: View) -> None:
         """Nodes that are no longer there, or whose note somebody took away."""

@@ -37,7 +37,8 @@ WANTED = (*KINDS, KIND, CONFIGURATION)
 
 class FindingReport(Part, frozen=True, kw_only=True):
     what: str
-    """`unpatched`, `overhead`, `watching` (the policy is in mode warn or audit), `left-out`."""
+    """`unpatched`, `overhead`, `refused` (would be denied if it were created now), `watching` (the policy is in mode
+    `warn` or `audit`), `left-out`."""
     namespace: str
     owner: str
     """Kind and name of the topmost owner that is known; of a bare pod its own."""
@@ -89,7 +90,9 @@ class RunningReport(Part, frozen=True, kw_only=True):
 
     @property
     def is_well(self) -> bool:
-        return self.overhead.wrong is None and not any(f.what in ("unpatched", "overhead") for f in self.findings)
+        return self.overhead.wrong is None and not any(
+            f.what in ("unpatched", "overhead", "refused") for f in self.findings
+        )
 
 
 def running(asked: live.Asked, policy_paths: Iterable[str], terms: Terms, *, vpa_acts: bool) -> RunningReport:
@@ -156,8 +159,10 @@ def _meta(value: Any) -> Dated:
 
 def _report(found: Findings, world: World, pods: int, notes: list[str]) -> RunningReport:
     modes = {policy.name: policy.spec.mode for policy in world.policies.all}
-    told = (("unpatched", found.unpatched), ("overhead", found.overhead), ("watching", found.watching),
-            ("left-out", found.left_out))  # fmt: skip
+    told = (
+        ("unpatched", found.unpatched), ("overhead", found.overhead), ("refused", found.refused),
+        ("watching", found.watching), ("left-out", found.left_out),
+    )  # fmt: skip
     each = [_finding(what, one, world.facts) for what, same in told for one in same]
     return RunningReport(
         policies=[_tally(name, modes[name], tally) for name, tally in found.tallies.items()],

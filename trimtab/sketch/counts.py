@@ -2,7 +2,7 @@
 
 import operator
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
 from trimtab.sketch.buckets import FIRST, GREATEST, NOTHING, halves, high, low, number, numbers, offsets
@@ -189,6 +189,15 @@ class Counts:
         if end > self.top and not self.paired:
             end = self.top
         return min(self.top, start + part * (end - start))
+
+    def values(self) -> Iterator[tuple[float, int]]:
+        """Every bucket that holds something: its middle, and how many values it holds."""
+        if self.nothing:
+            yield 0.0, self.nothing
+        for bucket, count in enumerate(self.counts, start=self.base):
+            if count:
+                first, last = (bucket & ~1, bucket | 1) if self.paired else (bucket, bucket)
+                yield self._within(first, last, 0.5), count
 
     def copy(self) -> "Counts":
         return Counts(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)

@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check generate clean
+.PHONY: help demo test test-all fuzz check generate clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ demo: $(READY) ## the main job end to end on this machine, without a cluster
 test: $(READY) ## all tests that need no cluster
 	@$(PYTHON) -m pytest -n auto
 
+fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
+	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_keeper.py
+
 test-all: $(READY) ## the same on every Python from 3.11 on that is there
 	@tests/on_every_python
 
@@ -38,6 +41,6 @@ generate: $(READY) ## write again what is generated: CRD, schemas, reference pag
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-e2e e2e-build bench-plan bench-watch bench-webhook bench-admission: $(READY)
+e2e e2e-build bench-plan bench-sizing bench-watch bench-watchdog bench-webhook bench-admission: $(READY)
 include tests/controlplane/Makefile.inc
 include tests/bench/Makefile.inc

@@ -7,7 +7,7 @@ from certs.loader import Loader
 from certs.pair import Pair
 from certs.problem import Problem
 from certs.renew import issue, renew, renew_if_due
-from certs.rotation import Publish, Rest, Seen, Step, Store, may_serve, next_step, signed_anew, successor, usable
+from certs.rotation import Publish, Rest, Seen, Step, Store, alone, may_serve, next_step, signed_anew, successor, usable
 from certs.status import Status, judged, status
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Store",
     "Unusable",
     "Unwritable",
+    "alone",
     "due",
     "due_folder",
     "issue",

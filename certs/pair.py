@@ -1,5 +1,6 @@
 """A certificate with its key, and what can be read from it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -72,11 +73,20 @@ def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def general_name(name: str) -> x509.GeneralName:
-    """A name as a SAN entry: an IP address where it reads as one, a DNS name otherwise."""
+    """A name as a SAN entry: an IP address where it reads as one, a DNS name otherwise.
+
+    Raises `ValueError` for what is neither: nobody could ever call a server by it.
+    """
     try:
         return x509.IPAddress(ip_address(name))
     except ValueError:
-        return x509.DNSName(name)
+        pass
+    if len(name) > 253 or not _DNS.fullmatch(name):
+        raise ValueError(f"{name!r} is neither a DNS name nor an IP address")
+    return x509.DNSName(name)
+
+
+_DNS = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
 
 def moment(when: datetime) -> str:

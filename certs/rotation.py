@@ -88,7 +88,7 @@ def next_step(seen: Seen, names: Sequence[str], *, now: datetime) -> Step:
         ready = seen.settled or not usable(held, now)
         return Store(signed_anew(held, names, now=now), reasons) if ready else Rest(reasons)
     if gone := superseded(held, now):
-        return Store(replace(held, bundle=_pem(read_chain(held.bundle, "ca.crt")[:1])), gone)
+        return Store(alone(held), gone)
     return Rest()
 
 
@@ -139,6 +139,11 @@ def signed_anew(folder: Folder, names: Sequence[str], *, now: datetime, life: ti
     signer = folder.authority
     assert signer is not None
     return replace(folder, pair=serving(signer, names, now=now, life=life))
+
+
+def alone(folder: Folder) -> Folder:
+    """Only the authority that signs now stays trusted. Raises `CertsError` where the bundle cannot be read."""
+    return replace(folder, bundle=_pem(read_chain(folder.bundle, "ca.crt")[:1]))
 
 
 def _first(ours: Folder | None, names: Sequence[str], now: datetime) -> Folder:

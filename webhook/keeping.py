@@ -1,18 +1,25 @@
-"""The keeper in a process: its door to the cluster, a pair before anything listens, its thread."""
+"""The keeper in a process: its door to the cluster, a pair before anything listens, its thread.
+
+The cluster's client is imported only by who has a Secret to keep: it is forty megabytes.
+"""
+
+from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from trimtab.kube import whole
-from trimtab.kube.client import Client, connect
 from trimtab.kube.errors import KubeFault
-from trimtab.kube.writer import Writer
 from trimtab.runtime import clock
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.log import Logger
 from trimtab.runtime.settings import Settings
 from trimtab.runtime.stop import Stop
 from webhook.keeper import LOOKS_TO_SETTLE, Keeper
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
+    from trimtab.kube.whole import Whole
 
 _PATIENCE = 60.0
 """Seconds for the first pair; then the kubelet may start us again, and tells that it had to."""
@@ -27,13 +34,18 @@ class Cluster:
     namespace: str
     configuration: str
 
-    def get(self, kind: str) -> whole.Whole | None:
+    def get(self, kind: str) -> Whole | None:
         """The Secret, or the configuration of this kind."""
+        from trimtab.kube import whole
+
         name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
         return whole.get(self.client, kind, name, namespace)
 
-    def put(self, document: whole.Whole) -> None:
+    def put(self, document: Whole) -> None:
         """Stored under our name; Conflict where it changed since it was read."""
+        from trimtab.kube import whole
+        from trimtab.kube.writer import Writer
+
         whole.put(Writer(client=self.client), document)
 
 
@@ -59,6 +71,8 @@ def first_pair(settings: Settings, log: Logger) -> None:
     """
     if settings.certs_secret is None:
         return
+    from trimtab.kube.client import connect
+
     client = connect()
     try:
         _first(keeper(settings, client, log), log)
@@ -85,6 +99,8 @@ def keep(settings: Settings, stop: Stop, log: Logger) -> threading.Thread | None
     """Go on keeping it in a thread until the process stops; None where no Secret is named."""
     if settings.certs_secret is None:
         return None
+    from trimtab.kube.client import connect
+
     keeping = keeper(settings, connect(), log)
     thread = threading.Thread(
         target=keeping.run, args=(stop.wait, settings.certs_every), name="certificates", daemon=True

@@ -49,7 +49,7 @@ class Server:
 
     def cpu(self) -> float:
         """Seconds of user and system time so far."""
-        return sum(map(_cpu, self.pids))
+        return sum(map(cpu, self.pids))
 
     @property
     def memory(self) -> int:
@@ -80,7 +80,8 @@ def _pinned(core: str, *command: str) -> list[str]:
     return ["taskset", "-c", core, *command]
 
 
-def _cpu(pid: int) -> float:
+def cpu(pid: int) -> float:
+    """Seconds of user and system time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 

@@ -91,3 +91,14 @@ def test_a_strict_client_accepts_it(tmp_path, name: str) -> None:
     certs.write(tmp_path, folder)
     served = shake_hands(certs.Loader(tmp_path).front, folder.bundle, name)
     assert served == folder.pair.leaf()
+
+
+@pytest.mark.parametrize("name", ["bad name!", "a..b", "-a.b", "a" * 64, "https://a.b", "1.2.3.4/8", "é.example"])
+def test_what_nobody_can_be_called_by_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="neither a DNS name nor an IP address"):
+        serving(authority(now=NOW), [name], now=NOW)
+
+
+@pytest.mark.parametrize("name", ["a", "*.example.com", "trimtab-webhook.trimtab-system.svc", "x_y.example.com", "::1"])
+def test_names_of_services_and_hosts_are_taken(name: str) -> None:
+    assert names_of(serving(authority(now=NOW), [name], now=NOW).leaf()) == (name,)

@@ -79,3 +79,12 @@ def test_a_replica_set_that_is_not_known_yet_tells_its_deployment_by_the_hash():
 def test_owners_that_own_each_other_end():
     other = {"a": Owner("X", "b"), "b": Owner("X", "a")}
     assert len(chain(Metadata(owner_references=owners("X/a")), "n", lambda _, owner: other[owner.name])) == 2
+
+
+def test_a_rollouts_first_pod_is_known_by_name_too():
+    labels = {"rollouts-pod-template-hash": "5d4f"}
+    metadata = Metadata(labels=labels, owner_references=owners("ReplicaSet/web-5d4f"))
+    assert [str(owner) for owner in chain(metadata, "team-a", lambda *_: None)] == [
+        "ReplicaSet/web-5d4f",
+        "Rollout/web",
+    ]

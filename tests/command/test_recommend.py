@@ -201,6 +201,17 @@ def test_patches_are_written_for_kustomize(tmp_path: Path) -> None:
     assert (patch["kind"], patch["metadata"]) == ("Deployment", {"name": "web", "namespace": "shop"})
 
 
+def test_a_sidecars_patch_stands_among_the_init_containers(tmp_path: Path) -> None:
+    item = web()
+    item["spec"]["initContainers"] = [{**item["spec"]["containers"][0], "restartPolicy": "Always"}]
+    item["spec"]["containers"] = [{"name": "other"}]
+    folder = tmp_path / "patches"
+    trimtab("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, item), "--patch", folder)
+    patch = yaml.safe_load((folder / "shop-deployment-web.yaml").read_text())
+    assert [found["name"] for found in patch["spec"]["template"]["spec"]["initContainers"]] == ["app"]
+    assert "containers" not in patch["spec"]["template"]["spec"]
+
+
 def test_a_single_series_gives_a_single_number(tmp_path: Path) -> None:
     path = tmp_path / "bare.csv"
     path.write_text("".join(f"{START + n * 600},{0.1 + n % 10 / 1000}\n" for n in range(200)))
@@ -247,6 +258,22 @@ def test_a_prometheus_that_is_gone_fails_and_says_so(tmp_path: Path) -> None:
         result = trimtab("recommend", "--prometheus", server.url)
     assert result.exit_code == 3
     assert "401: who are you?" in result.output
+
+
+def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
+    def answer(asked: Asked) -> Answer:
+        status, found = prometheus(asked)
+        if asked[0].endswith("query_range") and "cpu" in asked[1]["query"]:
+            rows = found["data"]["result"][0]["values"]
+            if int(asked[1]["start"]) == START:  # the pod began on the first day at noon
+                found["data"]["result"][0]["values"] = [[rows[12][0], "9.0"], *rows[13:]]
+        return status, found
+
+    given = ("--now", "2026-01-19T00:00:00Z", "--step", "3600", "--start-up", "600")
+    with serving(answer) as server:
+        report = told("recommend", "--prometheus", server.url, *given)
+    assert report["containers"][0]["cpu"]["max"] == "250m"
+    assert any("its start took up to 9.00 cores" in note for note in report["notes"])
 
 
 # ── asked wrongly ────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
+from tests.cluster_of import ALL, HOST, NOW, Item, budget, cluster, node, pod
 from trimtab.cluster.autoscaler import Autoscaler, Group
 from trimtab.cluster.moment import written
 from trimtab.cluster.owner import Owner
@@ -37,7 +37,7 @@ def note(*moves: Leaving, **more: Any) -> Note:
 
 def step(found: Note, *items: Item, terms: Terms = Terms(), on: Item | None = None, **view: Any) -> tuple[Action, ...]:  # noqa: B008
     """What comes next for n1, cordoned with this note."""
-    here = on or node("n1", cordoned=True)
+    here = on or node("n1", cordoned=True, annotations={CORDONED_BY_US: notes.write(found)})
     inventory = cluster(here, node("n2", "8"), *items)
     seen = View(**{"at": NOW, "inventory": inventory, "pools": (ACT,), **view})
     mine = next(n for n in inventory.nodes if n.name == "n1")
@@ -195,11 +195,13 @@ def test_a_successor_past_its_time_ends_a_drain() -> None:
 
 
 def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
-    fits = pod("other-1", ready=False, created=written(NOW - 40))
+    fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
+    anywhere = pod("other-1", ready=False, created=written(NOW - 40))
     too_large = pod("other-1", ready=False, created=written(NOW - 40), cpu="100")
     young = pod("other-1", ready=False, created=written(NOW - 10))
     assert ended(step(note(leaving("web-1")), *WEB, fits)) == ("drain-pods-pending", Blame.NOBODY)
     assert evicted(step(note(leaving("web-1")), *WEB, too_large)) == ["web-1"]
+    assert evicted(step(note(leaving("web-1")), *WEB, anywhere)) == ["web-1"], "it is not this node that it lacks"
     assert evicted(step(note(leaving("web-1")), *WEB, young)) == ["web-1"]
 
 

@@ -3,9 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from tests.cluster_of import NOW
 from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.autoscaler import Autoscaler
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.memory import Memory
+from trimtab.compaction.note import Note, write
+from trimtab.compactor.metrics import Metrics
+from trimtab.runtime.metrics import render
 
 
 def five() -> Played:
@@ -182,3 +189,96 @@ def test_state_that_somebody_deleted_is_written_again() -> None:
     played.stored.clear()
     run(played, 2, loop)
     assert "all" in played.stored
+
+
+def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    [name] = played.cordoned[:1]
+    played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
+    before = len(played.writes)
+    run(played, 20, loop)
+    assert not [write for write in played.writes[before:] if write.split()[1:2] == [name]]
+    assert "drain-deleted-by-another" in played.told("dropped")
+    played.nodes[name]["spec"]["taints"].pop()
+    run(played, 3, loop)
+    assert name not in played.cordoned, "the other gave up: what was ours is undone"
+
+
+def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
+    played = five()
+    loop = process(played)
+    closed = Memory(strikes=2, closed=NOW)
+    said: dict[str, int] = {}
+    loop.reopened = said.get
+    loop.books.put("all", closed)
+    run(played, 10, loop)
+    assert played.cordoned == []
+    said["all"] = played.now
+    run(played, 10, loop)
+    assert played.cordoned != []
+    played = five()
+    loop = process(played, replace(TERMS, closed=30))
+    loop.books.put("all", closed)
+    run(played, 40, loop)
+    assert loop.books.of("all").closed is None
+    assert played.cordoned != []
+
+
+def test_what_the_loop_did_is_told_in_numbers() -> None:
+    played = five()
+    played.takes_after = 20
+    loop = process(played)
+    numbers = Metrics(CollectorRegistry(), lambda: True, lambda: 3.0)
+    loop.books.sinks = (*loop.books.sinks, numbers.count)
+    for _ in range(60):
+        loop.round()
+        numbers.read(loop, 2.0)
+        played.tick()
+    page = render(numbers.registry).decode()
+    assert 'trimtab_compactor_drains_total{how="taken",pool="all",reason="drain-node-taken"} 3.0' in page
+    assert 'trimtab_compactor_nodes{pool="all",state="staying"} 2.0' in page
+    assert 'trimtab_compactor_evictions_total{pool="all",result="evicted"}' in page
+    assert "trimtab_compactor_data_age_seconds 3.0" in page
+    assert "trimtab_compactor_autoscaler_healthy NaN" in page
+
+
+def test_a_note_that_makes_no_sense_is_taken_off_and_the_node_opened() -> None:
+    played = five()
+    loop = process(played)
+    played.nodes["n1"]["metadata"]["annotations"][CORDONED_BY_US] = "{"
+    played.nodes["n1"]["spec"]["unschedulable"] = True
+    played.paused = "so that nothing else happens"
+    run(played, 3, loop)
+    assert (played.cordoned, played.noted) == ([], [])
+    assert set(played.stored) == {"all"}
+
+
+def test_another_compactors_drain_is_left_alone() -> None:
+    played = five()
+    loop = process(played)
+    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.nodes["n1"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    played.nodes["n1"]["spec"]["unschedulable"] = True
+    played.paused = "so that nothing else happens"
+    run(played, 3, loop)
+    assert (played.cordoned, played.noted) == (["n1"], ["n1"])
+
+
+def test_a_surge_is_undone_when_the_node_goes_in_the_middle_of_it() -> None:
+    played = Played().with_nodes("n1", "n2").with_app("one", "n1", cpu="1").with_app("two", "n2", "n2", cpu="1")
+    played.pools = (replace(ACT, single_replicas=True),)
+    loop = process(played)
+    while played.wanted["one"] == 1 and played.now < NOW + 100:
+        loop.round()
+        played.tick()
+    assert played.wanted["one"] == 2
+    for name in played.cordoned:
+        del played.nodes[name]
+        played.pods = {uid: p for uid, p in played.pods.items() if p["spec"]["nodeName"] != name}
+    run(played, 10, loop)
+    assert played.wanted["one"] == 1
+    assert loop.books.of("all").surged == {}

@@ -24,7 +24,7 @@ NOTE = "trimtab.dev/cordoned-for"
 QUICK = {
     "INTERVAL": "2", "SETTLE": "0.5", "TICK": "0.2", "LEASE": "3", "RENEW_DEADLINE": "1.5", "RETRY": "0.3",
     "WRITE_DEADLINE": "1.2", "PENDING_LIMIT": "10", "END_LIMIT": "3", "READY_LIMIT": "60", "LOG_FORMAT": "json",
-    "TAKEN_LIMIT": "600", "REST": "600", "LISTEN": "127.0.0.1:0",
+    "TAKEN_LIMIT": "600", "REST": "600", "AUTOSCALER": "assumed", "LISTEN": "127.0.0.1:0",
 }  # fmt: skip
 EAGER = {
     "mode": "act", "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0}, "quiet": 0,
@@ -167,3 +167,12 @@ def planned(cluster: Cluster, name: str) -> list[str]:
     login = ["--kubeconfig", str(cluster.kubeconfig)]
     printed = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=True).stdout
     return [node["node"] for wave in json.loads(printed)["waves"] for node in wave["nodes"] if node["pool"] == name]
+
+
+def ask(cluster: Cluster, *words: str, expect: int = 0) -> Any:
+    """`trimtab compactor WORDS`, its JSON where it prints some."""
+    command = [sys.executable, "-m", "trimtab", "compactor", *words, "--namespace", cluster.namespace]
+    login = ["--kubeconfig", str(cluster.kubeconfig)]
+    done = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == expect, done.stderr
+    return json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.controlplane import objects
 from tests.controlplane.cluster import Cluster
 from tests.e2e.compactors import Eye, budget, compactor, is_cordoned, nodes, noted, planned, pool, state
 
@@ -68,3 +69,31 @@ def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_
         ("leases", None),
     } or mine == {("configmaps", f"trimtab-state-{name}"), ("leases", "trimtab-compactor")}
     assert all(record["rehearsed"] for record in kept["ring"])
+
+
+def test_the_eye_sees_a_breach(cluster: Cluster) -> None:
+    name = f"eye-{cluster.namespace[-5:]}"
+    filled(cluster, name, count=2, apps=2, replicas=3)
+    with Eye(cluster) as eye:
+        for pod in cluster.running("app=app0")[:2]:
+            cluster.delete("Pod", pod["metadata"]["name"], grace=0)
+        cluster.eventually(lambda: len(cluster.running("app=app0")) == 3)
+    assert (eye.fewest["app0"], eye.fewest["app1"]) == (1, 3)
+
+
+def test_the_only_replica_moves_without_ever_being_missed(cluster: Cluster, tmp_path: Path) -> None:
+    name = f"one-{cluster.namespace[-5:]}"
+    cluster.pool(name, nodes=1, cpu="4", memory="16Gi")
+    cluster.deployment("only", replicas=1, cpu="600m", annotations=SLOW, spec={"nodeSelector": {"pool": name}})
+    cluster.eventually(lambda: len(cluster.running("app=only")) == 1)
+    cluster.create(objects.node(f"{name}-b", cpu="8", memory="32Gi", pods=110, labels={"pool": name}, taints=()))
+    cluster.deployment("many", replicas=6, cpu="900m", annotations=SLOW, spec={"nodeName": f"{name}-b"})
+    cluster.eventually(lambda: len(cluster.running("app=many")) == 6)
+    cluster.apply(pool(cluster, name, protect={"singleReplicas": False}))
+    auditor = cluster.auditor
+    with Eye(cluster) as eye, compactor(cluster, tmp_path):
+        cluster.eventually(lambda: f"{name}-0" in empty(cluster, name), within=40)
+    assert eye.fewest["only"] == 1
+    assert cluster.get("Deployment", "only")["spec"]["replicas"] == 1
+    scaled = [w.asked["spec"]["replicas"] for w in auditor.writes(user="compactor", resource="deployments/scale")]
+    assert scaled == [2, 1]

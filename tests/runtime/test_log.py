@@ -85,3 +85,12 @@ def test_what_a_library_warns_about_is_a_line_of_ours(library: logging.Logger) -
     library.info("chatter")
     (line,) = lines(out)
     assert (line["event"], line["source"], line["level"]) == ("pool of 10 is full", "some.library", "warning")
+
+
+def test_a_plain_line_is_the_line_that_the_long_way_writes() -> None:
+    out = io.StringIO()
+    made = log.build(stream=out)
+    made.info("seen", names=("a", "b"), count=1, db_password="x", where=None)
+    made.bind(count=1).info("seen", names=("a", "b"), db_password="x", where=None)
+    short, long = lines(out)
+    assert {**short, "timestamp": ""} == {**long, "timestamp": ""}

@@ -28,7 +28,7 @@ def chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]
     """The pod's controllers from the nearest to the topmost; empty for a bare pod.
 
     A ReplicaSet not known yet (the first pod of a rollout outruns every watch) still tells its Deployment: its
-    name ends in the pod's own `pod-template-hash`.
+    name ends in the pod's own `pod-template-hash`. (An Argo Rollout's carries the hash under a label of its own.)
     """
     reference = metadata.controller
     found: list[Owner] = []
@@ -39,8 +39,16 @@ def chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]
     return tuple(found)
 
 
+_MAKERS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+"""Label with the hash → who makes ReplicaSets that are named by it."""
+
+
 def _by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
-    suffix = "-" + get(metadata.labels, {}).get("pod-template-hash", "")
-    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
-        return Owner("Deployment", owner.name.removesuffix(suffix))
+    if owner.kind != "ReplicaSet":
+        return None
+    labels = get(metadata.labels, {})
+    for label, kind in _MAKERS.items():
+        suffix = "-" + labels.get(label, "")
+        if len(suffix) > 1 and owner.name.endswith(suffix):
+            return Owner(kind, owner.name.removesuffix(suffix))
     return None

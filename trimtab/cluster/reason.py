@@ -7,6 +7,8 @@ has a name too, and is never a zero: `NotYet` (more is needed) and `Unreadable` 
 
 from dataclasses import dataclass
 
+import msgspec
+
 _CODES: dict[str, "Code"] = {}
 
 
@@ -28,9 +30,8 @@ class Code:
         return Reason(self, sentence)
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One case of a code."""
+class Reason(msgspec.Struct, frozen=True, gc=False):
+    """One case of a code. A struct: a decision makes dozens."""
 
     code: Code
     sentence: str

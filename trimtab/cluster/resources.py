@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import ResourceList, UnsetType, get
+from trimtab.cluster.api.meta import UNSET, ResourceList, UnsetType, get
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.quantity import Written
 
@@ -45,12 +45,12 @@ def role(container: Container, *, init: bool) -> Role:
 
 def requests_of(resources: Resources | UnsetType) -> ResourceList:
     """The requests written; empty where there are none."""
-    return {} if isinstance(resources, UnsetType) else get(resources.requests, {})
+    return {} if resources is UNSET else get(resources.requests, {})
 
 
 def limits_of(resources: Resources | UnsetType) -> ResourceList:
     """The limits written; empty where there are none."""
-    return {} if isinstance(resources, UnsetType) else get(resources.limits, {})
+    return {} if resources is UNSET else get(resources.limits, {})
 
 
 def amounts(written: Mapping[str, Written]) -> Amounts:
@@ -143,8 +143,7 @@ def _qos_sums(parts: Iterable[Resources | UnsetType]) -> tuple[dict[str, int], d
 
 
 def _positive(written: ResourceList) -> dict[str, int]:
-    nano = {name: quantity.parse(written[name]) for name in POD_LEVEL if name in written}
-    return {name: value for name, value in nano.items() if value > 0}
+    return {name: value for name in POD_LEVEL if name in written and (value := quantity.parse(written[name])) > 0}
 
 
 def all_containers(spec: PodSpec) -> tuple[Container, ...]:

@@ -95,14 +95,15 @@ def status(folder: Path, of_cluster: bool, where: shared_pair.Where, output: str
 
 @verb.command("rotate")
 @click.option("--authority", is_flag=True, help="A new authority too; the old one stays trusted beside it.")
+@click.option("--forget-old", is_flag=True, help="Older authorities are trusted no more: after one was stolen.")
 @shared_pair.options
-def rotate(authority: bool, where: shared_pair.Where) -> None:
+def rotate(authority: bool, forget_old: bool, where: shared_pair.Where) -> None:
     """A new pair for the webhook in the cluster, without a review lost.
 
     The replicas take it over within seconds. A new authority is first told to API servers and signs half a minute
     later; the old one stays trusted until nothing it signed can be valid. Where cert-manager issues, ask it instead.
     """
-    click.echo(shared_pair.rotate(where, authority=authority))
+    click.echo(shared_pair.rotate(where, authority=authority, forget=forget_old))
 
 
 def _emit(form: str, output_file: str | None, report: CertsReport) -> None:

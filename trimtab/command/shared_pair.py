@@ -71,12 +71,11 @@ def _untrusting(folder: certs.Folder, places: dict[str, Whole | None]) -> Iterat
             yield certs.Problem("not-trusted", f"the caBundle of {kind} {CONFIGURATION} does not know this pair")
 
 
-def rotate(where: Where, *, authority: bool) -> str:
+def rotate(where: Where, *, authority: bool, forget: bool) -> str:
     """What was done, in words. Raises Wrong where the pair is not ours to rotate, Failed where the cluster refused."""
     from trimtab.kube import whole
     from trimtab.kube.writer import Writer
     from webhook import shared
-    from webhook.keeping import called
 
     with _client(where) as client:
         secret = _get(client, "Secret", SECRET, where.namespace)
@@ -84,16 +83,24 @@ def rotate(where: Where, *, authority: bool) -> str:
         if secret is None or folder is None or folder.authority_key is None:
             came = "none" if folder is None else "one of another issuer"
             raise Wrong([Mistake(file=where.secret, expected="a pair that the replicas issue", came=came)])
-        now = clock.utc()
-        new = (
-            certs.successor(folder, now=now)
-            if authority
-            else certs.signed_anew(folder, called(WEBHOOK, where.namespace), now=now)
-        )
+        new, said = _rotated(where, folder, authority=authority, forget=forget)
         whole.put(Writer(client=client), shared.filled(secret, new))
-    return (
-        f"{where.secret}: {'a new authority; it signs when both configurations know it' if authority else 'a new pair'}"
-    )
+    return f"{where.secret}: {said}"
+
+
+def _rotated(where: Where, folder: certs.Folder, *, authority: bool, forget: bool) -> tuple[certs.Folder, str]:
+    from webhook.keeping import called
+
+    now = clock.utc()
+    if forget:
+        found = certs.alone(folder)
+        if not certs.usable(found, now):
+            came = "a pair that an older authority signed"
+            raise Wrong([Mistake(file=where.secret, expected="a pair by the newest authority", came=came)])
+        return found, "older authorities are forgotten"
+    if authority:
+        return certs.successor(folder, now=now), "a new authority; it signs when both configurations know it"
+    return certs.signed_anew(folder, called(WEBHOOK, where.namespace), now=now), "a new pair"
 
 
 def _get(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import certs
+from trimtab.cluster.mistake import Mistake
 from trimtab.command.main import ASKED_WRONGLY, Wrong
 from trimtab.runtime import environment, log
 from trimtab.runtime.errors import CannotServe, RuntimeFault, SettingsError
@@ -76,8 +77,18 @@ def _settings(listen: str | None, asked: dict[str, object]) -> Settings:
     given = dict(os.environ)
     if listen is not None:
         given["TRIMTAB_LISTEN"] = listen
-    settings = environment.read(given)
+    try:
+        settings = environment.read(given)
+    except SettingsError as error:
+        raise SettingsError(tuple(_placed(mistake, listen is not None) for mistake in error.mistakes)) from None
     return replace(settings, **asked)  # type: ignore[arg-type]
+
+
+def _placed(mistake: Mistake, on_the_command_line: bool) -> Mistake:
+    """Where it really stands: an option is no variable."""
+    if on_the_command_line and mistake.entry == "TRIMTAB_LISTEN":
+        return replace(mistake, file="command line", entry="--listen")
+    return mistake
 
 
 def _refuse(text: str) -> None:

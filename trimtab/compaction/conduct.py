@@ -23,7 +23,7 @@ from trimtab.compaction import actions as a
 from trimtab.compaction.actions import Action, Blame, Release, Wait
 from trimtab.compaction.blockers import Judge
 from trimtab.compaction.candidates import DELETING
-from trimtab.compaction.hurry import late, would_fit
+from trimtab.compaction.hurry import Waiting, late
 from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.terms import Terms, patience
 from trimtab.compaction.view import View, Workloads, gone
@@ -39,6 +39,7 @@ class Moment:
     view: View
     terms: Terms
     workloads: Workloads = field(init=False)
+    waiting: Waiting = field(init=False)
     guard: Guard = field(init=False)
     judge: Judge = field(init=False)
     on: dict[str, list[Pod]] = field(init=False)
@@ -49,6 +50,7 @@ class Moment:
 
     def __post_init__(self) -> None:
         self.workloads = Workloads.of(self.view)
+        self.waiting = Waiting(self.view, self.terms)
         self.guard = Guard.of(self.view.inventory.budgets)
         self.judge = Judge(self.view.inventory, self.guard, self.view.at)
         self.on = {node.name: [] for node in self.view.inventory.nodes}
@@ -63,7 +65,10 @@ class Moment:
         """What to do about this drain now; never empty."""
         taint = next((taint.key for taint in node.taints if taint.key in DELETING), "")
         if taint:
-            return (a.HandsOff(a.DELETING(f"node {node.name} is being deleted (taint {taint})")),)
+            return (
+                *self._scaled_back(note),
+                a.HandsOff(a.DELETING(f"node {node.name} is being deleted (taint {taint})")),
+            )
         stop = self._broken(node, note) or self._stopped(node, note) or self._disturbed(node, note)
         if stop is not None:
             return (*self._scaled_back(note), stop)
@@ -112,7 +117,7 @@ class Moment:
             return Release(a.CAME(f"node {node.name} has pods the plan did not speak of: {told}"), Blame.NODE)
         if note.emptied is not None:
             return None
-        return self._stuck(node, note) or late(self.view, self.workloads, note, self.terms) or self._wanted(node)
+        return self._stuck(node, note) or late(self.view, self.workloads, note, self.terms) or self._awaited(node)
 
     def _strangers(self, node: Node, note: Note) -> list[str]:
         """Pods that would have to move and are not in the note. Those on their way out are no trouble of ours."""
@@ -128,8 +133,8 @@ class Moment:
                 return Release(a.STUCK(f"pod {pod.key} is still there {over} s past its grace"), Blame.POOL)
         return None
 
-    def _wanted(self, node: Node) -> Release | None:
-        pod = would_fit(self.view, node, self.terms)
+    def _awaited(self, node: Node) -> Release | None:
+        pod = self.waiting.only_on(node)
         if pod:
             return Release(a.PENDING(f"pod {pod} waits for a node and would fit on node {node.name}"))
         return None
@@ -165,7 +170,9 @@ class Moment:
         if before:
             return (*back, Wait(a.SUCCESSORS(before)))
         order = sorted((m for m in live if m.turn == turn), key=lambda move: (move.priority, move.pod))
-        return (*back, *self._evictions(order, here, note))
+        steps = self._evictions(order, here, note)
+        stop = next((act for act in steps if isinstance(act, Release)), None)
+        return (*self._scaled_back(note), stop) if stop is not None else (*back, *steps)
 
     def _short(self, moves: Iterable[Leaving]) -> str:
         """The first workload among the moved that has not all its pods ready, in words; empty when all have."""

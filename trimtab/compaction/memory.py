@@ -27,7 +27,7 @@ KEY = "state.json"
 REOPENED = "trimtab.dev/reopened"
 """Annotation of the ConfigMap, written by a person's `trimtab compactor resume --pool`: when the pool was reopened."""
 VERSION = 1
-RING = 100
+RING = 200
 """Records that are kept."""
 FORGET = 12
 """Times the longest back-off after which a failure is forgotten."""
@@ -67,6 +67,8 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     """Node → drain, of those that are under way: so that a node's disappearance is noticed."""
     empty: tuple[str, ...] = ()
     """Of these the nodes that were empty."""
+    surged: dict[str, int] = {}
+    """namespace/Deployment → replicas it had before a drain gave it one more; while that drain is under way."""
     strikes: int = 0
     closed: Seconds | None = None
     saved: int = 0

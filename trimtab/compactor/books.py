@@ -44,7 +44,8 @@ class Books:
     def tell(self, what: str, reason: Reason, *, pool: str, at: Seconds, **more: str | bool) -> None:
         """Into the pool's ring, and to every sink."""
         record = Record(at=at, pool=pool, what=what, code=reason.code.name, why=reason.sentence, **more)  # type: ignore[arg-type]
-        self.put(pool, self.of(pool).told(record))
+        if pool:  # what belongs to no pool is only told
+            self.put(pool, self.of(pool).told(record))
         for sink in self.sinks:
             sink(record)
 

@@ -17,7 +17,7 @@ from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.terms import Terms
 from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Became, Changed, Door, Gone
+from trimtab.compactor.doors import Answer, Became, Changed, Door, Gone
 from trimtab.runtime.stop import Stop
 
 EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
@@ -85,12 +85,13 @@ class Drains:
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
             self.books.tell("released", a.ODD_NOTE(str(note)), pool="", at=view.at, node=node.name)
             return
-        memory = self.books.of(note.pool)
-        if note.drain in memory.ended:
+        steps = moment.next(node, note)
+        over = note.drain in self.books.of(note.pool).ended
+        if over and not isinstance(steps[-1], a.HandsOff):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
-            return
-        self._seen(node, note, view)
-        self._carry_out(view, node, note, moment.next(node, note), now)
+        elif not over:
+            self._seen(node, note, view)
+            self._carry_out(view, node, note, steps, now)
 
     def _seen(self, node: Node, note: Note, view: View) -> None:
         memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)
@@ -98,25 +99,35 @@ class Drains:
             memory = change(memory, drains={**memory.drains, node.name: note.drain})
         if note.emptied is not None and node.name not in memory.empty:
             memory = change(memory, empty=(*memory.empty, node.name))
-        self.books.put(note.pool, memory)
+        others = {name: before for name, before in memory.surged.items() if name not in note.surges}
+        surged = {**others, **note.surges} if note.emptied is None else others
+        self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
+        """Step by step, as far as one lets the next be taken."""
         for step in steps:
             if isinstance(step, a.Evict):
                 if not self._evict(view, node, note, step.move, now):
                     return
-            elif isinstance(step, a.Emptied):
-                self.door.cordon(node.name, view.versions[node.name], emptied(note, view.at))
-                self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
             elif isinstance(step, a.Scale):
-                if self.door.scale(step.deployment, step.before, step.replicas):
-                    told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
-                    self._tell("scaled", SCALED(told), view, node, note)
-            elif isinstance(step, a.Release):
-                self._release(view, node, note, step)
-                return
-            elif isinstance(step, a.HandsOff) and note.emptied is None:
-                self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
+                self._scale(view, node, note, step)
+            else:
+                self._turn(view, node, note, step)
+
+    def _turn(self, view: View, node: Node, note: Note, step: Action) -> None:
+        """The steps from one state to another."""
+        if isinstance(step, a.Emptied):
+            self.door.cordon(node.name, view.versions[node.name], emptied(note, view.at))
+            self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
+        elif isinstance(step, a.Release):
+            self._release(view, node, note, step)
+        elif isinstance(step, a.HandsOff) and note.emptied is None:
+            self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
+
+    def _scale(self, view: View, node: Node, note: Note, step: a.Scale) -> None:
+        if self.door.scale(step.deployment, step.before, step.replicas):
+            told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
+            self._tell("scaled", SCALED(told), view, node, note)
 
     def _evict(self, view: View, node: Node, note: Note, move: Leaving, now: float) -> bool:
         """False where nothing more of this drain should be asked for now."""
@@ -125,14 +136,17 @@ class Drains:
         if move.uid in self.held:
             return True
         answer = self.door.evict(move)
-        if answer.became is Became.EVICTED:
-            self.flight[move.uid] = now
-            memory = self.books.of(note.pool)
-            self.twice += move.pod in memory.moved
-            self.books.put(note.pool, memory.evicted(view.at))
-            reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
-            self._tell("evicted", reason, view, node, note, move)
-            return True
+        if answer.became is not Became.EVICTED:
+            return self._refused(view, node, note, move, answer, now)
+        self.flight[move.uid] = now
+        memory = self.books.of(note.pool)
+        self.twice += move.pod in memory.moved
+        self.books.put(note.pool, memory.evicted(view.at))
+        reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
+        self._tell("evicted", reason, view, node, note, move)
+        return True
+
+    def _refused(self, view: View, node: Node, note: Note, move: Leaving, answer: Answer, now: float) -> bool:
         reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
         self._tell("refused", reason, view, node, note, move)
         if answer.became is Became.NEVER:
@@ -161,9 +175,13 @@ class Drains:
         self.books.put(note.pool, memory)
         self._tell(what, reason, view, node, note)
         if memory.strikes >= self.terms.strikes and memory.closed is None:
-            self.books.put(note.pool, change(self.books.of(note.pool), closed=view.at))
-            told = f"pool {note.pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
-            self.books.tell("closed", CLOSED(told), pool=note.pool, at=view.at)
+            self._close(note.pool, view)
+
+    def _close(self, pool: str, view: View) -> None:
+        memory = change(self.books.of(pool), closed=view.at)
+        self.books.put(pool, memory)
+        told = f"pool {pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
+        self.books.tell("closed", CLOSED(told), pool=pool, at=view.at)
 
     def _gone(self, view: View) -> None:
         """Nodes that are no longer there, or whose note somebody took away."""
@@ -172,6 +190,20 @@ class Drains:
         for pool, memory in list(self.books.memories.items()):
             for name in sorted(set(memory.drains) - noted):
                 self._over(pool, name, view, there=name in there)
+            if memory.surged:
+                self._unsurge(pool, view)
+
+    def _unsurge(self, pool: str, view: View) -> None:
+        """Surges whose note went with its node."""
+        memory = self.books.of(pool)
+        noted = {name for _, note in _noted(view) if isinstance(note, Note) for name in note.surges}
+        for name, before in sorted(memory.surged.items()):
+            if name not in noted:
+                if self.door.scale(name, before + 1, before):
+                    told = f"Deployment {name} has {before} replicas again: the drain's node is gone"
+                    self.books.tell("scaled", SCALED(told), pool=pool, at=view.at)
+                left = {other: n for other, n in self.books.of(pool).surged.items() if other != name}
+                self.books.put(pool, change(self.books.of(pool), surged=left))
 
     def _over(self, pool: str, name: str, view: View, *, there: bool) -> None:
         memory = self.books.of(pool)

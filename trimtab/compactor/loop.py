@@ -66,7 +66,7 @@ class Loop:
         self._reopen(view)
         self.drains.carry_on(view, now)
         standing = self.drains.standing(view)
-        if self._planned is None or now - self._planned >= self.interval:
+        if self._planned is None or (now - self._planned >= self.interval and self.planning.intent is None):
             self._planned = now
             self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
         # What begins is decided on the view that the next round brings: never on the one it was planned on.
@@ -75,7 +75,7 @@ class Loop:
         self.steering.steer(view)
         self._save(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
-        return min(self.tick, self.interval) if busy or view.flight else min(self.interval, max(self.tick, 5.0))
+        return self.tick if busy or view.flight else max(self.tick, self._planned + self.interval - now)
 
     def _mistakes(self, view: View) -> None:
         """Of the pools' settings, told once; a pool with a mistake is as good as gone."""

@@ -82,6 +82,10 @@ class Settings:
     steer: bool = True
     """True: nodes the plan will empty get the soft taint `trimtab.dev/leaving`, so that successors land elsewhere."""
 
+    autoscaler: Literal["seen", "assumed"] = "seen"
+    """`seen`: without a status ConfigMap of the cluster autoscaler nothing begins, for nobody would take what is
+    emptied. `assumed`: there is one that writes no status here, and it is taken for well."""
+
     autoscaler_flags: str | None = None
     """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
 

@@ -83,12 +83,18 @@ class Sight:
             inventory=inventory,
             pools=tuple(rehearsing(pool, everywhere=everywhere) for pool in reading.pools),
             unread=tuple(str(mistake) for mistake in reading.mistakes),
-            autoscaler=autoscaler(snapshot.all(ConfigMap), shlex.split(self.settings.autoscaler_flags or "")),
+            autoscaler=self._autoscaler(snapshot),
             tops=dict(_tops(snapshot)),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
             home=self.settings.namespace,
             paused=self._paused(snapshot),
         )
+
+    def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
+        found = autoscaler(snapshot.all(ConfigMap), shlex.split(self.settings.autoscaler_flags or ""))
+        if found is None and self.settings.autoscaler == "seen":
+            return Autoscaler(updated=None, flags=self.settings.flags)  # it has never reported: it is silent
+        return found
 
     def _ours(self) -> tuple[ConfigMap, ...]:
         """ConfigMaps of our namespace: a pool is nobody else's to make."""

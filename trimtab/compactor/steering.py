@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trimtab.cluster.node import Node
+from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.values import Plan
 from trimtab.compaction.view import View
 from trimtab.compactor.doors import Changed, Door, Gone
@@ -37,7 +38,8 @@ class Steering:
     def steer(self, view: View) -> None:
         """Taints as wanted, where they are not. Raises NotNow; a node that changed meanwhile has its turn again."""
         wanted = frozenset() if view.paused else self.wanted
-        for node in [node for node in view.inventory.nodes if tainted(node) != (node.name in wanted)][:MOST]:
+        ours = (node for node in view.inventory.nodes if not any(taint.key in DELETING for taint in node.taints))
+        for node in [node for node in ours if tainted(node) != (node.name in wanted)][:MOST]:
             try:
                 self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
             except (Changed, Gone):

@@ -37,7 +37,7 @@ class Teller:
 
     def _abouts(self, record: Record) -> Iterable[About]:
         if record.node and record.what not in ("evicted", "refused"):
-            yield About(kind="Node", name=record.node)
+            yield About(kind="Node", name=record.node, uid=record.node)  # as the kubelet does: kubectl looks for it
         if record.owner:
             kind, _, name = record.owner.partition("/")
             namespace = record.pod.partition("/")[0]

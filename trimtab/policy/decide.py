@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import qos
@@ -130,7 +131,7 @@ def _together(first: Decision, again: Decision) -> Decision:
         told.add(overhead.FIELD)
     for found in again.changes:
         before = changes[found.field].before if found.field in changes else found.before
-        changes[found.field] = replace(found, before=before)
+        changes[found.field] = change(found, before=before)
     return replace(
         again,
         changes=tuple(changes.values()),
@@ -149,15 +150,15 @@ def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
         return Decision(pod=pod, skipped=skipped)
     meaning = [policy for policy in policies.all if matches(policy, subject)]
     ours = [policy for policy in meaning if in_rollout(policy, subject)]
-    applied = [policy for policy in ours if policy.spec.mode == "apply"]
     before = marker.read(pod, namespace)
-    draft, failures = _draft(subject, applied, before)
+    asked = ours if watching else [policy for policy in ours if policy.spec.mode == "apply"]
+    draft, failures, eager = _draft(subject, asked, before)
     decision = _decision(draft, subject, failures, before)
     left = (*decision.left, *_not_in_rollout(meaning, ours))
     if not meaning:
         left = (Left(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod")),)
     matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
-    return replace(decision, left=left, matched=matched, would=_would(subject, ours, before) if watching else ())
+    return replace(decision, left=left, matched=matched, would=_would(subject, ours, eager, before))
 
 
 def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marker | None) -> Decision:
@@ -171,23 +172,46 @@ def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marke
     return Decision(pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures))
 
 
-def _draft(subject: Subject, policies: list[PodPolicy], before: Marker | None) -> tuple[Draft, list[str]]:
-    """`before`: what an earlier call of ours did to this very pod."""
+def _draft(
+    subject: Subject, policies: list[PodPolicy], before: Marker | None, trial: PodPolicy | None = None
+) -> tuple[Draft, list[str], list[PodPolicy]]:
+    """The pod after all policies that apply (and `trial`, as if it did), what failed, and the policies that would.
+
+    before: what an earlier call of ours did to this very pod. The policies that would: those in mode `warn` or
+    `audit` that decided anything when their turn came; that is taken back at once.
+    """
     draft = Draft(
         subject=subject,
         applied_before=before.values if before else {},
         decided_before=before.deciders if before else {},
     )
     failures: list[str] = []
+    eager: list[PodPolicy] = []
     for policy in policies:
-        draft.policy = policy.name
-        draft.changes_guaranteed = policy.spec.guaranteed == "change"
-        draft.names_daemons = names_daemons(policy)
-        _ask(policy, draft, failures)
+        if policy.spec.mode == "apply" or policy is trial:
+            _turn(policy, draft, failures)
+        elif trial is None and _is_eager(policy, draft):
+            eager.append(policy)
     draft.policy = ""
     for name, finish in (("requests and limits", settle), ("overhead", overhead.finish)):
-        _safely(name, lambda finish=finish: finish(draft), draft, failures)  # type: ignore[misc]
-    return draft, failures
+        _safely(name, finish, (draft,), draft, failures)
+    return draft, failures, eager
+
+
+def _turn(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
+    draft.policy = policy.name
+    draft.changes_guaranteed = policy.spec.guaranteed == "change"
+    draft.names_daemons = names_daemons(policy)
+    _ask(policy, draft, failures)
+
+
+def _is_eager(policy: PodPolicy, draft: Draft) -> bool:
+    """Would this policy decide anything now? What it decides and says is taken back."""
+    stands = draft.kept()
+    _turn(policy, draft, [])
+    eager = draft.moved_since(stands)
+    draft.restore(stands)
+    return eager
 
 
 def _ask(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
@@ -196,14 +220,14 @@ def _ask(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
     for name, propose in ACTIONS:
         settings = getattr(actions, name)
         if settings is not None:
-            _safely(name, lambda p=propose, s=settings: p(s, draft, places), draft, failures)  # type: ignore[misc]
+            _safely(name, propose, (settings, draft, places), draft, failures)
 
 
-def _safely(name: str, step: Callable[[], None], draft: Draft, failures: list[str]) -> None:
+def _safely(name: str, step: Callable[..., None], given: tuple[Any, ...], draft: Draft, failures: list[str]) -> None:
     """One step; where it fails, the draft is as it was before it."""
     before = draft.kept()
     try:
-        step()
+        step(*given)
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
         draft.restore(before)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
@@ -218,12 +242,15 @@ def _not_in_rollout(meaning: list[PodPolicy], ours: list[PodPolicy]) -> list[Lef
     ]
 
 
-def _would(subject: Subject, policies: list[PodPolicy], before: Marker | None) -> tuple[Change, ...]:
-    """What each policy that only watches would change beside all those that apply."""
+def _would(
+    subject: Subject, policies: list[PodPolicy], eager: list[PodPolicy], before: Marker | None
+) -> tuple[Change, ...]:
+    """What each policy that only watches would change beside all those that apply.
+
+    One that decides nothing in its turn changes nothing for those after it either: only the others are tried.
+    """
     found: list[Change] = []
-    for watching in policies:
-        if watching.spec.mode == "apply":
-            continue
-        draft, _ = _draft(subject, [p for p in policies if p.spec.mode == "apply" or p is watching], before)
+    for watching in eager:
+        draft, _, _ = _draft(subject, policies, before, trial=watching)
         found += [c for c in draft.changes if c.policy == watching.name]
     return tuple(found)

@@ -7,6 +7,9 @@ a later one that wants something else is noted as overruled. Fields have readabl
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.api.pod import Pod, PodSpec
@@ -19,8 +22,7 @@ Value = str | int | None
 """A field's value as people read it; None: absent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One field that is other than it was."""
 
     field: str
@@ -30,8 +32,7 @@ class Change:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Left(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something a policy wanted, or would have, and why it did not happen."""
 
     field: str
@@ -41,8 +42,7 @@ class Left:
     """Worth a warning to whoever created the pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class Want(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a policy wants of one resource of one container, before bounds are looked at."""
 
     place: Place
@@ -84,14 +84,15 @@ class Draft:
     shares: dict[tuple[Place, str], Share] = field(default_factory=dict)
     """Requests that follow their limit: a limit must not follow them in turn."""
     changes: list[Change] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    left: dict[Left, None] = field(default_factory=dict)
+    """What was left alone and why, in the order in which it was said."""
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
     """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
     decided_before: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
     """Field → the policy that decided it then, and what it decided: it stays the first."""
     _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
-    _asked: set[str] = field(default_factory=set)
+    _asked: dict[str, None] = field(default_factory=dict)
     """Fields that were decided, or decided again, in this round."""
 
     def __post_init__(self) -> None:
@@ -99,14 +100,28 @@ class Draft:
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 
-    def kept(self) -> tuple[object, ...]:
-        """All that a step may change, for `restore`."""
-        return tuple(v.copy() if isinstance(v, dict | list | set) else v for v in (getattr(self, n) for n in _KEPT))
+    def kept(self) -> tuple[Any, ...]:
+        """Where the draft stands, for `restore`. What it collects only grows, so counts tell."""
+        return (
+            self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
+            len(self.shares), len(self._deciders), len(self._asked), len(self.left),
+        )  # fmt: skip
 
-    def restore(self, kept: tuple[object, ...]) -> None:
+    def restore(self, kept: tuple[Any, ...]) -> None:
         """Everything as it was at `kept`."""
-        for name, value in zip(_KEPT, kept, strict=True):
-            setattr(self, name, value)
+        self.metadata, self.spec, self.denied, changes, *counts = kept
+        del self.changes[changes:]
+        grown: tuple[dict[Any, Any], ...] = (
+            self.requests, self.limits, self.shares, self._deciders, self._asked, self.left,
+        )  # fmt: skip
+        for collected, count in zip(grown, counts, strict=True):
+            while len(collected) > count:
+                collected.popitem()
+
+    def moved_since(self, kept: tuple[Any, ...]) -> bool:
+        """Was anything decided since then? Things said count for nothing."""
+        now = self.kept()
+        return any(a is not b for a, b in zip(now[:3], kept[:3], strict=True)) or now[3:-1] != kept[3:-1]
 
     @property
     def pod(self) -> Pod:
@@ -133,7 +148,7 @@ class Draft:
     def decide_first(self, name: str, after: Value) -> bool:
         """Is this policy the first to decide the field? A later one with another wish is noted as overruled."""
         first = self._deciders.setdefault(name, (self.policy, after))
-        self._asked.add(name)
+        self._asked[name] = None
         if first[0] == self.policy:
             return True
         if first[1] != after:
@@ -166,12 +181,7 @@ class Draft:
 
     def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
         """Say why something stays as it is; said once."""
-        left = Left(field=name, policy=policy or self.policy, reason=reason, loud=loud)
-        if left not in self.left:
-            self.left.append(left)
-
-
-_KEPT = ("metadata", "spec", "requests", "limits", "shares", "changes", "left", "denied", "_deciders", "_asked")
+        self.left.setdefault(Left(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 
 
 def _shown(value: Value) -> str:

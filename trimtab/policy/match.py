@@ -1,6 +1,8 @@
 """Does this policy mean this pod, and which of its containers?"""
 
 import hashlib
+from collections.abc import Callable
+from functools import lru_cache
 
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import glob, labels_match
@@ -93,10 +95,13 @@ def _named(patterns: tuple[str, ...], name: object) -> bool:
 
 
 def _owned(wanted: tuple[str, ...], subject: Subject) -> bool:
-    names = [str(owner) for owner in subject.owners] or [f"Pod/{subject.pod.metadata.name}"]
-    patterns = tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted)
-    test = glob(patterns)
-    return any(test(name) for name in names)
+    test = _owners(wanted)
+    return any(test(name) for name in subject.owner_names)
+
+
+@lru_cache(maxsize=1024)
+def _owners(wanted: tuple[str, ...]) -> Callable[[str], bool]:
+    return glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
 
 
 def _is(containers: Containers, place: Place) -> bool:

@@ -3,6 +3,7 @@
 All take (namespace, name) as the key, and what `held` leaves of an object as the value.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -115,32 +116,43 @@ class Owners:
 
 
 class Nodes:
-    """The most that one of them can hold."""
+    """The most that one of them can hold. Nodes come by the hundred and in few sizes: the sizes are compared."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Mapping[str, int]] = {}
+        self._nodes: dict[str, _Size] = {}
+        self._sizes: Counter[_Size] = Counter()
         self._largest: Mapping[str, int] = {}
         self._stale = False
 
     def put(self, key: Key, value: Mapping[str, int] | None) -> None:
-        if value is None:
-            self.drop(key)
-        elif self._nodes.get(key[1]) != value:
-            self._nodes[key[1]] = value
-            self._stale = True
+        self.drop(key)
+        if value is not None:
+            size = frozenset(value.items())
+            self._nodes[key[1]] = size
+            self._sizes[size] += 1
+            self._stale |= self._sizes[size] == 1
 
     def drop(self, key: Key) -> None:
-        self._stale |= self._nodes.pop(key[1], None) is not None
+        size = self._nodes.pop(key[1], None)
+        if size is None:
+            return
+        self._sizes[size] -= 1
+        if not self._sizes[size]:
+            del self._sizes[size]
+            self._stale = True
 
     def largest(self) -> Mapping[str, int]:
         """Resource → how much; the same object while it stays that much."""
         if self._stale:
             found: Mapping[str, int] = {}
-            for node in self._nodes.values():
-                found = larger(found, node)
+            for size in self._sizes:
+                found = larger(found, dict(size))
             self._largest = self._largest if found == self._largest else found
             self._stale = False
         return self._largest
+
+
+_Size = frozenset[tuple[str, int]]
 
 
 class Shards:
@@ -151,6 +163,7 @@ class Shards:
         self._bad: dict[str, Unreadable] = {}
         self._workloads: Table[str, Mapping[str, ContainerUsage]] = Table()
         self._told = Recommendations(self._workloads.whole())
+        self._problems: tuple[Unreadable, ...] = ()
 
     def put(self, key: Key, value: Workloads | Unreadable | None) -> None:
         if isinstance(value, Unreadable):
@@ -182,4 +195,8 @@ class Shards:
         return self._told
 
     def problems(self) -> tuple[Unreadable, ...]:
-        return tuple(self._bad[name] for name in sorted(self._bad))
+        """In order of name; the same object while they are the same."""
+        found = tuple(self._bad[name] for name in sorted(self._bad))
+        if found != self._problems:
+            self._problems = found
+        return self._problems

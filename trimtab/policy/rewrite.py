@@ -1,7 +1,8 @@
 """Settled requests and limits, written into the containers of a pod."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, change, get
@@ -15,8 +16,7 @@ from trimtab.policy.draft import Change, Draft, Want
 from trimtab.policy.subject import Place, Subject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One resource of one container as it will stand. None: absent."""
 
     place: Place
@@ -80,7 +80,7 @@ def newly_unmet(draft: Draft, spec: PodSpec) -> str | None:
 def _within_pod_bounds(draft: Draft, settled: list[Settled], changes: list[Change]) -> list[Change]:
     """The changes but those of a resource whose sum over all containers a LimitRange for pods would refuse now."""
     ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
-    for resource in POD_LEVEL if changes else ():
+    for resource in POD_LEVEL if changes and ranges else ():
         by = breaks_pod_bounds(ranges, _written(draft.spec, settled, changes), resource)
         if by is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
             continue

@@ -4,8 +4,10 @@ One invariant above all: the pod stays valid if our second call never comes. So 
 back, or that it or a quota demands, stays; and a request is never above a limit that is there or may come back.
 """
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.cluster import quantity
 from trimtab.cluster.limits import Bounds, counts_limit
@@ -20,8 +22,7 @@ from trimtab.policy.subject import Place, Subject
 _NO_BOUNDS = Bounds()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cell:
+class _Cell(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One resource of one container: what is written, what is wanted, what bounds it."""
 
     subject: Subject

@@ -45,10 +45,11 @@ class Place:
     index: int
     container: Container
     role: Role
+    name: str = field(init=False)
+    """As fields are named: `containers[app]`."""
 
-    @property
-    def name(self) -> str:
-        return f"{self.part}[{self.container.name}]"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.part}[{self.container.name}]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,11 @@ class Subject:
     def owners(self) -> tuple[Owner, ...]:
         """Nearest first; empty for a bare pod."""
         return self.facts.chain(self.pod, self.namespace)
+
+    @cached_property
+    def owner_names(self) -> tuple[str, ...]:
+        """As policies write them, `Deployment/web`; a bare pod stands for itself."""
+        return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
 
     @property
     def top(self) -> Owner | None:

@@ -13,6 +13,8 @@ from trimtab.sketch.counts import Counts, greatest
 from trimtab.sketch.peaks import INTERVAL, of_series
 from trimtab.sketch.window import DAY, DAYS, Window
 
+SURE = 3600
+"""A series that begins less than so many seconds after the first moment that was asked for may be older."""
 RESOURCES = ("cpu", "memory")
 
 
@@ -54,10 +56,26 @@ class Book:
     """Cores and bytes; times are seconds since 1970 and ascend within a series."""
 
     days: int = DAYS
+    start_up: int = 0
+    """Seconds of a pod's beginning whose cpu is kept apart; memory that is taken at the start stays taken."""
+    starts: dict[Container, float] = field(default_factory=dict)
+    """The most cpu that a start took, where starts are kept apart."""
     pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
 
-    def take(self, container: Container, resource: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """A pod's series, or a piece of it. Pieces of memory should end where an interval of peaks does."""
+    def take(
+        self,
+        container: Container,
+        resource: str,
+        times: Sequence[int],
+        values: Sequence[float],
+        asked: int | None = None,
+    ) -> None:
+        """A pod's series, or a piece of it. Pieces of memory should end where an interval of peaks does. `asked`: from
+        when on the source was asked; None where that is not known, and a start cannot be told."""
+        if self.start_up and resource == "cpu" and asked is not None:
+            until = started(times, asked, self.start_up)
+            self.starts[container] = max([self.starts.get(container, 0.0), *values[:until]])
+            times, values = times[until:], values[until:]
         if not times:
             return
         page = self.pages.setdefault((container, resource), _Open())
@@ -87,6 +105,14 @@ class Book:
         """What was seen; an empty window where nothing was."""
         page = self.pages.get((container, resource))
         return Window.of(page.days, page.first, page.last, self.days) if page is not None else Window(self.days)
+
+
+def started(times: Sequence[int], asked: int, seconds: int) -> int:
+    """How many of a series' first moments belong to its pod's start. A series that is there from the first moment on
+    began before."""
+    if not times or times[0] <= asked + SURE:
+        return 0
+    return bisect_left(times, times[0] + seconds)
 
 
 def _days(times: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -21,15 +21,13 @@ from trimtab.usage.owners import chained
 from trimtab.usage.series import SKEW, Series
 
 DAY = 86400
-RATE = "5m"
-"""At least four scrapes, so that one that failed leaves no hole."""
 _WHICH = 'container!="",container!="POD"'
 _BY = "max by (namespace, pod, container)"
 QUERIES = {
-    "cpu": f"{_BY} (rate(container_cpu_usage_seconds_total{{{_WHICH},%s}}[{RATE}]))",
-    "memory": f"{_BY} (max_over_time(container_memory_working_set_bytes{{{_WHICH},%s}}[%%ds]))",
+    "cpu": f"{_BY} (rate(container_cpu_usage_seconds_total{{{_WHICH},%s}}[%s]))",
+    "memory": f"{_BY} (max_over_time(container_memory_working_set_bytes{{{_WHICH},%s}}[%s]))",
 }
-"""%s: which pods; memory's %d: the step, so that no peak between two points is lost."""
+"""Which pods; then the window of the rate, or the step, so that no peak between two points is lost."""
 _METRIC = "container_memory_working_set_bytes"
 
 
@@ -43,6 +41,8 @@ class Pieces:
     """Of one query: 2 016 points at the default step, a fifth of what Prometheus allows."""
     pods: int = 100
     """Of one query."""
+    rate: str = "5m"
+    """What cpu is averaged over: at least four scrapes, so that one that failed leaves no hole."""
     extra: str = ""
     """A matcher that every query carries, such as cluster="prod"."""
 
@@ -111,8 +111,8 @@ _ONE = msgspec.json.Decoder(_One, strict=False)
 """Numbers come as text."""
 
 
-def parsed(body: bytes, resource: str, now: int | None = None) -> Iterator[Series]:
-    """The series of one answer, one at a time. Raises GarbledSource."""
+def parsed(body: bytes, resource: str, now: int | None = None, asked: int | None = None) -> Iterator[Series]:
+    """The series of one answer, one at a time; `asked`: its first moment. Raises GarbledSource."""
     try:
         for raw in _answer(body).data.result:
             one = _ONE.decode(raw)
@@ -120,7 +120,7 @@ def parsed(body: bytes, resource: str, now: int | None = None) -> Iterator[Serie
             metric = one.metric
             yield Series(
                 namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values,
+                times=times, values=values, asked=asked,
             )  # fmt: skip
     except msgspec.DecodeError as error:
         raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
@@ -187,12 +187,12 @@ class Prometheus:
             for part in smaller:
                 yield from self._read(part)
             return
-        yield from parsed(body, piece.resource, piece.end)
+        yield from parsed(body, piece.resource, piece.end, piece.start)
 
     def _query(self, piece: Piece) -> dict[str, str]:
         which = self._match(f'namespace="{piece.namespace}"', f'pod=~"{"|".join(map(_quoted, piece.pods))}"')
-        query = QUERIES[piece.resource] % which
-        query = query % self.pieces.step if piece.resource == "memory" else query
+        window = self.pieces.rate if piece.resource == "cpu" else f"{self.pieces.step}s"
+        query = QUERIES[piece.resource] % (which, window)
         return {"query": query, "start": str(piece.start), "end": str(piece.end), "step": str(self.pieces.step)}
 
     def _match(self, *matchers: str) -> str:

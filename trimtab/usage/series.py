@@ -24,6 +24,8 @@ class Series:
     resource: str
     times: Sequence[int]
     values: Sequence[float]
+    asked: int | None = None
+    """From when on the source was asked; None where that is not known."""
     workload: str = ""
     """Kind/name where the source tells it itself."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.admission.running.submitted import Held
 from trimtab.admission.running.survey import World
 from trimtab.kube.client import Client
-from trimtab.kube.state import Change, Terms
+from trimtab.kube.state import Change, Terms, What
 from trimtab.kube.watch import Watch
 from trimtab.policy.vpa_webhook import Service
 from trimtab.watchdog.seen import POD, Seen, held, slices, sources
@@ -27,9 +27,7 @@ class Following:
         self._client = client
         self._holds = held(own)
         self._changes: SimpleQueue[Change[Any]] = SimpleQueue()
-        self._watch = Watch(
-            client, sources(own, policies=policies), terms=TERMS, holds=self._holds, told=self._changes.put
-        )
+        self._watch = Watch(client, sources(own, policies=policies), terms=TERMS, holds=self._holds, told=self._told)
         self._endpoints: Watch | None = None
         self._services: frozenset[Service] = frozenset()
 
@@ -54,6 +52,11 @@ class Following:
         for _ in range(self._changes.qsize()):
             self.seen.hear(self._changes.get())
         self._follow(self.seen.services)
+
+    def _told(self, change: Change[Any]) -> None:
+        """Of pods only that one is gone: what stands is read off the watch."""
+        if change.kind != POD or change.what is What.DELETED:
+            self._changes.put(change)
 
     def pods(self) -> tuple[Held, ...]:
         return self._watch.held(POD)

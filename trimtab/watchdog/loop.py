@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from trimtab.admission.harm.brake import Harm, judge
+from trimtab.admission.harm.brake import Harm, Verdict, judge
 from trimtab.admission.harm.counts import Counts, Ledger, Watched, count
 from trimtab.admission.harm.reasons import HARMFUL
 from trimtab.admission.running.report import Finding, Findings, Tally, findings
@@ -46,7 +46,9 @@ class Loop:
     elapsed: Callable[[], float]
     survey: Survey
     ledger: Ledger
-    _harms: dict[str, Harm] = field(default_factory=dict)
+    _verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _stopped: set[str] = field(default_factory=set)
+    """Policies put to `warn` in this look."""
     _braked: dict[str, str] = field(default_factory=dict)
     """Policy → the version of it that was put to `warn`."""
     _restored: set[tuple[str, str]] = field(default_factory=set)
@@ -96,9 +98,9 @@ class Loop:
     def _compare(self, pods: tuple[Held, ...], looked: Looked, watched: list[Watched], now: float) -> dict[str, Counts]:
         counts = count(pods, looked.standings, watched, self.ledger, now)
         self.metrics.compared(counts)
-        self._harms = {}
-        for name, by_trouble in counts.items():
-            verdict = judge(name, by_trouble, self.ledger.terms)
+        self._verdicts = {name: judge(name, found, self.ledger.terms) for name, found in counts.items()}
+        self._stopped = set()
+        for name, verdict in self._verdicts.items():
             if isinstance(verdict, Harm):
                 self._stop(name, verdict)
         return counts
@@ -115,7 +117,7 @@ class Loop:
         if known is None:
             return
         if done == "put-to-warn":
-            self._harms[name] = harm
+            self._stopped.add(name)
         about = About(kind=KIND, name=name, uid=known.uid, api_version=API_VERSION)
         self.teller.policy(about, HARMFUL, f"{_DONE[done]}: {harm.reason}")
 
@@ -128,10 +130,11 @@ class Loop:
             self.statuses.write(name, known.status, status(told, written(int(now))))
 
     def _found(self, known: SeenPolicy, tally: Tally, counts: Counts | None) -> Found:
-        harm = self._harms.get(known.name)
+        braked = known.name in self._stopped
         return Found(
-            name=known.name, generation=known.generation, mode="warn" if harm else known.mode, written=known.written,
-            mistakes=self.seen.mistakes(known.name), tally=tally, counts=counts, harm=harm, before=known.status,
+            name=known.name, generation=known.generation, mode="warn" if braked else known.mode, written=known.written,
+            mistakes=self.seen.mistakes(known.name), tally=tally, counts=counts, braked=braked,
+            verdict=self._verdicts.get(known.name), before=known.status,
         )  # fmt: skip
 
     def _about(self, one: Finding) -> About:

@@ -28,6 +28,7 @@ class Metrics:
         self.would = gauge("would_change_pods", "Running pods a policy that only watches would change.", "policy")
         self.skipped = gauge("skipped_pods", "Running pods a policy's match means, left out.", "policy", "reason")
         self.overhead = gauge("wrong_overhead_pods", "Running pods whose overhead is not their class's.", "reason")
+        self.refused = gauge("refused_pods", "Running pods that would be denied if they were created now.")
         self.setting = gauge("overhead_setting_wrong", "1 while pods show that the setting is wrong; NaN: not known.")
         self.pods = gauge("policy_pods", "Running pods to each policy: matched, changed, overruled.", "policy", "state")
         self.harm = gauge("harm_pods", "Pods, and those hit, that carry a policy's change or lack it.",
@@ -51,6 +52,7 @@ class Metrics:
         self.seconds.set(seconds)
         self._by_both(self.unpatched, found.unpatched)
         self._by_both(self.skipped, found.left_out)
+        self.refused.set(sum(len(one.pods) for one in found.refused))
         self.would.clear()
         self.pods.clear()
         for name, tally in found.tallies.items():

@@ -37,7 +37,9 @@ LOOK = 0.2
 """Seconds between two looks at whether we lead, or everything was listed."""
 STALE = 150.0
 """Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute."""
-PATIENCE = 15.0
+HUNG = 300.0
+"""Seconds without a finished look after which we say that we are not well. One takes a second or two."""
+PATIENCE = 30.0
 """Seconds until the first lists should have been read."""
 
 
@@ -50,6 +52,8 @@ class Process:
     stop: Stop = field(default_factory=Stop)
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}")
     following: Following | None = None
+    _alive: float = field(default_factory=clock.elapsed)
+    """When it was last seen that this process does its work, or waits for it."""
     election: Election = field(init=False)
     metrics: Metrics = field(init=False)
 
@@ -68,6 +72,7 @@ class Process:
             while not self.stop.begun:
                 if self.election.leading:
                     self._lead()
+                self._alive = clock.elapsed()
                 self.stop.wait(LOOK)
             done.set()
             elected.join(self.settings.write_deadline)
@@ -90,6 +95,7 @@ class Process:
         while self.election.leading and not self.stop.begun:
             complete = following.synced  # before the changes are taken: whatever was listed is among them
             following.hear()
+            self._alive = clock.elapsed()
             if complete:
                 return True
             if not told and clock.elapsed() - begun > PATIENCE:
@@ -113,6 +119,7 @@ class Process:
 
     def _sleep(self, seconds: float) -> None:
         """No longer than we lead."""
+        self._alive = clock.elapsed()
         until = clock.elapsed() + seconds
         while (left := until - clock.elapsed()) > 0 and self.election.leading:
             if self.stop.wait(min(left, 1.0)):
@@ -145,6 +152,10 @@ class Process:
             return Rehearsal(self.log)
         return Brake(writer, self.log)
 
+    def _is_alive(self) -> bool:
+        """A look that hangs is mended by a restart, a cluster that cannot be read is not."""
+        return clock.elapsed() - self._alive < max(HUNG, 3 * self.settings.interval)
+
     def _age(self) -> float:
         age = self.following.age() if self.following is not None else None
         return float("nan") if age is None else age
@@ -152,7 +163,7 @@ class Process:
     def _pages(self) -> dict[str, Callable[[], tuple[int, str, bytes]]]:
         return {
             "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render(self.metrics.registry)),
-            "/healthz": lambda: (200, TEXT, b"ok\n"),
+            "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_alive() else (500, TEXT, b"no look for too long\n"),
             "/readyz": lambda: (503, TEXT, b"stopping\n") if self.stop.begun else (200, TEXT, b"ok\n"),
         }
 

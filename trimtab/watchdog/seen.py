@@ -11,9 +11,10 @@ from trimtab.admission.running.survey import World
 from trimtab.admission.running.why import UNREGISTERED_UNKNOWN, Moment, Since
 from trimtab.cluster.api.meta import Shape
 from trimtab.cluster.api.rules import RuntimeClass
-from trimtab.cluster.api.webhooks import Custom, MutatingWebhookConfiguration
+from trimtab.cluster.api.webhooks import Custom, MutatingWebhookConfiguration, is_ours
 from trimtab.cluster.moment import seconds
 from trimtab.cluster.owner import Owner
+from trimtab.cluster.reason import NotYet
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.kube.kinds import PLACES, Source
 from trimtab.kube.state import Change, What
@@ -55,6 +56,8 @@ class SeenPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SeenConfiguration:
+    labelled: bool
+    """Does it carry our label?"""
     created: Moment | None
     called: tuple[Called, ...]
 
@@ -111,7 +114,8 @@ def _written(found: Any, *parts: str) -> Moment | None:
 
 def _configuration(found: Shape) -> SeenConfiguration:
     assert isinstance(found, MutatingWebhookConfiguration)
-    return SeenConfiguration(seconds(found.metadata.creation_timestamp), vpa_webhook.called(found))
+    created = seconds(found.metadata.creation_timestamp)
+    return SeenConfiguration(is_ours(found.metadata, ""), created, vpa_webhook.called(found))
 
 
 def _policy(found: Shape) -> SeenPolicy:
@@ -217,12 +221,17 @@ class Seen:
 
     def since(self) -> Since:
         """Since when it is so."""
-        ours = self._configurations.get(("", self._configuration))
         return Since(
             policies={name: at for name, found in self.policies.items() if (at := found.since) is not None},
             classes={key[1]: found.written for key, found in self._classes.items() if found.written is not None},
-            webhook=None if ours is None else UNREGISTERED_UNKNOWN if ours.created is None else ours.created,
+            webhook=self._registered(),
         )
+
+    def _registered(self) -> Moment | NotYet | None:
+        """When the oldest configuration of ours was made."""
+        found = [f for (_, name), f in self._configurations.items() if f.labelled or name == self._configuration]
+        times = [one.created for one in found if one.created is not None]
+        return min(times) if times else UNREGISTERED_UNKNOWN if found else None
 
 
 def _fact(held: Any) -> Any:

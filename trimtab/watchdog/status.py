@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimtab.admission.harm.brake import Count, Harm
+from trimtab.admission.harm.brake import Count, Harm, Verdict
 from trimtab.admission.harm.counts import Counts
 from trimtab.admission.running.incident import Trouble
 from trimtab.admission.running.report import Tally
+from trimtab.cluster.reason import NotYet
 from trimtab.policy.status import HARM_BRAKE, LOADED, Condition, Status
 from trimtab.policy.status import Harm as Before
 
@@ -25,8 +26,10 @@ class Found:
     tally: Tally
     counts: Counts | None = None
     """None while it is not in mode apply."""
-    harm: Harm | None = None
-    """It was just put to `warn`, and why."""
+    verdict: Verdict | None = None
+    """What the brake makes of the counts; None while harm is not looked for."""
+    braked: bool = False
+    """It was just put to `warn`, for the harm that the verdict tells."""
     before: Status
     """What its status says now."""
 
@@ -57,17 +60,36 @@ def _loaded(found: Found, now: str) -> Condition:
 
 def _brake(found: Found, now: str) -> Condition:
     """On until somebody says `mode: apply` again."""
-    if found.harm is not None:
-        return _condition(found, now, HARM_BRAKE, "True", found.harm.trouble.name.title().replace("_", ""),
-                          f"put to warn: {found.harm.reason}")  # fmt: skip
+    if found.braked and isinstance(found.verdict, Harm):
+        return _condition(found, now, HARM_BRAKE, "True", _word(found.verdict), f"put to warn: {found.verdict.reason}")
     before = found.before.condition(HARM_BRAKE)
     if before is not None and before.status == "True" and found.mode != "apply":
         return before
-    if before is not None and before.status == "True":
-        return _condition(found, now, HARM_BRAKE, "False", "ReArmed", "somebody put it back to apply")
-    if before is not None:
-        return before
-    return _condition(found, now, HARM_BRAKE, "False", "NoHarmSeen", "pods it changed fare no worse than others")
+    was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
+    if was_on and found.verdict is not None and not isinstance(found.verdict, Harm):
+        return _condition(found, now, HARM_BRAKE, "False", _REARMED, "somebody put it back to apply")
+    return _off(found, now)
+
+
+_REARMED = "ReArmed"
+
+
+def _off(found: Found, now: str) -> Condition:
+    match found.verdict:
+        case None:
+            return _condition(found, now, HARM_BRAKE, "False", "NotLookedFor", "not in mode apply, or the brake is off")
+        case NotYet():
+            return _condition(found, now, HARM_BRAKE, "Unknown", "TooFewPods", str(found.verdict))
+        case Harm():
+            told = f"would be put to warn: {found.verdict.reason}"
+            return _condition(found, now, HARM_BRAKE, "False", "OnlyTold", told)
+        case _:
+            name = "".join(part.title() for part in found.verdict.code.name.split("-"))
+            return _condition(found, now, HARM_BRAKE, "False", name, str(found.verdict))
+
+
+def _word(harm: Harm) -> str:
+    return harm.trouble.name.title().replace("_", "")
 
 
 def _condition(found: Found, now: str, kind: str, value: str, reason: str, message: str) -> Condition:

@@ -10,7 +10,7 @@ from trimtab.kube.errors import KubeFault, NotFound
 from trimtab.kube.kinds import PLACES, one
 from trimtab.kube.writer import Writer
 from trimtab.policy.document import API_VERSION, KIND
-from trimtab.policy.status import Status, plain
+from trimtab.policy.status import HARM_BRAKE, Status, plain
 from trimtab.runtime.log import Logger
 
 
@@ -21,7 +21,7 @@ class Statuses:
     writer: Writer
     log: Logger
     every: float
-    """Seconds between two writes of one policy's; a condition that changed is written at once."""
+    """Seconds between two writes of one policy's; what is urgent is written at once."""
     elapsed: Callable[[], float]
     _written: dict[str, tuple[float, Status]] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class Statuses:
         self._written = {name: found for name, found in self._written.items() if name in names}
 
     def _is_soon(self, name: str, status: Status) -> bool:
-        """Was it written a moment ago, and do only numbers differ?"""
+        """Was it written a moment ago, and is nothing urgent new?"""
         found = self._written.get(name)
         if found is None:
             return False
@@ -57,6 +57,8 @@ class Statuses:
         self.writer.write("PATCH", path, body, doing=doing, content_type=APPLY, query={"force": "true"})
 
 
-def _said(status: Status) -> list[tuple[str, str, str]]:
-    """Conditions without their times: until the watch shows what we wrote, a new one has the time of now."""
-    return [(found.type, found.status, found.reason) for found in status.conditions]
+def _said(status: Status) -> list[tuple[str, bool]]:
+    """What must be known at once: a document that does not load, a brake that is on."""
+    return [
+        (found.type, found.status == ("True" if found.type == HARM_BRAKE else "False")) for found in status.conditions
+    ]

@@ -78,6 +78,12 @@ def test_a_pod_may_wait_for_an_autoscaler() -> None:
     assert hits(long, DAY, HarmTerms()) == {Trouble.UNSCHEDULABLE}
 
 
+def test_whether_nodes_have_room_only_young_pods_tell() -> None:
+    elsewhere = {"trimtab.dev/opt-out": "true"}
+    old, young = (waiting(admitted(pod(labels=elsewhere), created=DAY - age, number=age % 7)) for age in (9000, 900))
+    assert counted(held(old, young))[Trouble.UNSCHEDULABLE].elsewhere == Count(1, 1)
+
+
 def test_pods_that_a_rollout_replaced_are_still_compared_with() -> None:
     [old] = held(admitted(pod()))
     survey = Survey()

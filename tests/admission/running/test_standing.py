@@ -113,3 +113,11 @@ def test_the_classs_overhead_is_no_reason_to_be_unpatched() -> None:
     by = policies(SIZES, policy("{overhead: {stray: deny, contradicting: deny}}", name="overheads"))
     sandboxed = pod(container(requests={"cpu": "1"}), runtime_class_name="kata")
     assert lacking(looked(held(admitted(sandboxed, by, world)), by, world)) == []
+
+
+def test_a_pod_that_would_be_denied_now_is_told() -> None:
+    """It brought overhead of its own while nobody looked."""
+    strict = policies(policy("{overhead: {stray: deny}}"))
+    brought = pod(container(requests={"cpu": "1"}), overhead={"cpu": "250m"})
+    found = looked(held(admitted(brought, runtime_class_admission=False)), strict)
+    assert [one.reason.code.name for one in found.refused] == ["overhead-stray"]

@@ -1,10 +1,10 @@
 """What of a stored pod is what was submitted, and which pods are alike?"""
 
 from tests.admission.running.worlds import SIZES, admitted, held
-from tests.build import container, owners, pod, policies
+from tests.build import NAMESPACE, container, decided, owners, pod, policies
 from trimtab.admission.running.submitted import NOT_HELD, submitted
-from trimtab.cluster.api.meta import change, get
-from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Volume
+from trimtab.cluster.api.meta import Metadata, change, get
+from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Volume
 from trimtab.policy import marker
 
 
@@ -25,10 +25,24 @@ def test_our_marker_is_read_though_the_server_gave_the_name_afterwards() -> None
     assert found.alike.pod.metadata.name == ""
 
 
-def test_a_stateful_sets_pod_had_its_name_when_it_was_sent() -> None:
-    stored = admitted(pod())
-    named = change(stored.metadata, name="web-0", generate_name="web-", owner_references=owners("StatefulSet/web"))
-    assert submitted(change(stored, metadata=named)).metadata.name == "web-0"
+def test_pods_that_their_controller_names_are_alike_with_their_markers() -> None:
+    """A StatefulSet's pods had their names when they were sent; so their markers differ."""
+
+    def stateful(name: str) -> Pod:
+        meta = Metadata(name=name, namespace=NAMESPACE, owner_references=owners("StatefulSet/web"))
+        sent = change(pod(), metadata=meta)
+        return decided(sent, policies(SIZES)).pod
+
+    first, second = held(stateful("web-0"), stateful("web-1"))
+    assert first.alike is second.alike
+    assert first.alike.marker is not None
+
+
+def test_a_bare_pod_keeps_its_name_unless_the_server_drew_it() -> None:
+    named, drawn = (
+        submitted(change(pod(), metadata=Metadata(name=name, generate_name="job-"))) for name in ("job-x", "job-bcdfg")
+    )
+    assert (named.metadata.name, drawn.metadata.name) == ("job-x", "")
 
 
 def test_a_marker_copied_from_another_pod_is_none() -> None:

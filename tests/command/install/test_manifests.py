@@ -4,15 +4,21 @@ from typing import Any
 
 import pytest
 
+from trimtab.command.install import working
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.rbac import CLUSTER, OWN
 from trimtab.command.install.serving import GRACE, environment
 from trimtab.command.install.values import Values
+from trimtab.compactor import settings as compactor_settings
+from trimtab.compactor import sight
+from trimtab.kube import kinds
 from trimtab.runtime import environment as read_environment
 from trimtab.runtime.settings import Settings
+from trimtab.watchdog import seen as watchdog_seen
+from trimtab.watchdog import settings as watchdog_settings
+from webhook import seen as webhook_seen
 from webhook import shared
-from webhook.seen import CONFIGURATION, slices, sources
 
 VALUES = Values()
 EVERYTHING = manifests(VALUES)
@@ -112,13 +118,37 @@ def may(process: str, group: str, resource: str, verb: str, rules: dict[str, Any
     )
 
 
-def test_the_webhook_may_watch_everything_it_follows() -> None:
-    followed = [*sources("trimtab-system", policies=True), slices(("anywhere", "vpa-webhook"))]
-    assert CONFIGURATION in {source.kind for source in followed}
-    for source in followed:
+FOLLOWED = {
+    "webhook": [*webhook_seen.sources("trimtab-system", policies=True), webhook_seen.slices(("anywhere", "vpa"))],
+    "watchdog": [*watchdog_seen.sources("trimtab-system", policies=True), watchdog_seen.slices(("anywhere", "vpa"))],
+    "compactor": [*kinds.sources(sight.KINDS)],
+}
+
+
+@pytest.mark.parametrize("process", FOLLOWED)
+def test_a_process_may_watch_what_it_follows_and_nothing_else(process: str) -> None:
+    granted = {
+        (rule.group, resource)
+        for rule in (*CLUSTER[process], *OWN[process])
+        for resource in rule.resources
+        if "watch" in rule.verbs
+    }
+    followed = {(source.group_version.rpartition("/")[0], source.plural) for source in FOLLOWED[process]}
+    assert granted == followed
+    for source in FOLLOWED[process]:
         group = source.group_version.rpartition("/")[0]
         rules = OWN if source.namespace == "trimtab-system" else CLUSTER
-        assert all(may("webhook", group, source.plural, verb, rules) for verb in ("list", "watch")), source.kind
+        assert all(may(process, group, source.plural, verb, rules) for verb in ("list", "watch")), source.kind
+
+
+@pytest.mark.parametrize("process", ["watchdog", "compactor"])
+def test_the_environment_of_who_works_behind_a_lease_is_understood(process: str) -> None:
+    found = {"watchdog": watchdog_settings.Settings, "compactor": compactor_settings.Settings}[process]
+    settings: Any = read_environment.read_as(working.environment(VALUES), found)
+    assert (settings.namespace, settings.listen.port) == ("trimtab-system", working.PORT)
+    [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [process]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
 def test_nobody_may_create_or_list_secrets_or_anything_with_a_star() -> None:

@@ -4,6 +4,7 @@ A pod that is gone counts as it was at its end: a rollout that replaces every po
 with. One that was changed by an earlier version of the policy counts among those from before.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -128,64 +129,88 @@ def count(
     pods: Iterable[Held], standings: Mapping[Alike, Standing], policies: Iterable[Watched], ledger: Ledger, now: Moment
 ) -> dict[str, Counts]:
     """Policy → trouble → pods on every side, those that are gone included."""
-    groups = _relevant(pods, now, ledger.terms)
+    groups = _groups(pods, now, ledger.terms)
     return {policy.name: _to(policy, groups, standings, ledger, now) for policy in policies}
 
 
-_Groups = dict[Alike, list[tuple[Held, frozenset[Trouble]]]]
+_Hit = tuple[Held, frozenset[Trouble]]
 
 
-def _relevant(pods: Iterable[Held], now: Moment, terms: HarmTerms) -> _Groups:
+@dataclass(slots=True)
+class _Sum:
+    """Pods and hits of one side, while they are added up."""
+
+    pods: int = 0
+    hit: Counter[Trouble] = field(default_factory=Counter)
+
+    def add(self, hit: frozenset[Trouble]) -> None:
+        self.pods += 1
+        if hit:
+            self.hit.update(hit)
+
+    def merge(self, other: "_Sum") -> None:
+        self.pods += other.pods
+        if other.hit:
+            self.hit.update(other.hit)
+
+    def count(self, trouble: Trouble) -> Count:
+        return Count(self.pods, self.hit[trouble])
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Pods alike."""
+
+    pods: list[_Hit]
+    all: _Sum
+    young: _Sum
+    """Those made within the window."""
+
+
+def _groups(pods: Iterable[Held], now: Moment, terms: HarmTerms) -> dict[Alike, _Group]:
     """Pods that run, or were made or hit within the window."""
-    found: _Groups = {}
+    oldest, found = now - terms.window, dict[Alike, _Group]()
     for pod in pods:
         hit = hits(pod, now, terms)
-        if pod.running or hit or (pod.created is not None and now - pod.created <= terms.window):
-            found.setdefault(pod.alike, []).append((pod, hit))
+        young = pod.created is not None and pod.created >= oldest
+        if pod.running or hit or young:
+            group = found.get(pod.alike)
+            if group is None:
+                group = found[pod.alike] = _Group([], _Sum(), _Sum())
+            group.pods.append((pod, hit))
+            group.all.add(hit)
+            if young:
+                group.young.add(hit)
     return found
 
 
-def _to(policy: Watched, groups: _Groups, standings: Mapping[Alike, Standing], ledger: Ledger, now: Moment) -> Counts:
-    total = {trouble: Compared() for trouble in Trouble}
-    for alike, pods in groups.items():
+def _to(
+    policy: Watched, groups: Mapping[Alike, _Group], standings: Mapping[Alike, Standing], ledger: Ledger, now: Moment
+) -> Counts:
+    before, elsewhere, young, after = _Sum(), _Sum(), _Sum(), {trouble: _Sum() for trouble in Trouble}
+    for alike, group in groups.items():
         standing = standings.get(alike)
-        for where, some in _by_side(policy, pods, standing).items():
-            for trouble in Trouble:
-                _note(total, trouble, where, alike, policy.name, _counted(some, trouble, where, now, ledger.terms))
-    return {trouble: _with_gone(policy, trouble, found, ledger, now) for trouble, found in total.items()}
+        if alike.marker is not None and policy.name in alike.marker.by:
+            _carrying(policy, alike, group, before, after)
+        elif standing is not None and policy.name in standing.meant:
+            before.merge(group.all)
+        else:
+            elsewhere.merge(group.all)
+            young.merge(group.young)
+    return {
+        trouble: Compared(
+            before=ledger.known_before(policy, trouble, before.count(trouble), now),
+            after=after[trouble].count(trouble) + ledger.counted(policy, Side.AFTER, trouble, now),
+            # Only pods as young as those blamed can tell whether nodes have room.
+            elsewhere=(young if trouble is Trouble.UNSCHEDULABLE else elsewhere).count(trouble),
+        )
+        for trouble in Trouble
+    }
 
 
-def _by_side(
-    policy: Watched, pods: list[tuple[Held, frozenset[Trouble]]], standing: Standing | None
-) -> dict[Side | None, list[tuple[Held, frozenset[Trouble]]]]:
-    found: dict[Side | None, list[tuple[Held, frozenset[Trouble]]]] = {}
-    for pod in pods:
-        found.setdefault(side(policy, pod[0], standing), []).append(pod)
-    return found
-
-
-def _counted(
-    pods: list[tuple[Held, frozenset[Trouble]]], trouble: Trouble, where: Side | None, now: Moment, terms: HarmTerms
-) -> Count:
-    """Elsewhere only pods as young as those blamed can tell whether nodes have room."""
-    if where is None and trouble is Trouble.UNSCHEDULABLE:
-        pods = [(pod, hit) for pod, hit in pods if pod.created is not None and now - pod.created <= terms.window]
-    return Count(len(pods), sum(trouble in hit for _, hit in pods))
-
-
-def _note(total: Counts, trouble: Trouble, where: Side | None, alike: Alike, policy: str, counted: Count) -> None:
-    found = total[trouble]
-    if where is Side.BEFORE:
-        total[trouble] = Compared(before=found.before + counted, after=found.after, elsewhere=found.elsewhere)
-    elif where is None:
-        total[trouble] = Compared(before=found.before, after=found.after, elsewhere=found.elsewhere + counted)
-    elif may_cause(alike, policy, trouble):
-        total[trouble] = Compared(before=found.before, after=found.after + counted, elsewhere=found.elsewhere)
-
-
-def _with_gone(policy: Watched, trouble: Trouble, found: Compared, ledger: Ledger, now: Moment) -> Compared:
-    return Compared(
-        before=ledger.known_before(policy, trouble, found.before, now),
-        after=found.after + ledger.counted(policy, Side.AFTER, trouble, now),
-        elsewhere=found.elsewhere,
-    )
+def _carrying(policy: Watched, alike: Alike, group: _Group, before: _Sum, after: Mapping[Trouble, _Sum]) -> None:
+    """Pods that carry its change: by the version that is in force, or by an earlier one."""
+    blamed = [total for trouble, total in after.items() if may_cause(alike, policy.name, trouble)]
+    for pod, hit in group.pods:
+        for total in blamed if side(policy, pod, None) is Side.AFTER else (before,):
+            total.add(hit)

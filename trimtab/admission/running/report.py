@@ -61,6 +61,8 @@ class Findings:
     """What policies in mode warn and audit would change."""
     left_out: tuple[Finding, ...] = ()
     overhead: tuple[Finding, ...] = ()
+    refused: tuple[Finding, ...] = ()
+    """They run, and would be denied if they were created now: a restart would not bring them back."""
     tallies: dict[str, Tally] = field(default_factory=dict)
     """Every policy there is."""
     filled_by: Shown | NotYet
@@ -83,6 +85,11 @@ def findings(seen: Seen, world: World, since: Since) -> Findings:
         watching=tuple(_watching(seen, world)),
         left_out=tuple(_left_out(seen, world)),
         overhead=tuple(_overheads(seen, world, since)),
+        refused=tuple(
+            _finding(alike, world, seen.groups[alike], "", standing.denied)
+            for alike, standing in seen.standings.items()
+            if standing.denied is not None
+        ),
         tallies=tallies,
         filled_by=filled_by,
         setting=overhead.setting(world.terms.overhead, filled_by),

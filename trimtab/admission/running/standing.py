@@ -66,14 +66,16 @@ def stand(alike: Alike, policies: Policies, facts: Facts, terms: Terms) -> Stand
 
 
 def as_seen(pod: Pod, facts: Facts) -> Pod:
-    """With the overhead its class brings now: the stored one is the class's of then, and told of apart."""
-    name = get(pod.spec.runtime_class_name, "")
+    """With the overhead its class brings now: the stored one is the class's of then, and told of apart.
+
+    Overhead without a class, or whose class is gone, is the pod's own and stays.
+    """
+    found = facts.runtime_classes.get(get(pod.spec.runtime_class_name, ""))
     stored = get(pod.spec.overhead, {})
-    if not stored:
+    if found is None or not stored or stored == found.overhead.pod_fixed:
         return pod
-    found = facts.runtime_classes.get(name)
-    now = dict(found.overhead.pod_fixed) if found and found.overhead.pod_fixed else UNSET
-    return pod if stored == now else change(pod, spec=change(pod.spec, overhead=now))
+    now = dict(found.overhead.pod_fixed)
+    return change(pod, spec=change(pod.spec, overhead=now or UNSET))
 
 
 def _by_policy(changes: tuple[Change, ...], known: Mapping[str, str]) -> dict[str, tuple[Change, ...]]:

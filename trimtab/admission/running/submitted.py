@@ -8,6 +8,7 @@ changed later cannot be told from what was submitted, and stays.
 import hashlib
 import re
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -25,7 +26,7 @@ _GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
 _FINISHED = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Alike:
     """What some pods share, and all that a decision on them looks at. Two are the same only if they are one object."""
 
@@ -59,9 +60,8 @@ class Held:
 class Reader:
     """API pods → held ones; equal parts are the very same. Not for two threads."""
 
-    most: int = 50_000
-    """Different pods remembered for sharing; beyond it sharing begins anew."""
-    _known: dict[bytes, Alike] = field(default_factory=dict)
+    _known: WeakValueDictionary[bytes, Alike] = field(default_factory=WeakValueDictionary)
+    """What no pod is like any more is forgotten by itself."""
 
     def __call__(self, pod: Pod) -> Held:
         meta = pod.metadata
@@ -80,8 +80,6 @@ class Reader:
         key = hashlib.blake2b(_encode((namespace, bare)), digest_size=16).digest()
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= self.most:
-                self._known.clear()
             found = self._known[key] = Alike(namespace, bare, marker.read(bare, namespace))
         return found
 
@@ -109,18 +107,19 @@ def submitted(pod: Pod) -> Pod:
 def _as_sent(pod: Pod, namespace: str) -> Pod:
     """Under the name it was sent with: none, where the API server made one of `generateName`.
 
-    Our marker tells for sure. Without one the look of the name does; a StatefulSet gives names of its own.
+    Our marker tells for sure. Without one the look of the name does. A controller's pods are told by their controller,
+    whatever their names: they are given none, and their marker is made to fit, so that they are alike.
     """
     meta = pod.metadata
-    prefix = meta.generate_name
-    if not prefix or not meta.name.startswith(prefix):
-        return pod
     unnamed = change(pod, metadata=change(meta, name=""))
-    if marker.read(pod, namespace) is not None:
+    if meta.controller is not None:
+        found = marker.read(pod, namespace) or marker.read(unnamed, namespace)
+        return unnamed if found is None else marker.write(unnamed, namespace, found, ())
+    generated = meta.generate_name and meta.name.startswith(meta.generate_name)
+    if not generated or marker.read(pod, namespace) is not None:
         return pod
-    if marker.read(unnamed, namespace) is not None or _GENERATED.fullmatch(meta.name.removeprefix(prefix)):
-        return unnamed
-    return pod
+    looks_drawn = _GENERATED.fullmatch(meta.name.removeprefix(meta.generate_name))
+    return unnamed if looks_drawn or marker.read(unnamed, namespace) is not None else pod
 
 
 def _spec(spec: PodSpec) -> PodSpec:

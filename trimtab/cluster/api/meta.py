@@ -23,7 +23,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 def get(value: "T | UnsetType", default: D) -> "T | D":
     """The value, or `default` where the field is absent."""
-    return default if isinstance(value, UnsetType) else value
+    # There is only one UNSET; asking for it by name is what decisions do most.
+    return default if value is UNSET else value
 
 
 class OwnerReference(Shape, frozen=True, kw_only=True):

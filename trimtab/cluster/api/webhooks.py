@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trimtab.cluster.api.meta import Dated, Metadata, Shape
+from trimtab.cluster.api.meta import Dated, Metadata, Shape, get
 
 
 class ServiceReference(Shape, frozen=True, kw_only=True):
@@ -26,6 +26,15 @@ class MutatingWebhook(Shape, frozen=True, kw_only=True):
 class MutatingWebhookConfiguration(Shape, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     webhooks: tuple[MutatingWebhook, ...] = ()
+
+
+LABEL = ("app.kubernetes.io/name", "trimtab")
+"""On everything we install."""
+
+
+def is_ours(meta: Metadata, name: str) -> bool:
+    """A configuration of this name, or one that carries our label under another (a kustomize prefix)."""
+    return meta.name == name or get(meta.labels, {}).get(LABEL[0]) == LABEL[1]
 
 
 class EndpointConditions(Shape, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from trimtab.admission.running.survey import Survey, World
 from trimtab.admission.running.why import UNREGISTERED_UNKNOWN, Since
 from trimtab.cluster.api.meta import Dated
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.webhooks import is_ours
 from trimtab.cluster.documents import Document
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.mistake import Mistake
@@ -36,7 +37,8 @@ WANTED = (*KINDS, KIND, CONFIGURATION)
 
 class FindingReport(Part, frozen=True, kw_only=True):
     what: str
-    """`unpatched`, `overhead`, `watching` (the policy is in mode warn or audit), `left-out`."""
+    """`unpatched`, `overhead`, `refused` (would be denied if it were created now), `watching` (the policy is in mode
+    `warn` or `audit`), `left-out`."""
     namespace: str
     owner: str
     """Kind and name of the topmost owner that is known; of a bare pod its own."""
@@ -88,7 +90,9 @@ class RunningReport(Part, frozen=True, kw_only=True):
 
     @property
     def is_well(self) -> bool:
-        return self.overhead.wrong is None and not any(f.what in ("unpatched", "overhead") for f in self.findings)
+        return self.overhead.wrong is None and not any(
+            f.what in ("unpatched", "overhead", "refused") for f in self.findings
+        )
 
 
 def running(asked: live.Asked, policy_paths: Iterable[str], terms: Terms, *, vpa_acts: bool) -> RunningReport:
@@ -135,7 +139,7 @@ def _since(documents: list[Document], configuration: str, *, all_read: bool) -> 
                 policies[meta.name] = seconds(meta.written("spec"))
             case "RuntimeClass":
                 classes[meta.name] = seconds(meta.written("overhead", "scheduling"))
-            case "MutatingWebhookConfiguration" if meta.name == configuration:
+            case "MutatingWebhookConfiguration" if is_ours(meta, configuration):
                 webhook = seconds(meta.creation_timestamp)
     notes = [] if seen else ["No webhook configurations were read: when ours was registered is not known."]
     since = Since(
@@ -155,8 +159,10 @@ def _meta(value: Any) -> Dated:
 
 def _report(found: Findings, world: World, pods: int, notes: list[str]) -> RunningReport:
     modes = {policy.name: policy.spec.mode for policy in world.policies.all}
-    told = (("unpatched", found.unpatched), ("overhead", found.overhead), ("watching", found.watching),
-            ("left-out", found.left_out))  # fmt: skip
+    told = (
+        ("unpatched", found.unpatched), ("overhead", found.overhead), ("refused", found.refused),
+        ("watching", found.watching), ("left-out", found.left_out),
+    )  # fmt: skip
     each = [_finding(what, one, world.facts) for what, same in told for one in same]
     return RunningReport(
         policies=[_tally(name, modes[name], tally) for name, tally in found.tallies.items()],

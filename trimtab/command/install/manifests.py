@@ -5,6 +5,7 @@ from trimtab.command.install.names import Manifest, labels
 from trimtab.command.install.rbac import accounts
 from trimtab.command.install.serving import serving
 from trimtab.command.install.values import Values
+from trimtab.command.install.working import working
 from trimtab.policy.schema import crd
 
 KEPT = ("Namespace", "CustomResourceDefinition")
@@ -13,7 +14,7 @@ KEPT = ("Namespace", "CustomResourceDefinition")
 
 def manifests(values: Values) -> tuple[Manifest, ...]:
     """In the order of application; removed in reverse."""
-    return (_namespace(values), crd(), *accounts(values), *serving(values), *calling(values))
+    return (_namespace(values), crd(), *accounts(values), *serving(values), *working(values), *calling(values))
 
 
 def _namespace(values: Values) -> Manifest:

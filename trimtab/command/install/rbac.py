@@ -43,7 +43,7 @@ _FACTS = (
 """What decisions about a pod rest on; the last two tell whether the VPA's own webhook is able to act."""
 
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
-_EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch", "get"))
+_EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch"))
 _LEADING = Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
 _RECORDS = Rule("", ("configmaps",), ("get", "list", "watch", "create", "patch", "delete"))
 _OURS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -58,13 +58,18 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         _EVENTS,
     ),
     "compactor": (
-        *_FACTS,
-        Rule("", ("pods", "configmaps", "persistentvolumes", "persistentvolumeclaims"), READ),
-        Rule("", ("nodes",), ("get", "patch")),
-        Rule("", ("pods/eviction",), ("create",)),
-        Rule("apps", ("deployments/scale",), ("get", "patch")),
+        Rule("", ("pods",), READ),
+        Rule("", ("nodes",), (*WATCH, "get", "patch")),
+        Rule("", ("namespaces", "persistentvolumes", "persistentvolumeclaims", "replicationcontrollers"), WATCH),
+        # Pools, and the autoscaler's own status; asked for by label and by name, which a right cannot say.
+        Rule("", ("configmaps",), WATCH),
+        Rule("apps", ("deployments", "replicasets", "statefulsets"), WATCH),
+        Rule("batch", ("jobs",), WATCH),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
-        Rule("storage.k8s.io", ("storageclasses", "csinodes"), WATCH),
+        Rule("storage.k8s.io", ("csinodes",), WATCH),
+        Rule("", ("pods/eviction",), ("create",)),
+        # For a moment one replica more, where a pool asks for it.
+        Rule("apps", ("deployments/scale",), ("get", "patch")),
         _EVENTS,
     ),
     "recommender": (

@@ -1,17 +1,15 @@
 """The webhook's process in the cluster: two replicas that never leave together, with no right they don't use."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK, Manifest, account, labels, manifest
+from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK, Manifest, labels, manifest
+from trimtab.command.install.pods import deployment, probe, variables
 from trimtab.command.install.values import Values
 from trimtab.runtime.settings import Settings
 
 CERTS = "/var/run/trimtab/certs"
 GRACE = 40
 """Seconds from the stop signal to the kill: longer than TRIMTAB_GRACEFUL_TIMEOUT, or the stop is cut short."""
-
-_USER = 65532
 
 
 def serving(values: Values) -> Iterator[Manifest]:
@@ -43,33 +41,11 @@ def _service(values: Values) -> Manifest:
 
 
 def _deployment(values: Values) -> Manifest:
-    spec = {
-        "replicas": values.replicas,
-        "selector": {"matchLabels": labels("webhook")},
-        # A new replica is ready before an old one goes.
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {"metadata": {"labels": labels("webhook")}, "spec": _pod(values)},
-    }
-    return manifest("apps/v1", "Deployment", WEBHOOK, values, component="webhook", spec=spec)
-
-
-def _pod(values: Values) -> Manifest:
     volume: Manifest = {"name": "certs", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
     if values.cert_manager:
         volume = {"name": "certs", "secret": {"secretName": SECRET, "defaultMode": 0o440}}
-    return {
-        "serviceAccountName": account("webhook"),
-        "terminationGracePeriodSeconds": GRACE,
-        "topologySpreadConstraints": [_spread("kubernetes.io/hostname"), _spread("topology.kubernetes.io/zone")],
-        "securityContext": {
-            "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        # What the kubelet would say of every Service is nothing we ask for.
-        "enableServiceLinks": False,
-        "containers": [_container(values)],
-        "volumes": [volume],
-    }  # fmt: skip
+    spec = {"terminationGracePeriodSeconds": GRACE, "containers": [_container(values)], "volumes": [volume]}
+    return deployment("webhook", values, replicas=values.replicas, spec=spec)
 
 
 def _container(values: Values) -> Manifest:
@@ -77,7 +53,7 @@ def _container(values: Values) -> Manifest:
         "name": "webhook",
         "image": values.image,
         "args": ["webhook"],
-        "env": [{"name": name, "value": value} for name, value in environment(values).items()],
+        "env": variables(environment(values)),
         "ports": [{"name": "https", "containerPort": values.port, "protocol": "TCP"}],
         "readinessProbe": _probe("/readyz", periodSeconds=2, failureThreshold=2),
         "livenessProbe": _probe("/healthz", periodSeconds=10, failureThreshold=6),
@@ -85,11 +61,8 @@ def _container(values: Values) -> Manifest:
         "startupProbe": _probe("/healthz", periodSeconds=2, failureThreshold=60),
         # No CPU limit: a throttled webhook stalls every pod that is created.
         "resources": {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "512Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
-        },
         "volumeMounts": [{"name": "certs", "mountPath": CERTS, **({"readOnly": True} if values.cert_manager else {})}],
-    }  # fmt: skip
+    }
 
 
 def environment(values: Values) -> dict[str, str]:
@@ -110,14 +83,7 @@ def environment(values: Values) -> dict[str, str]:
 
 
 def _probe(path: str, **more: int) -> Manifest:
-    return {"httpGet": {"path": path, "port": "https", "scheme": "HTTPS"}, "timeoutSeconds": 2, **more}
-
-
-def _spread(key: str) -> dict[str, Any]:
-    return {
-        "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels("webhook")},
-    }  # fmt: skip
+    return probe(path, "https", "HTTPS", **more)
 
 
 def _budget(values: Values) -> Manifest:

@@ -47,7 +47,9 @@ def _file(row: ContainerReport) -> str:
 def _patch(rows: list[ContainerReport]) -> dict[str, Any]:
     """Strategic merge: containers are told by their name."""
     first = rows[0]
-    pod: dict[str, Any] = {"spec": {"containers": [_container(row) for row in rows]}}
+    main, sidecars = ([_container(row) for row in rows if (row.role == "sidecar") is side] for side in (False, True))
+    lists = {"containers": main, "initContainers": sidecars}
+    pod: dict[str, Any] = {"spec": {name: found for name, found in lists.items() if found}}
     spec: dict[str, Any] = {"template": pod}
     if first.kind == "CronJob":
         spec = {"jobTemplate": {"spec": spec}}

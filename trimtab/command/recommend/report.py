@@ -51,6 +51,8 @@ class ContainerReport(Part, frozen=True, kw_only=True):
     kind: str
     workload: str
     container: str
+    role: str | None
+    """main, init or sidecar; null where no snapshot tells."""
     replicas: int | None
     """Null where no snapshot tells."""
     cpu: ResourceReport

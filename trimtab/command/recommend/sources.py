@@ -30,6 +30,7 @@ class Server:
     ca: str | None
     days: int
     step: int
+    rate: str
     namespaces: tuple[str, ...]
     extra: str
 
@@ -75,7 +76,7 @@ def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
 def from_prometheus(book: Book, server: Server, owners: Owners, now: int) -> None:
     """The last days. Raises Failed where the server cannot be read."""
     source = Source(server.url, server.headers, server.ca)
-    prometheus = Prometheus(source, Pieces(step=server.step, extra=server.extra))
+    prometheus = Prometheus(source, Pieces(step=server.step, rate=server.rate, extra=server.extra))
     start = now - server.days * DAY
     try:
         known = Owners({**prometheus.owners(start, now), **owners.pods}, owners.workloads)

@@ -61,7 +61,8 @@ def _container(
     paid, cost = (price.monthly(numbers["cpu"][n], numbers["memory"][n]) * count for n in (0, 1))
     return ContainerReport(
         namespace=container.namespace, kind=container.kind, workload=container.workload, container=container.name,
-        replicas=replicas, cpu=parts["cpu"], memory=parts["memory"],
+        role=str(standing.place.role) if standing else None, replicas=replicas,
+        cpu=parts["cpu"], memory=parts["memory"],
         monthly_now=round(paid, 2) if standing else None, monthly_proposed=round(cost, 2),
         monthly_saved=round(paid - cost, 2) if standing else None,
     )  # fmt: skip

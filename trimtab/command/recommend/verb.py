@@ -1,5 +1,6 @@
 """`trimtab recommend`: what should every container ask for, judging by what it used?"""
 
+import re
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ from trimtab.sizing.rule import RULES
 from trimtab.sketch.book import RESOURCES, Book
 from trimtab.usage.owners import Owners
 
+_WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
 FORMS = ("table", "json", "yaml", "csv", "html")
 
 
@@ -39,6 +41,10 @@ FORMS = ("table", "json", "yaml", "csv", "html")
 @click.option("--namespace", "namespaces", multiple=True, metavar="NAME", help="Only these.")
 @click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Of history.")
 @click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between points.")
+@click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
+              help="Cpu is averaged over it: four scrapes at least.")  # fmt: skip
+@click.option("--start-up", "start_up", default=0, show_default=True, type=click.IntRange(0, 3600), metavar="SECONDS",
+              help="Leave out what a pod's first seconds took of cpu, and say how much that was.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from.")
 @click.option("--rule", type=click.Choice(list(RULES)), default="p95", show_default=True,
               help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90.")  # fmt: skip
@@ -62,14 +68,16 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     at, terms, headers = _checked(cluster, paths, url, now, more)
     found = _standing(cluster, more["vpa_down"])
     owners = Owners(found.pods, found.workloads)
-    book = Book(more["days"] + 1)  # so many times 24 hours touch one calendar day more
+    book = Book(more["days"] + 1, start_up=more["start_up"])  # so many times 24 hours touch one calendar day more
     sources.from_files(book, paths, owners, at)
     if url is not None:
         server = sources.Server(url=url, headers=headers, ca=more["ca"], days=more["days"], step=more["step"],
-                                namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
+                                rate=more["rate"], namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
         at = at if at is not None else int(clock.utc().timestamp())
         sources.from_prometheus(book, server, owners, at)
     notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
+    notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."
+              for container, most in sorted(book.starts.items()) if most]  # fmt: skip
     if more["number"]:
         output.write(_number(book, terms), more["output_file"])
         return
@@ -78,7 +86,8 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     told = report(book, found, terms, at, notes)
     if more["folder"]:
         written = patch.write(told, more["folder"])
-        click.echo(f"{len(written)} patches and a kustomization.yaml in {more['folder']}", err=True)
+        count = f"{len(written)} patch{'' if len(written) == 1 else 'es'}"
+        click.echo(f"{count} and a kustomization.yaml in {more['folder']}", err=True)
     _emit(more["form"], more["output_file"], told)
 
 
@@ -94,6 +103,8 @@ def _checked(
             least[resource] = max(1, quantity.of(resource, text))
         else:
             mistakes.append(Mistake(file=f"--least-{resource}", expected="a quantity", came=repr(text)))
+    if not _WINDOW.fullmatch(more["rate"]):
+        mistakes.append(Mistake(file="--rate", expected="a window such as 5m or 2h", came=repr(more["rate"])))
     if not paths and url is None and live.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"
         mistakes.append(Mistake(file="command line", expected=expected, came="none"))

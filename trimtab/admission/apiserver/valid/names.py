@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -41,8 +42,13 @@ def key_complaints(field: str, key: str) -> Iterator[str]:
     yield from (invalid(field, key, why) for why in _key(key))
 
 
-def value_complaints(value: str) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def value_complaints(value: str) -> tuple[str, ...]:
     """What is wrong with a label's value."""
+    return tuple(_value(value))
+
+
+def _value(value: str) -> Iterator[str]:
     if len(value.encode()) > _LONGEST:
         yield f"must be no more than {_LONGEST} bytes"
     if not re.fullmatch(f"({_KEY})?", value):
@@ -60,7 +66,13 @@ def qualified(key: str) -> Iterator[str]:
     yield from _key(key)
 
 
-def _key(key: str) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def _key(key: str) -> tuple[str, ...]:
+    """Keys are few and come again in every pod."""
+    return tuple(_wrong_in_key(key))
+
+
+def _wrong_in_key(key: str) -> Iterator[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         why = _by_pattern(_must(), _KEY, "MyName", "my.name", "123-abc")

@@ -1,0 +1,177 @@
+"""Requests fitted on ten days and scored on four, over every percentile: the frontier, its table and its picture."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from trimtab.sizing.enough import Seen, seen
+from trimtab.sizing.rule import RULES, Rule
+from trimtab.sketch.book import Book
+from trimtab.usage.owners import Owners
+from trimtab.usage.series import Series
+from trimtab.usage.take import take
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "explanation" / "requests-from-usage.md"
+PICTURE = ROOT / "docs" / "explanation" / "requests-from-usage.svg"
+BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
+SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
+Score = tuple[float, float]
+"""Waste, and share of time under-provisioned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One series: what is fitted on, what is scored on, what others ask for."""
+
+    name: str
+    resource: str
+    window: Any
+    rows: Sequence[tuple[Any, float]]
+    others: Mapping[str, float]
+
+    def seen(self) -> Seen:
+        found = seen(self.resource, self.window)
+        assert isinstance(found, Seen), found
+        return found
+
+
+def yardstick(shared: Path) -> ModuleType:
+    """The back-test as it was given."""
+    spec = importlib.util.spec_from_file_location("backtest", shared / "bench" / "backtest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["backtest"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def cpu(shared: Path) -> Iterator[tuple[str, list[int], list[float]]]:
+    """The real series of cpu: name, seconds, cores."""
+    for name, _, rows in yardstick(shared).cpu_series():
+        found = {int(t.timestamp()): v for t, v in rows}
+        yield name, list(found), list(found.values())
+
+
+def series(resource: str, times: Sequence[int], values: Sequence[float]) -> Series:
+    return Series(namespace="shop", pod="", container="app", workload="Series/usage", resource=resource, times=times,
+                  values=values)  # fmt: skip
+
+
+def rank(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+def held(shared: Path) -> list[Held]:
+    given = yardstick(shared)
+    found = []
+    for name, resource, rows in [*given.cpu_series(), *given.memory_series()]:
+        cut = rows[0][0] + given.FIT_DAYS * given.DAY
+        fit, rest = [row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]
+        book, by_second = Book(), {int(t.timestamp()): v for t, v in fit}
+        take(book, [series(resource, list(by_second), list(by_second.values()))], Owners())
+        window = book.window(book.containers()[0], resource)
+        found.append(Held(name, resource, window, rest, given.baselines(fit, resource)))
+    return found
+
+
+def run(shared: Path, *, write: bool) -> dict[str, float]:
+    """Ours as a share of the VPA's waste, per resource; nan never: a rule that is under more often raises."""
+    score, every, found = yardstick(shared).score, held(shared), {}
+    text: list[str] = []
+    for resource in ("cpu", "memory"):
+        of = [one for one in every if one.resource == resource]
+        rules = {name: [score(rule.of(one.seen()), one.rows) for one in of] for name, rule in RULES.items()}
+        rules |= {name: [score(one.others[name], one.rows) for one in of] for name in ("vpa", "krr")}
+        text += table(resource, of, rules)
+        ours, theirs = mean(rules["steady"]), mean(rules["vpa"])
+        found[resource] = ours[0] / theirs[0]
+        print(f"{resource}: steady wastes {_cell(ours)} of the time under, the VPA's target {_cell(theirs)}")
+        if ours[1] > theirs[1]:
+            raise SystemExit(f"{resource}: steady is under-provisioned more often than the VPA")
+    if write:
+        page = PAGE.read_text(encoding="utf-8")
+        head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
+        PAGE.write_text(f"{head}{BEGIN}\n\n{chr(10).join(text)}\n{END}{tail}", encoding="utf-8")
+        PICTURE.write_text(picture(every, score), encoding="utf-8")
+    return found
+
+
+def mean(scores: Sequence[Score]) -> Score:
+    return sum(w for w, _ in scores) / len(scores), sum(u for _, u in scores) / len(scores)
+
+
+def table(resource: str, of: Sequence[Held], rules: Mapping[str, Sequence[Score]]) -> list[str]:
+    """Waste, and time under-provisioned; a row for every series and one for their mean."""
+    names = ("p95", "steady", "vpa", "krr")
+    lines = [f"| {resource} | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for n, one in enumerate(of):
+        lines.append(f"| {one.name} | {' | '.join(_cell(rules[name][n]) for name in names)} |")
+    lines.append(f"| **mean** | {' | '.join(_cell(mean(rules[name])) for name in names)} |")
+    return [*lines, ""]
+
+
+def _cell(score: Score) -> str:
+    return f"{score[0]:.1%} at {score[1]:.2%}"
+
+
+# ── the picture ──────────────────────────────────────────────────────────
+WIDE, HIGH, LEFT, LOW = 420, 260, 60, 40
+_COLOURS = {"frontier": "#1f6fb2", "p95": "#e67e22", "steady": "#1e8449", "vpa": "#c0392b", "krr": "#8e44ad"}
+
+
+def picture(every: Sequence[Held], score: Any) -> str:
+    """Per resource: waste over time under-provisioned, a point for every percentile, and the rules beside it."""
+    parts = [_panel(resource, [one for one in every if one.resource == resource], score, n * (WIDE + LEFT + 30))
+             for n, resource in enumerate(("cpu", "memory"))]  # fmt: skip
+    wide = 2 * (WIDE + LEFT + 30)
+    box = f'viewBox="0 0 {wide} {HIGH + 2 * LOW + 20}" font-family="sans-serif" font-size="11"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>'
+    return f'{head}<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+
+
+def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
+    frontier = [(f"P{share * 100:g}", mean([score(one.window.percentiles((share,))[0], one.rows) for one in of]))
+                for share in SHARES]  # fmt: skip
+    rules: dict[str, Score] = {name: mean([score(rule.of(one.seen()), one.rows) for one in of])
+                               for name, rule in RULES.items()}  # fmt: skip
+    rules |= {name: mean([score(one.others[name], one.rows) for one in of]) for name in ("vpa", "krr")}
+    scores = [*(one for _, one in frontier), *rules.values()]
+    most = (max(w for w, _ in scores), max(u for _, u in scores))
+
+    def at(one: Score) -> tuple[float, float]:
+        x = LEFT + left + one[1] / most[1] * WIDE
+        return round(x, 1), round(LOW + HIGH * (1 - min(1.0, one[0] / most[0]) ** 0.5), 1)
+
+    line = " ".join(f"{x},{y}" for x, y in (at(one) for _, one in frontier))
+    drawn = [f'<polyline points="{line}" fill="none" stroke="{_COLOURS["frontier"]}"/>']
+    drawn += [_dot(*at(one), 2, _COLOURS["frontier"], f"{name}: {_cell(one)}") for name, one in frontier]
+    for n, (name, one) in enumerate(rules.items()):
+        x, y = at(one)
+        drawn.append(_dot(x, y, 4, _COLOURS[name], f"{name}: {_cell(one)}"))
+        drawn.append(_dot(LEFT + left + WIDE - 130, LOW + 14 + 16 * n, 4, _COLOURS[name], name))
+        drawn.append(f'<text x="{LEFT + left + WIDE - 120}" y="{LOW + 18 + 16 * n}">{name}: {_cell(one)}</text>')
+    x0, y0 = LEFT + left, LOW + HIGH
+    drawn.append(f'<path d="M{x0} {LOW}V{y0}H{x0 + WIDE}" fill="none" stroke="#666"/>')
+    drawn.append(
+        f'<text x="{x0}" y="{LOW - 14}" font-size="13">{resource}: mean waste (root scale, to {most[0]:.0%})</text>'
+    )
+    drawn.append(
+        f'<text x="{x0 + WIDE}" y="{y0 + 18}" text-anchor="end">time under-provisioned, to {most[1]:.0%}</text>'
+    )
+    return "".join(drawn)
+
+
+def _dot(x: float, y: float, size: int, colour: str, title: str) -> str:
+    return f'<circle cx="{x}" cy="{y}" r="{size}" fill="{colour}"><title>{title}</title></circle>'
+
+
+__all__ = ["Rule", "cpu", "rank", "run", "series"]

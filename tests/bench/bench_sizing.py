@@ -1,0 +1,209 @@
+"""How small, how exact and how fast are sketches, and how good are the requests made of them?
+
+    make bench-sizing       needs the real series in TRIMTAB_SHARED (default ../shared) for exactness and the back-test
+    … --docs                also writes the table and the picture of docs/explanation/requests-from-usage.md
+
+The last line is `RESULT bytes_per_container=… p95_error=… updates_per_s=… waste_vs_vpa_cpu=… waste_vs_vpa_memory=…`:
+bytes in memory per container and resource with the whole window, the worst error of P5 and P95 against exact ones,
+values a second, and the mean waste of the rule `steady` as a share of the VPA's at no more under-provisioned time.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import resource
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from tests.bench import backtesting
+from trimtab.cluster.owner import Owner
+from trimtab.sketch.book import Book
+from trimtab.sketch.vpa.histogram import DAY as HALF_LIFE
+from trimtab.sketch.vpa.histogram import Histogram
+from trimtab.sketch.vpa.scale import CPU
+from trimtab.sketch.window import DAY, Window, observe
+from trimtab.usage.owners import Owners
+from trimtab.usage.prometheus import parsed
+from trimtab.usage.take import take
+
+SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
+CONTAINERS = 100_000
+SAMPLED = 2_000
+"""Containers with a whole window, from whose size that of all is told."""
+SERIES, POINTS = 2_000, 2_016
+START = 20_000 * DAY
+
+
+def main() -> None:
+    if not (SHARED / "bench" / "backtest.py").exists():
+        sys.exit(f"bench-sizing needs {SHARED}/bench and {SHARED}/data/usage: set TRIMTAB_SHARED")
+    bytes_each, updates = memory(), speed()
+    error = exactness()
+    answers()
+    waste = backtesting.run(SHARED, write="--docs" in sys.argv)
+    print(
+        f"RESULT bytes_per_container={bytes_each:.0f} p95_error={error:.4f} updates_per_s={updates:.0f}"
+        f" waste_vs_vpa_cpu={waste['cpu']:.2f} waste_vs_vpa_memory={waste['memory']:.2f}"
+    )
+
+
+def rss() -> float:
+    """Bytes now."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+def memory() -> float:
+    """Two weeks of a sample a minute (cpu) and of peaks (memory), held."""
+    drawn = random.Random(7)
+    gc.collect()
+    before, held = rss(), []
+    for number in range(SAMPLED):
+        window = Window()
+        for day in range(14):
+            window.extend(START + day * DAY, START + (day + 1) * DAY - 1, _day(drawn, number % 2 == 1))
+        held.append(window)
+    gc.collect()
+    each = (rss() - before) / SAMPLED
+    dumped = sum(len(window.dump()) for window in held) / SAMPLED
+    largest = max(map(size, held))
+    print(
+        f"a window of 14 days: {each:,.0f} bytes in memory on average of cpu and memory, {dumped:,.0f} in a checkpoint"
+    )
+    print(f"  the largest {largest:,}; the VPA's histogram: 1 408 of weights alone, about 230 in a checkpoint")
+    return each
+
+
+def size(window: Window) -> int:
+    parts = (window, window.today, window.today.counts, window.past, window.first, window.last, window.newest)
+    return sum(map(sys.getsizeof, parts))
+
+
+def _day(drawn: random.Random, peaks: bool) -> array[float]:
+    """A sample a minute that spreads over about three octaves, or four peaks that hardly spread."""
+    base = drawn.lognormvariate(-2, 0.3)
+    if peaks:
+        return array("f", [base * 1e10 * drawn.lognormvariate(0, 0.1) for _ in range(4)])
+    return array("f", [base * drawn.lognormvariate(0, 0.35) for _ in range(1440)])
+
+
+def speed() -> float:
+    """A poll of a whole cluster: one value for each of 100 000 containers and two resources."""
+    drawn = random.Random(7)
+    windows = [Window() for _ in range(2 * CONTAINERS)]
+    values = [[drawn.lognormvariate(-2, 0.3) for _ in windows] for _ in range(2)]
+    for warm in range(4):
+        observe(windows, START + 60 * warm, values[warm % 2])
+    taken = min(_cpu(lambda at=at: observe(windows, START + 60 * at, values[at % 2])) for at in range(5, 9))  # type: ignore[misc]
+    theirs = Histogram(CPU, HALF_LIFE)
+    vpa = _cpu(lambda: _fill(theirs, values[0][:50_000]))
+    bulk = array("f", values[0])
+    many = _cpu(lambda: Window().extend(START, START, bulk))
+    print(f"updates: {len(windows) / taken:,.0f}/s of one value for each of {len(windows):,} sketches,")
+    print(f"  {len(bulk) / many:,.0f}/s of many values for one; the VPA's histogram in Python {50_000 / vpa:,.0f}/s")
+    return len(windows) / taken
+
+
+def _fill(histogram: Histogram, values: list[float]) -> None:
+    for value in values:
+        histogram.add(value, 0.1, START)
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def exactness() -> float:
+    """Against nearest rank, on the real series: P5 and P95, each over the whole and over its first ten days."""
+    worst = 0.0
+    for name, times, values in backtesting.cpu(SHARED):
+        book = Book()
+        take(book, [backtesting.series("cpu", times, values)], Owners())
+        window = book.window(book.containers()[0], "cpu")
+        oldest = (window.newest - window.days + 1) * DAY
+        kept = sorted(v for t, v in zip(times, values, strict=True) if t >= oldest)
+        found = window.percentiles((0.05, 0.95))
+        errors = [abs(f / backtesting.rank(kept, s) - 1) for f, s in zip(found, (0.05, 0.95), strict=True)]
+        print(f"  {name}: P5 off by {errors[0]:.2%}, P95 by {errors[1]:.2%}")
+        worst = max(worst, *errors)
+    return worst
+
+
+class _Alone(Owners):
+    """Every pod a workload of its own: the most there can be to write down."""
+
+    def of(self, namespace: str, pod: str) -> Owner:
+        return Owner("Deployment", pod)
+
+
+def answers() -> None:
+    """An answer of Prometheus, read, parsed and sketched."""
+    for name in ("cpu", "memory"):
+        body = _body(name)
+        gc.collect()
+        before, book = rss(), Book()
+        taken = _cpu(lambda body=body, book=book, name=name: take(book, parsed(body, name), _Alone()))  # type: ignore[misc]
+        grown = max(0.0, rss() - before) / (1 << 20)
+        alone = _cpu(lambda body=body: _decode(body))  # type: ignore[misc]
+        print(f"an answer of {SERIES} series × {POINTS} points of {name} ({len(body) / (1 << 20):.0f} MiB): "
+              f"{taken / SERIES * 1000:.2f} ms of CPU a series, of which decoding {alone / SERIES * 1000:.2f}; "
+              f"{grown:.0f} MiB above the body")  # fmt: skip
+
+
+def _decode(body: bytes) -> None:
+    """What every reader pays: the numbers as floats, series by series."""
+    for raw in _raws(body):
+        _POINTS.decode(raw)
+
+
+class _Data(msgspec.Struct):
+    result: list[msgspec.Raw]
+
+
+class _Answer(msgspec.Struct):
+    data: _Data
+
+
+class _Series(msgspec.Struct):
+    values: list[tuple[float, float]]
+
+
+_POINTS = msgspec.json.Decoder(_Series, strict=False)
+
+
+def _raws(body: bytes) -> list[msgspec.Raw]:
+    return msgspec.json.decode(body, type=_Answer).data.result
+
+
+def _body(name: str) -> bytes:
+    return b"".join(_written(name))
+
+
+def _written(name: str) -> Iterator[bytes]:
+    drawn = random.Random(7)
+    yield b'{"status":"success","data":{"resultType":"matrix","result":['
+    shapes = [[drawn.lognormvariate(0, 0.3) for _ in range(POINTS)] for _ in range(20)]
+    for number in range(SERIES):
+        base = drawn.lognormvariate(-2, 1)
+        points = ",".join(
+            f'[{START + 300 * at},"{base * value!r}"]'
+            if name == "cpu"
+            else f'[{START + 300 * at},"{int(base * 1e10 * value)}"]'
+            for at, value in enumerate(shapes[number % 20])
+        )
+        metric = f'{{"namespace":"shop","pod":"web-7d4b9c6f5d-{number:05}","container":"app"}}'
+        yield f'{"," if number else ""}{{"metric":{metric},"values":[{points}]}}'.encode()
+    yield b"]}}"
+
+
+if __name__ == "__main__":
+    main()

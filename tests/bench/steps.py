@@ -1,0 +1,112 @@
+"""Where does a review's CPU go? Step by step, in one process, without a server.
+
+    python -m tests.bench.steps [FOLDER]        FOLDER holds small.json, typical.json, big.json (`payloads.py`)
+
+The best of many runs of each step, in microseconds: a machine that others use can only make them longer.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from tests.bench import crowd, servers
+from trimtab.admission import answer as answers
+from trimtab.admission import review as wire
+from trimtab.admission.check import problem
+from trimtab.admission.judge import judge
+from trimtab.admission.likeness import likeness
+from trimtab.admission.patch import diff
+from trimtab.admission.remembered import Memory
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.snapshot import load
+from trimtab.policy.decide import decide
+from trimtab.policy.facts import Facts, from_snapshot
+from trimtab.policy.load import load_policies
+from trimtab.policy.match import matches
+from trimtab.policy.subject import DEFAULT_TERMS, Subject
+from trimtab.runtime import files, log
+from webhook.metrics import Meters
+from webhook.told import Teller
+
+NAMESPACE = "payments"
+RUNS, TIMES = 15, 20
+
+
+def main() -> None:
+    facts = from_snapshot(load([("snapshot.json", json.dumps(crowd.snapshot()).encode())]).snapshot)
+    with tempfile.TemporaryDirectory() as folder:
+        bodies = servers.bodies(Path(folder)) if len(sys.argv) < 2 else _in(Path(sys.argv[1]))
+        for name, body in bodies.items():
+            _show(name, _steps(body.read_bytes(), facts))
+
+
+def _in(folder: Path) -> dict[str, Path]:
+    return {name: folder / f"{name}.json" for name in ("small", "typical", "big")}
+
+
+def _steps(body: bytes, facts: Facts) -> dict[str, float]:
+    policies = load_policies(files.read([Path(path) for path in crowd.POLICIES.split(":")])).policies
+    review, memory = wire.decode(body), Memory()
+    raw = bytes(review.request.object)
+    pod: Pod = answers._pods.decode(raw)
+    found = judge(pod, policies, facts, NAMESPACE)
+    first = answers.answer(body, policies, facts, DEFAULT_TERMS, memory)
+    key = (NAMESPACE, (likeness(raw) or (raw, b""))[0])
+    teller = Teller(Meters(CollectorRegistry()), log.build("info", "json", io.StringIO()))
+
+    def match() -> None:
+        subject = Subject(pod=pod, namespace=NAMESPACE, facts=facts)
+        for policy in policies.all:
+            matches(policy, subject)
+
+    def check() -> None:
+        def again(it: Pod) -> Pod:
+            return decide(it, policies, facts, NAMESPACE, watching=False).pod
+
+        problem(pod, found.decision.pod, found.operations, again, facts, NAMESPACE)
+
+    timed: dict[str, Callable[[], object]] = {
+        "decode the review": lambda: bytes(wire.decode(body).request.object),
+        "decode the pod": lambda: answers._pods.decode(raw),
+        "match": match,
+        "decide": lambda: decide(pod, policies, facts, NAMESPACE),
+        "patch": lambda: diff(pod, found.decision.pod),
+        "check": check,
+        "encode": lambda: wire.encode(review, answers._judged(found).response),
+        "recall": lambda: (likeness(raw), memory.find(key, policies, facts, DEFAULT_TERMS)),
+        "encode again": lambda: wire.encode(review, first.record.finding.response),
+        "tell": lambda: teller.tell(first.record),
+    }
+    costs = {name: _best(step) for name, step in timed.items()}
+    costs["decide"] -= costs["match"]
+    return costs
+
+
+def _best(step: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(RUNS):
+        begun = time.process_time_ns()
+        for _ in range(TIMES):
+            step()
+        best = min(best, (time.process_time_ns() - begun) / TIMES / 1000)
+    return best
+
+
+def _show(name: str, costs: dict[str, float]) -> None:
+    new = ("decode the review", "decode the pod", "match", "decide", "patch", "check", "encode", "tell")
+    for title, steps in (("decided", new), ("remembered", ("decode the review", "recall", "encode again", "tell"))):
+        whole = sum(costs[step] for step in steps)
+        shares = ", ".join(f"{step} {costs[step]:.1f} ({costs[step] / whole:.0%})" for step in steps)
+        print(f"{name:8} {title:10} {whole:7.1f} µs: {shares}")
+
+
+if __name__ == "__main__":
+    main()

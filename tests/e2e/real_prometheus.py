@@ -1,0 +1,124 @@
+"""The real Prometheus, filled with two weeks of a made-up cluster before it starts.
+
+A thousand containers under cAdvisor's names, a scrape every half hour. Of container n it is known what it used:
+`base` cores, three times as much for six hours a day; memory `held`, twice as much for one scrape a day.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.controlplane.ports import free
+
+CONTAINERS = 1000
+DAYS = 14
+SCRAPE = 1800
+START = 1767571200
+"""2026-01-05T00:00:00Z."""
+END = START + DAYS * 86400
+MI = 1 << 20
+
+
+@dataclass(frozen=True)
+class Used:
+    """What one container used."""
+
+    number: int
+
+    @property
+    def workload(self) -> str:
+        return f"app-{self.number:04}"
+
+    @property
+    def labels(self) -> str:
+        pod = f"{self.workload}-7d4b9c6f5d-x2x4k"
+        return f'namespace="team-{self.number % 20}",pod="{pod}",container="app",image="registry/app",job="cadvisor"'
+
+    @property
+    def base(self) -> float:
+        """Cores."""
+        return 0.02 + self.number % 50 / 100
+
+    @property
+    def held(self) -> int:
+        """Bytes."""
+        return (64 + self.number % 100 * 4) * MI
+
+    def cores(self, at: int) -> float:
+        return self.base * (3 if 9 * 3600 < at % 86400 <= 15 * 3600 else 1)
+
+    def memory(self, at: int) -> int:
+        return self.held * (2 if at % 86400 == 10 * 3600 else 1)
+
+
+def everybody() -> list[Used]:
+    return [Used(number) for number in range(CONTAINERS)]
+
+
+def write(path: Path, used: list[Used]) -> None:
+    """OpenMetrics, as promtool reads it. Every container restarts once: its counter begins again at nothing."""
+    times = range(START, END + 1, SCRAPE)
+    with path.open("w", encoding="ascii") as out:
+        out.write("# TYPE container_cpu_usage_seconds counter\n")
+        for one in used:
+            counted, name = 0.0, f"container_cpu_usage_seconds_total{{{one.labels}}}"
+            restart = START + 5 * 86400 + one.number % 48 * SCRAPE
+            for at in times:
+                counted = 0.0 if at == restart else counted + one.cores(at) * SCRAPE
+                out.write(f"{name} {counted:.3f} {at}\n")
+        out.write("# TYPE container_memory_working_set_bytes gauge\n")
+        for one in used:
+            name = f"container_memory_working_set_bytes{{{one.labels}}}"
+            for at in times:
+                out.write(f"{name} {one.memory(at)} {at}\n")
+        out.write("# EOF\n")
+
+
+def missing() -> str:
+    """What has to be installed; empty where all of it is."""
+    absent = [name for name in ("prometheus", "promtool") if shutil.which(name) is None]
+    return f"needs {' and '.join(absent)}: apt-get install prometheus" if absent else ""
+
+
+@contextmanager
+def serving(folder: Path, used: list[Used]) -> Iterator[str]:
+    """Its URL. Raises where it does not come up."""
+    source, data = folder / "metrics.txt", folder / "data"
+    write(source, used)
+    command = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=1500h", "openmetrics", source, data]
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
+    source.unlink()
+    (folder / "prometheus.yml").write_text("global: {}\n")
+    (port,) = free(1)
+    log = (folder / "prometheus.log").open("wb")
+    server = subprocess.Popen(
+        ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
+         "--storage.tsdb.retention.time=10y", f"--web.listen-address=127.0.0.1:{port}"],
+        stdout=log, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        _ready(f"http://127.0.0.1:{port}", server, folder / "prometheus.log")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(30)
+        log.close()
+
+
+def _ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"{url}/-/ready", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            assert server.poll() is None, log.read_text()[-2000:]
+            time.sleep(0.1)
+    raise AssertionError(log.read_text()[-2000:])

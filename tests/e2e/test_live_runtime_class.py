@@ -1,0 +1,145 @@
+"""Policies that choose a RuntimeClass, with facts and policies from the cluster itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.controlplane.auditor import Auditor
+from tests.controlplane.cluster import Cluster
+from tests.e2e.ours import Ours, following, kubectl
+
+OVERHEAD = {"cpu": "250m", "memory": "160Mi"}
+TOLERATION = {"key": "kata", "operator": "Exists", "effect": "NoSchedule"}
+
+
+@pytest.fixture(scope="module")
+def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
+        yield found
+
+
+def runtime_class(cluster: Cluster, handler: str, **more: Any) -> str:
+    """Its name, which no other test has."""
+    name = f"{handler}-{cluster.namespace[-5:]}"
+    kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+    cluster.apply({**kind, "metadata": {"name": name}, "handler": handler, **more})
+    return name
+
+
+def kata(cluster: Cluster, **scheduling: Any) -> str:
+    found = {"nodeSelector": {"pool": cluster.namespace}, "tolerations": [TOLERATION], **scheduling}
+    return runtime_class(cluster, "kata", overhead={"podFixed": OVERHEAD}, scheduling=found)
+
+
+def chosen(ours: Ours, cluster: Cluster, name: str, more: str = "") -> None:
+    """A policy for every pod of the namespace chooses it, once our process knows the class."""
+    ours.policy(cluster, "class", f"{{runtimeClass: {{name: {name}{more}}}}}")
+    ours.serves(cluster)
+
+
+def rounds(auditor: Auditor, cluster: Cluster) -> list[bool]:
+    """Of the one pod made there: did our webhook change it, call by call?"""
+    [write] = auditor.writes(verb="create", resource="pods", namespace=cluster.namespace)
+    told = sorted((key, text) for key, text in write.annotations.items() if key.startswith("mutation.webhook"))
+    return [json.loads(text)["mutated"] for _, text in told]
+
+
+def test_class_overhead_selector_and_tolerations_are_stored_and_the_second_call_changes_nothing(
+    ours: Ours, cluster: Cluster
+) -> None:
+    name = kata(cluster)
+    chosen(ours, cluster, name)
+    cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
+    auditor = cluster.auditor
+    spec = cluster.pod()["spec"]
+    assert spec["runtimeClassName"] == name
+    assert spec["overhead"] == OVERHEAD
+    assert spec["nodeSelector"] == {"pool": cluster.namespace}
+    assert TOLERATION in spec["tolerations"]
+    assert rounds(auditor, cluster) == [True, False]
+
+
+def test_the_scheduler_counts_the_overhead(ours: Ours, cluster: Cluster) -> None:
+    name = kata(cluster)
+    chosen(ours, cluster, name)
+    cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
+    cluster.pool(cluster.namespace, cpu="1", memory="4Gi", taints=["kata=yes:NoSchedule"])
+    exact = {"name": "main", "image": cluster.image, "resources": {"requests": {"cpu": "750m"}}}
+    above = {"name": "main", "image": cluster.image, "resources": {"requests": {"cpu": "751m"}}}
+    cluster.pod({"containers": [above]}, name="above")
+    cluster.eventually(lambda: "Insufficient cpu" in unscheduled(cluster, "above"))
+    cluster.pod({"containers": [exact]}, name="exact")
+    cluster.eventually(lambda: cluster.get("Pod", "exact")["spec"].get("nodeName"))
+    assert not cluster.get("Pod", "above")["spec"].get("nodeName")
+
+
+def unscheduled(cluster: Cluster, name: str) -> str:
+    conditions = cluster.get("Pod", name)["status"].get("conditions", ())
+    return next((c["message"] for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), "")
+
+
+def manifest(cluster: Cluster, **spec: Any) -> dict[str, Any]:
+    whole = {"containers": [{"name": "main", "image": cluster.image}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": whole}
+
+
+def test_a_missing_class_leaves_the_pod_and_kubectl_shows_why(ours: Ours, cluster: Cluster) -> None:
+    chosen(ours, cluster, "nowhere")
+    said = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster))
+    assert said.code == 0
+    assert [line for line in said.warnings if "RuntimeClass nowhere does not exist" in line]
+    assert "runtimeClassName" not in cluster.get("Pod", "web")["spec"]
+
+
+def test_a_class_without_overhead_is_chosen_and_brings_none(ours: Ours, cluster: Cluster) -> None:
+    name = runtime_class(cluster, "plain")
+    chosen(ours, cluster, name)
+    spec = cluster.eventually(lambda: having(cluster.pod(dry_run=True)["spec"], "runtimeClassName"))
+    assert spec["runtimeClassName"] == name
+    assert "overhead" not in spec
+
+
+def having(spec: dict[str, Any], field: str) -> dict[str, Any] | None:
+    return spec if field in spec else None
+
+
+def test_a_class_whose_scheduling_contradicts_the_pod_is_not_chosen(ours: Ours, cluster: Cluster) -> None:
+    name = kata(cluster)
+    chosen(ours, cluster, name)
+    cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
+    said = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster, nodeSelector={"pool": "web"}))
+    assert said.code == 0
+    assert [line for line in said.warnings if f"needs pool={cluster.namespace}, the pod selects pool=web" in line]
+    assert "runtimeClassName" not in cluster.get("Pod", "web")["spec"]
+
+
+def test_a_users_class_is_changed_with_all_that_it_had_brought(ours: Ours, cluster: Cluster) -> None:
+    old = kata(cluster)
+    new = runtime_class(cluster, "gvisor", overhead={"podFixed": {"cpu": "50m"}})
+    chosen(ours, cluster, new, more=", override: true")
+    cluster.eventually(lambda: cluster.pod(dry_run=True)["spec"].get("overhead") == {"cpu": "50m"})
+    cluster.eventually(lambda: cluster.pod({"runtimeClassName": old}, dry_run=True)["spec"].get("nodeSelector") is None)
+    spec = cluster.pod({"runtimeClassName": old})["spec"]
+    assert (spec["runtimeClassName"], spec["overhead"]) == (new, {"cpu": "50m"})
+    assert "nodeSelector" not in spec
+    assert TOLERATION not in spec["tolerations"]
+
+
+def test_a_users_class_stays_where_the_policy_does_not_override(ours: Ours, cluster: Cluster) -> None:
+    old, new = kata(cluster), runtime_class(cluster, "gvisor")
+    chosen(ours, cluster, new)
+    cluster.eventually(lambda: cluster.pod(dry_run=True)["spec"].get("runtimeClassName") == new)
+    spec = cluster.pod({"runtimeClassName": old})["spec"]
+    assert (spec["runtimeClassName"], spec["overhead"]) == (old, OVERHEAD)
+
+
+def test_an_overhead_edited_meanwhile_is_the_new_one_for_new_pods(ours: Ours, cluster: Cluster) -> None:
+    name = kata(cluster)
+    chosen(ours, cluster, name)
+    cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
+    runtime_class(cluster, "kata", overhead={"podFixed": {"cpu": "300m"}})
+    cluster.eventually(lambda: cluster.pod(dry_run=True)["spec"]["overhead"] == {"cpu": "300m"})

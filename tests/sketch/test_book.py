@@ -1,0 +1,77 @@
+"""Series of pods in, windows of containers out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.sketch.book import Book, Container, started
+from trimtab.sketch.buckets import number
+from trimtab.sketch.peaks import INTERVAL
+from trimtab.sketch.window import DAY, Window
+
+APP = Container("shop", "Deployment", "web", "app")
+START = 20_000 * DAY
+
+
+@given(st.lists(st.floats(0.5, 512, width=32), min_size=1, max_size=60), st.integers(600, DAY // 2))
+def test_a_book_holds_what_a_window_would_that_saw_it_live(values: list[float], step: int) -> None:
+    times = [START + n * step for n in range(len(values))]
+    book, live = Book(60), Window(60)
+    book.take(APP, "cpu", times, values)
+    for at, value in zip(times, values, strict=True):
+        live.add(at, value)
+    found = book.window(APP, "cpu")
+    assert (found.whole().total, found.whole().top) == (live.whole().total, live.whole().top)
+    assert found.percentiles((0.05, 0.95)) == pytest.approx(live.percentiles((0.05, 0.95)), rel=1 / 32)
+
+
+def test_memory_is_kept_as_the_peaks_of_intervals_of_each_pod() -> None:
+    book, times = Book(), [START, START + 60, START + INTERVAL]
+    for values in ([5.0, 9.0, 3.0], [6.0, 2.0, 8.0]):
+        book.take(APP, "memory", times, values)
+    whole = book.window(APP, "memory").whole()
+    assert (whole.total, whole.top, whole.percentiles((0.25,))[0]) == (4, 9.0, pytest.approx(3, rel=1 / 64))
+
+
+def test_what_was_never_seen_is_an_empty_window() -> None:
+    assert Book().window(APP, "cpu").last == 0
+
+
+def test_an_empty_series_is_no_container() -> None:
+    book = Book()
+    book.take(APP, "cpu", [], [])
+    assert book.containers() == []
+
+
+def test_days_before_the_window_are_left_out() -> None:
+    book = Book(2)
+    book.take(APP, "cpu", [START + n * DAY for n in range(5)], [9.0, 9.0, 9.0, 1.0, 2.0])
+    found = book.window(APP, "cpu")
+    assert (found.whole().total, found.whole().top, found.first) == (2, 2.0, START + 3 * DAY)
+
+
+def test_values_that_are_counted_already_count_for_their_last_day() -> None:
+    book, bucket = Book(), number(0.25)
+    assert bucket is not None
+    book.pour(APP, "cpu", {bucket: 100}, START, START + 3 * DAY)
+    found = book.window(APP, "cpu")
+    assert (found.whole().total, found.seconds) == (100, 3 * DAY)
+    assert found.percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
+
+
+# ── starts ───────────────────────────────────────────────────────────────
+def test_a_start_is_kept_apart_where_it_was_seen() -> None:
+    book, times = Book(start_up=120), [START + 7200 + n * 60 for n in range(5)]
+    book.take(APP, "cpu", times, [3.0, 2.0, 0.1, 0.1, 0.1], asked=START)
+    assert (book.window(APP, "cpu").whole().total, book.starts[APP]) == (3, 3.0)
+
+
+@pytest.mark.parametrize(("asked", "of_it"), [(START, 0), (START - 7200, 2), (START - 600, 0)])
+def test_a_series_that_is_there_from_the_first_moment_began_before(asked: int, of_it: int) -> None:
+    assert started([START, START + 60, START + 120], asked, 120) == of_it
+
+
+def test_memory_taken_at_the_start_stays_taken() -> None:
+    book = Book(start_up=120)
+    book.take(APP, "memory", [START + 7200, START + 9000], [9.0, 1.0], asked=START)
+    assert book.window(APP, "memory").whole().top == 9.0

@@ -1,0 +1,32 @@
+"""The watchdog's settings from an environment."""
+
+import pytest
+
+from trimtab.kube.lease import Election
+from trimtab.runtime.environment import read_as
+from trimtab.runtime.errors import SettingsError
+from trimtab.watchdog.settings import Settings
+
+
+def test_defaults_agree_with_the_brakes_own() -> None:
+    from trimtab.admission.harm.brake import DEFAULT_HARM_TERMS
+
+    assert Settings().harm_terms == DEFAULT_HARM_TERMS
+
+
+def test_thresholds_come_from_the_environment() -> None:
+    found = read_as({"TRIMTAB_HARM_PODS": "20", "TRIMTAB_HARM_RISE": "10", "TRIMTAB_HARM_BRAKE": "tell"}, Settings)
+    assert (found.harm_terms.least_pods, found.harm_terms.rise, found.harm_brake) == (20, 0.1, "tell")
+
+
+def test_what_makes_no_sense_is_told() -> None:
+    with pytest.raises(SettingsError, match="TRIMTAB_HARM_BRAKE"):
+        read_as({"TRIMTAB_HARM_BRAKE": "perhaps"}, Settings)
+
+
+def test_a_lease_that_two_could_hold_is_refused() -> None:
+    class Nobody:
+        deadlines = Settings(lease=20).deadlines
+
+    with pytest.raises(ValueError, match="together be shorter"):
+        Election(Nobody(), "ns", "n", "me", terms=Settings(lease=20).lease_terms)  # type: ignore[arg-type]

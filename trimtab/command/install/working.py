@@ -1,0 +1,42 @@
+"""The processes behind a Lease: one works, its twin waits. Neither does anything to a cluster without being told to:
+the watchdog's brake needs a policy, the compactor a pool whose ConfigMap says `mode: act`.
+"""
+
+from collections.abc import Iterator
+
+from trimtab.command.install.names import Manifest
+from trimtab.command.install.pods import deployment, probe, variables
+from trimtab.command.install.values import Values
+
+WORKERS = ("watchdog", "compactor")
+REPLICAS = 2
+PORT = 9090
+GRACE = {"watchdog": 30, "compactor": 60}
+"""Seconds from the stop signal to the kill: a compactor writes its books and gives its Lease back."""
+
+
+def working(values: Values) -> Iterator[Manifest]:
+    for process in WORKERS:
+        spec = {"terminationGracePeriodSeconds": GRACE[process], "containers": [_container(process, values)]}
+        yield deployment(process, values, replicas=REPLICAS, spec=spec)
+
+
+def environment(values: Values) -> dict[str, str]:
+    """The settings whose default is for a laptop."""
+    return {
+        "TRIMTAB_LISTEN": f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace, "TRIMTAB_LOG_FORMAT": "json",
+    }  # fmt: skip
+
+
+def _container(process: str, values: Values) -> Manifest:
+    return {
+        "name": process,
+        "image": values.image,
+        "args": [process],
+        "env": variables(environment(values)),
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "readinessProbe": probe("/readyz", "http", "HTTP", periodSeconds=5),
+        "livenessProbe": probe("/healthz", "http", "HTTP", periodSeconds=10, failureThreshold=6),
+        # They hold every pod of the cluster: about half a gigabyte for a hundred thousand.
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    }

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _PATIENCE = 60.0
 """Seconds for the first pair; then the kubelet may start us again, and tells that it had to."""
 
+_SHORTEST = 0.1
+"""Seconds between looks, whatever was set: zero would ask without a pause."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -75,12 +78,13 @@ def first_pair(settings: Settings, log: Logger) -> None:
 
     client = connect()
     try:
-        _first(keeper(settings, client, log), log)
+        wait_for_a_pair(keeper(settings, client, log), log)
     finally:
         client.close()
 
 
-def _first(keeping: Keeper, log: Logger) -> None:
+def wait_for_a_pair(keeping: Keeper, log: Logger) -> None:
+    """Steps until something can be served. Raises CannotServe where that takes too long."""
     until, trouble, pause = clock.elapsed() + _PATIENCE, "", threading.Event()
     while keeping.serving() is None:
         try:
@@ -103,7 +107,7 @@ def keep(settings: Settings, stop: Stop, log: Logger) -> threading.Thread | None
 
     keeping = keeper(settings, connect(), log)
     thread = threading.Thread(
-        target=keeping.run, args=(stop.wait, settings.certs_every), name="certificates", daemon=True
+        target=keeping.run, args=(stop.wait, max(settings.certs_every, _SHORTEST)), name="certificates", daemon=True
     )
     thread.start()
     return thread

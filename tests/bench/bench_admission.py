@@ -28,7 +28,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 
 ROUNDS = 5
-PODS = 200
+PODS = 300
 NAMESPACE = "payments"
 MARK = "trimtab.dev/changed"
 QUIET = ("kube-controller-manager", "kube-scheduler", "kwok")
@@ -92,9 +92,10 @@ def _rounds(
 
 def _switch(cluster: Cluster, hook: Server, folder: Path, pod: dict[str, Any], *, on: bool) -> None:
     """In force on return."""
-    if on:
+    there = bool(cluster.list("MutatingWebhookConfiguration"))
+    if on and not there:
         cluster.create(_registered(hook, folder))
-    elif cluster.list("MutatingWebhookConfiguration"):
+    elif there and not on:
         cluster.delete("MutatingWebhookConfiguration", "trimtab")
     cluster.eventually(lambda: _marked(cluster.create(pod, dryRun="All")) is on, what="the webhook in force, or gone")
 

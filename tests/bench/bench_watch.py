@@ -37,7 +37,7 @@ def main() -> None:
     ours = figures["planned"]
     events, outage = _events(pods), measured("outage", _nobody())
     print(f"\none event: {events['cpu_us']:.1f} µs of CPU, {events['events'] / events['wall_s']:,.0f} a second")
-    print(f"ten seconds of outage: {outage['cpu_s']:.4f} s of CPU")
+    print(f"ten seconds of outage, {outage['lists']:.0f} lists: {outage['cpu_s']:.4f} s of CPU")
     print(
         f"RESULT list_cpu_ratio={per_pod(typed, 'cpu_s') / per_pod(ours, 'cpu_s'):.1f}"
         f" rss_ratio={per_pod(typed, 'held_mib') / per_pod(ours, 'held_mib'):.1f}"

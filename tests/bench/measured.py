@@ -26,6 +26,7 @@ from trimtab.kube.kinds import PLACES
 from trimtab.kube.planned import Planned
 from trimtab.kube.reflector import Reflector
 from trimtab.kube.state import Terms
+from trimtab.kube.watch import Watch
 
 PAGE = 500
 
@@ -103,16 +104,17 @@ def _events(url: str, count: int) -> dict[str, float]:
 
 
 def _outage(url: str) -> dict[str, float]:
-    """Ten seconds of a server that is gone."""
-    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], Keeper())
-    it._version = "1"
-    threading.Thread(target=it.run, daemon=True).start()
-    while not it.state.error:
+    """Ten seconds of a server that is gone, for every list that a Watch has."""
+    watch = Watch(_plain(url))
+    for it in watch.reflectors:
+        it._version = "1"
+    watch.start()
+    while len(watch.troubles()) < len(watch.reflectors):
         time.sleep(0.01)
     cpu = time.process_time()
     time.sleep(10)
-    assert it.state.error
-    return {"cpu_s": time.process_time() - cpu}
+    assert len(watch.troubles()) == len(watch.reflectors)
+    return {"cpu_s": time.process_time() - cpu, "lists": len(watch.reflectors)}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.cluster.autoscaler import Autoscaler, by_flags, flags_of, moment, read, wrong_flags
+from trimtab.cluster.autoscaler import Autoscaler, by_flags, flags_of, moment, read, written, wrong_flags
 from trimtab.cluster.reason import Unreadable
 
 YAML = """
@@ -110,3 +110,10 @@ def test_flags_a_person_gives_are_read_or_named() -> None:
     assert (found.threshold, found.scale_down, found.updated) == (70, False, 5)
     assert wrong_flags(["--scale-down-utilization-threshold", "0.7"]) == []
     assert len(wrong_flags(["threshold", "--scale-down-utilization-threshold=much", "--scale-down-enabled=no"])) == 3
+
+
+@pytest.mark.parametrize("status", [YAML, TEXT])
+def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
+    found = read(status)
+    assert isinstance(found, Autoscaler)
+    assert read(written(found)) == found

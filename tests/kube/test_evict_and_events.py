@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -58,3 +59,22 @@ def test_an_event_the_server_has_forgotten_is_told_anew() -> None:
     assert told == [True, True, True]
     assert client.written == ["POST", "PATCH", "POST", "PATCH", "POST"]
     assert recorder.lost == 0
+
+
+def test_what_many_threads_tell_is_one_event_that_counts_them_all() -> None:
+    client = Answers([], [])
+    recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", quiet=1e9)  # type: ignore[arg-type]
+    together = threading.Barrier(8)
+
+    def tell() -> None:
+        together.wait()
+        for _ in range(50):
+            recorder.tell(About(kind="Node", name="n"), "Kept", "note", action="Plan")
+
+    threads = [threading.Thread(target=tell) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.written == ["POST", "PATCH"]
+    assert [series.count for series in recorder._known.values()] == [400]

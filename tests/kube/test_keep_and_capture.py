@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec import Raw
 
 from tests.bench.population import pod as full_pod
+from trimtab.cluster import autoscaler
 from trimtab.cluster.anonymous import hashed
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
 from trimtab.cluster.snapshot import KINDS, Snapshot, load
@@ -202,3 +206,74 @@ def test_labels_that_pools_speak_of_stay_as_they_are() -> None:
     node = {"metadata": {"name": "n1", "labels": {"team": "web"}}}
     found = hashed(items(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt")
     assert found[1]["metadata"]["labels"] == {"team": "web"}
+
+
+STATUS = """time: 2026-01-02 15:04:05.9 +0000 UTC
+clusterWide: {health: {status: Healthy}, scaleUp: {status: NoActivity}}
+nodeGroups:
+- name: https://compute.example/projects/hunter2/zones/z/instanceGroups/gke-batch-1234-grp
+  health: {status: Unhealthy, cloudProviderTarget: 3, minSize: 1, maxSize: 9}
+  scaleUp: {status: Backoff, backoffInfo: {errorMessage: no quota in hunter2}}
+  scaleDown: {status: CandidatesPresent, candidates: 2}
+- name: hunter2-pool
+  health: {status: Healthy}
+"""
+
+
+def test_what_the_autoscaler_says_names_nobodys_project_and_decides_the_same() -> None:
+    status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {"status": STATUS}}
+    node = {"metadata": {"name": "n1", "labels": {"cloud.google.com/gke-nodepool": "batch"}}}
+    snapshot = Snapshot({"ConfigMap": (kept(status, "ConfigMap"),), "Node": (kept(node, "Node"),)})
+    found = hashed(items(snapshot), b"salt")
+    assert "hunter2" not in json.dumps(found)
+    before, after = autoscaler.read(STATUS), autoscaler.read(found[0]["data"]["status"])
+    assert isinstance(before, autoscaler.Autoscaler)
+    assert isinstance(after, autoscaler.Autoscaler)
+    assert after.updated == before.updated
+    [mine], [same] = before.of("batch"), after.of("batch")
+    assert replace(mine, name="") == replace(same, name="")
+    assert [replace(group, name="") for group in after.groups] == [replace(group, name="") for group in before.groups]
+
+
+def test_a_status_that_cannot_be_read_stays_one_and_tells_nothing() -> None:
+    status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "hunter2?", "more": "hunter2"}}
+    [found] = hashed(items(Snapshot({"ConfigMap": (kept(status, "ConfigMap"),)})), b"salt")
+    assert "hunter2" not in json.dumps(found)
+    assert not isinstance(autoscaler.read(found["data"]["status"]), autoscaler.Autoscaler)
+
+
+def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
+    pod = a_pod()
+    pod["spec"]["resourceClaims"] = [
+        {"name": "gpu", "resourceClaimName": "hunter2"}, {"name": "b", "resourceClaimTemplateName": "hunter2"}
+    ]  # fmt: skip
+    ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "cni of hunter2 is not ready"}
+    disk = {"metadata": {"name": "disk"}, "spec": {"local": {"path": "/mnt/hunter2"}}}
+    home = {"metadata": {"name": "home"}, "spec": {"hostPath": {"path": "/home/hunter2"}}}
+    snapshot = Snapshot({
+        "Pod": (kept(pod),),
+        "Node": (kept({"metadata": {"name": "n1"}, "status": {"conditions": [ready]}}, "Node"),),
+        "PersistentVolume": (kept(disk, "PersistentVolume"), kept(home, "PersistentVolume")),
+    })  # fmt: skip
+    found = written(snapshot, salt=b"salt")
+    assert b"hunter2" not in found
+    reading = load([("capture", found)])
+    assert reading.mistakes == ()
+    assert [len(p.spec.resource_claims) for p in reading.snapshot.all(Pod)] == [2]
+    assert all(v.spec.local or v.spec.host_path for v in reading.snapshot.all(PersistentVolume))
+
+
+@pytest.mark.parametrize("salt", [None, b"salt"])
+def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: bytes | None) -> None:
+    """A pod nobody sees is a node that looks empty: the file refuses as the cluster does."""
+    wrong = []
+    for kind, name in (("Pod", "odd"), ("Node", "odd"), ("ConfigMap", "ours")):
+        meta = {"name": name, "namespace": "shop", "labels": {"a": 1}}
+        found = decoding.item(kind, Raw(json.dumps({"metadata": meta}).encode()))
+        assert isinstance(found, decoding.Broken)
+        wrong.append(found.why)
+    reading = load([("capture", written(Snapshot({}), wrong, salt=salt))])
+    assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]
+    assert all("could be read when it was captured" in mistake.sentence for mistake in reading.mistakes)
+    for name in ("shop", "odd"):
+        assert (name in str(reading.mistakes)) is (salt is None)

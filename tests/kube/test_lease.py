@@ -21,6 +21,15 @@ class OneLease:
         self.stored: dict[str, Any] | None = None
         self.version = 0
         self.cut = False
+        self.edits = 0
+        """So many times somebody edits it between a reading and the writing after it."""
+        self.bug: Exception | None = None
+
+    def edit(self, **spec: Any) -> None:
+        assert self.stored is not None
+        self.version += 1
+        meta = {**self.stored["metadata"], "resourceVersion": str(self.version), "labels": {"team": "theirs"}}
+        self.stored = {**self.stored, "metadata": meta, "spec": {**self.stored["spec"], **spec}}
 
     def request(self, method: str, path: str, *, deadline: float, doing: str) -> bytes:
         self._there()
@@ -30,6 +39,9 @@ class OneLease:
 
     def write(self, method: str, path: str, body: dict[str, Any], *, doing: str) -> bytes:
         self._there()
+        if self.edits:
+            self.edits -= 1
+            self.edit()
         if method == "PUT" and body["metadata"]["resourceVersion"] != str(self.version):
             raise Conflict(doing, 409, Status())
         self.version += 1
@@ -39,6 +51,8 @@ class OneLease:
     def _there(self) -> None:
         if self.cut:
             raise Unreachable("cut off")
+        if self.bug:
+            raise self.bug
 
 
 class World:
@@ -47,10 +61,11 @@ class World:
     def __init__(self) -> None:
         self.time = 1000.0
         self.api = OneLease()
+        self.told: list[str] = []
         self.one, self.two = (
             Election(
                 self.api, "ns", "trimtab", who, elapsed=lambda: self.time,  # type: ignore[arg-type]
-                now=lambda: datetime.fromtimestamp(self.time, UTC),
+                now=lambda: datetime.fromtimestamp(self.time, UTC), told=self.told.append,
             )
             for who in ("one", "two")
         )  # fmt: skip
@@ -120,8 +135,66 @@ def test_of_two_that_try_at_once_one_loses() -> None:
     world.one.step()
     world.two.step()
     world.time += 31
-    world.api.version += 1  # somebody else's write, between reading and writing
+    world.api.edits = 99  # somebody else's writes, between reading and writing
     assert not world.two.step()
+
+
+def test_who_edits_the_lease_takes_it_from_nobody() -> None:
+    world = World()
+    world.one.step()
+    world.time += 11
+    world.one.step()
+    world.api.edits = 1
+    assert world.one.step()
+    assert world.one.leading
+    world.time += 14
+    world.api.edits = 99  # somebody fights us for every version: we lead as long as if nobody answered
+    assert world.one.step()
+    assert "409" in world.one.trouble
+    world.time += 2
+    assert not world.one.step()
+    world.api.edits = 0
+    assert world.one.step()
+    assert world.one.leading
+
+
+def test_an_edit_that_names_another_holder_ends_our_lead_at_once() -> None:
+    world = World()
+    world.one.step()
+    world.time += 11
+    assert world.one.leading
+    world.api.edit(holderIdentity="two")
+    assert not world.one.step()
+    assert not world.one.leading
+
+
+def test_what_others_wrote_on_the_lease_stays() -> None:
+    world = World()
+    world.one.step()
+    world.api.edit(strategy="theirs")
+    world.time += 3
+    assert world.one.step()
+    world.one.release()
+    assert world.api.stored is not None
+    assert world.api.stored["metadata"]["labels"] == {"team": "theirs"}
+    assert world.api.stored["spec"]["strategy"] == "theirs"
+    assert world.api.stored["spec"]["holderIdentity"] == ""
+
+
+def test_a_bug_is_told_once_ends_our_lead_and_not_the_election() -> None:
+    world = World()
+    world.one.step()
+    world.time += 11
+    world.api.bug = RuntimeError("a bug")
+    assert not world.one.step()
+    assert not world.one.leading
+    world.one.step()
+    world.one.release()
+    assert world.told == ["RuntimeError: a bug"]
+    world.api.bug = None
+    world.one.step()
+    world.time += 31
+    assert world.one.step()
 
 
 def test_trouble_is_told_and_not_raised() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -14,16 +15,16 @@ import pytest
 from tests.kube.fake_api import FakeApi
 from trimtab.kube.backoff import Backoff
 from trimtab.kube.kinds import PLACES
-from trimtab.kube.reflector import Reflector
+from trimtab.kube.reflector import _PATIENT, Reflector
 from trimtab.kube.state import Change, Terms
 from trimtab.runtime.clock import elapsed
 
 
 class Quick(Backoff):
-    """A clock twenty times as fast."""
+    """A clock twenty times as fast, and no patience beyond two of its seconds."""
 
     def next(self, at_least: float | None = None) -> float:
-        return Backoff.next(self, at_least) / 20
+        return min(2.0, Backoff.next(self, at_least)) / 20
 
 
 @pytest.fixture
@@ -122,6 +123,38 @@ def test_a_version_that_is_no_longer_kept_leads_to_a_new_list_and_only_differenc
             ("deleted", "node-07"), ("modified", "node-01"), ("modified", "node-02")
         ]  # fmt: skip
         assert len(before & {id(value) for value in watch.it.store.values()}) == 9
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 502, 503, 504])
+def test_a_server_in_trouble_is_not_asked_for_all_of_it_again(api: FakeApi, status: int) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        api.fail(status, times=3)
+        api.end_streams()
+        api.put("node-01")
+        watch.eventually(lambda: len(watch.changes) == 13)
+        watch.is_equal()
+        assert watch.it.state.lists == 1
+
+
+def test_an_error_within_the_server_that_goes_on_and_on_leads_to_a_new_list_after_all(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        api.fail(500, times=_PATIENT + 1)
+        api.end_streams()
+        watch.eventually(lambda: watch.it.state.lists == 2)
+        watch.is_equal()
+
+
+def test_a_version_from_the_future_leads_to_a_new_list(api: FakeApi) -> None:
+    """After a backup was restored the server is behind what it said before."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    body = {"code": 504, "reason": "Timeout", "message": "Too large", "details": {"causes": [cause]}}
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        api.fail(504, body=json.dumps(body).encode())
+        api.end_streams()
+        watch.eventually(lambda: watch.it.state.lists == 2)
 
 
 def test_an_old_version_that_is_forced_leads_to_a_new_list(api: FakeApi) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab.cluster import autoscaler, recommendation
+from trimtab.cluster.pool import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
 
 Item = dict[str, Any]
@@ -24,9 +25,13 @@ KEPT_KINDS = frozenset({"RuntimeClass", "PriorityClass", "StorageClass", "Config
 """Objects whose own name is not somebody's; a ConfigMap here is ours, or the autoscaler's."""
 NAMES = frozenset(
     {"name", "namespace", "generateName", "uid", "nodeName", "nominatedNodeName", "containerName", "claimName"}
-    | {"volumeName", "volumeHandle", "image", "providerID"}
+    | {"volumeName", "volumeHandle", "image", "providerID", "resourceClaimName", "resourceClaimTemplateName"}
 )  # fmt: skip
 MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
+PATHS = frozenset({"local", "hostPath"})
+"""Sources of volumes on a node: that there is one decides, where it lies does not."""
+SPOKEN = frozenset({"message"})
+"""What programs say in words of their own, of conditions: names stand anywhere in it."""
 PLATFORM = ("kubernetes.io", "k8s.io", "karpenter.sh", "cloud.google.com", "amazonaws.com", "azure.com", "trimtab.dev")
 PERSONAL = ("app.kubernetes.io/", "batch.kubernetes.io/", "statefulset.kubernetes.io/")
 PERSONAL_KEYS = frozenset({"kubernetes.io/hostname", "kubernetes.io/metadata.name", "metadata.name"})
@@ -58,7 +63,8 @@ def hashed(items: list[Item], salt: bytes) -> list[Item]:
     """The objects of a capture, renamed. Nothing is changed in place."""
     kept = KEPT | {word for item in items if _is_pool(item) for text in item["data"].values() for word in _words(text)}
     words = Words.of((w for item in items for w in _found(item) if w not in kept and not _PLAIN.fullmatch(w)), salt)
-    return [_config_map(item, words) if item["kind"] == "ConfigMap" else _renamed(item, words) for item in items]
+    pools = sorted({name for item in items for name in _pools(item)})
+    return [_config_map(item, words, pools) if item["kind"] == "ConfigMap" else _renamed(item, words) for item in items]
 
 
 def _place(word: str) -> str:
@@ -78,6 +84,19 @@ def _is_pool(item: Item) -> bool:
     return item["kind"] == "ConfigMap" and "trimtab.dev/pool" in item["metadata"].get("labels", {}) and "data" in item
 
 
+def _pools(item: Item) -> Iterator[str]:
+    """Names of pools, which stay readable."""
+    labels = item["metadata"].get("labels", {}) if item["kind"] in ("Node", "ConfigMap") else {}
+    yield from (labels[name] for name in POOL_LABELS if labels.get(name))
+
+
+def _status(item: Item) -> autoscaler.Autoscaler | None:
+    """What the autoscaler says of itself, where this is it; None too where that cannot be read."""
+    text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == autoscaler.NAME else ""
+    found = autoscaler.read(text) if text else None
+    return None if isinstance(found, Unreadable) else found
+
+
 def _found(item: Item) -> Iterator[str]:
     """Every word of an object that is to be replaced."""
     around: list[str] = []
@@ -87,6 +106,8 @@ def _found(item: Item) -> Iterator[str]:
         for name, usage in _recommendations(item).items():
             namespace, _, workload = name.split("/", 2)
             yield from (namespace, workload, *usage)
+        status = _status(item)
+        yield from (group.name for group in status.groups) if status else ()
         return
     own = {item["metadata"].get("name", "")} if item["kind"] in KEPT_KINDS else set()
     seen: list[str] = []
@@ -106,18 +127,31 @@ def _renamed(item: Item, words: Words) -> Item:
     return found
 
 
-def _config_map(item: Item, words: Words) -> Item:
+def _config_map(item: Item, words: Words, pools: list[str]) -> Item:
     meta = {"name": item["metadata"]["name"], **_walk(_around(item), words)}
     if told := item["metadata"].get("annotations"):
         meta["annotations"] = {name: text for name, text in told.items() if name == autoscaler.UPDATED}
-    usage = _recommendations(item)
-    data = item.get("data", {})
-    if usage:
+    return {**item, "metadata": meta, "data": _data(item, words, pools)}
+
+
+def _data(item: Item, words: Words, pools: list[str]) -> dict[str, str]:
+    data: dict[str, str] = item.get("data", {})
+    if usage := _recommendations(item):
         renamed = {_workload(name, words): {words(c): u for c, u in each.items()} for name, each in usage.items()}
-        data = {recommendation.KEY: recommendation.encode(renamed)}
-    elif not _is_pool(item):
-        data = {name: words.within(text) for name, text in data.items()}
-    return {**item, "metadata": meta, "data": data}
+        return {recommendation.KEY: recommendation.encode(renamed)}
+    if data and item["metadata"]["name"] == autoscaler.NAME:
+        status = _status(item)
+        return {"status": autoscaler.written(_regrouped(status, words, pools)) if status else "unreadable"}
+    return data if _is_pool(item) else {name: words.within(text) for name, text in data.items()}
+
+
+def _regrouped(found: autoscaler.Autoscaler, words: Words, pools: list[str]) -> autoscaler.Autoscaler:
+    """A group belongs to the pools whose names are part of its own: those parts stay."""
+    groups = tuple(
+        replace(group, name="-".join((words(group.name), *(pool for pool in pools if autoscaler.belongs(group, pool)))))
+        for group in found.groups
+    )
+    return replace(found, groups=groups)
 
 
 def _workload(name: str, words: Words) -> str:
@@ -146,10 +180,13 @@ def _walk(value: Any, give: Any, key: str = "") -> Any:
     if "key" in value and isinstance(value.get("value"), str):
         return {**value, "value": give(value["value"]) if _personal(value["key"]) else value["value"]}
     as_is = key in ("os", "drivers", "csi")
-    return {
-        name: give(inner) if name in NAMES and isinstance(inner, str) and not as_is else _walk(inner, give, name)
-        for name, inner in value.items()
-    }
+    return {name: _part(name, inner, give, as_is=as_is) for name, inner in value.items() if name not in SPOKEN}
+
+
+def _part(name: str, inner: Any, give: Any, *, as_is: bool) -> Any:
+    if name in PATHS and inner:
+        return {"path": ""}
+    return give(inner) if name in NAMES and isinstance(inner, str) and not as_is else _walk(inner, give, name)
 
 
 def _annotation(name: str, text: str, give: Any) -> str:

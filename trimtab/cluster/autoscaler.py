@@ -11,6 +11,7 @@ from datetime import datetime
 
 import yaml
 
+from trimtab.cluster import moment as moments
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.reason import Unreadable
 
@@ -58,9 +59,8 @@ class Autoscaler:
         return now is not None and (self.updated is None or now - self.updated > SILENCE)
 
     def of(self, pool: str) -> tuple[Group, ...]:
-        """The groups of a pool: those whose name has the pool's name as a part of its own."""
-        part = re.compile(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", re.IGNORECASE)
-        return tuple(group for group in self.groups if part.search(group.name))
+        """The groups of a pool."""
+        return tuple(group for group in self.groups if belongs(group, pool))
 
     def least(self, pool: str) -> int:
         """Nodes it keeps in the pool's groups, as far as it tells; 0 where it tells of no minimum."""
@@ -72,6 +72,11 @@ class Autoscaler:
         if mine:
             return next((f"group {g.name} ({g.scale_up})" for g in mine if g.scale_up not in CALM), "")
         return "" if self.scale_up in CALM else f"the cluster ({self.scale_up})"
+
+
+def belongs(group: Group, pool: str) -> bool:
+    """Is it a group of this pool? Its name has the pool's name as a part of its own."""
+    return re.search(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", group.name, re.IGNORECASE) is not None
 
 
 def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
@@ -86,6 +91,28 @@ def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autos
         healthy=made.healthy, scale_up=made.scale_up, groups=made.groups, updated=time, flags=flags,
         threshold=_percent(flags.get(THRESHOLD, "0.5")), scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
+
+
+def written(found: Autoscaler) -> str:
+    """As the status of 1.30 and later that reads as this one; no more is in it than we read."""
+    groups = [_told_group(group) for group in found.groups]
+    whole = {"health": {"status": _health(found.healthy)}, "scaleUp": {"status": found.scale_up}}
+    time = {} if found.updated is None else {"time": moments.written(found.updated)}
+    return yaml.safe_dump({**time, "clusterWide": whole, "nodeGroups": groups}, sort_keys=False)
+
+
+def _told_group(group: Group) -> dict[str, object]:
+    sizes = {"cloudProviderTarget": group.target, "minSize": group.min_size, "maxSize": group.max_size}
+    return {
+        "name": group.name,
+        "health": {"status": _health(group.healthy)} | {name: n for name, n in sizes.items() if n is not None},
+        "scaleUp": {"status": group.scale_up},
+        "scaleDown": {"candidates": group.candidates},
+    }
+
+
+def _health(healthy: bool) -> str:
+    return "Healthy" if healthy else "Unhealthy"
 
 
 def moment(text: str) -> Seconds | None:

@@ -12,8 +12,7 @@ import msgspec
 _CODES: dict[str, "Code"] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """A kind of reason. Making one registers it for the reference."""
 
     name: str

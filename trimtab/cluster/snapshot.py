@@ -49,6 +49,10 @@ KINDS: dict[str, type[Shape]] = {
 """Kind → the shape it is decoded into. A kind that is not here is counted and ignored."""
 
 
+UNREADABLE = "unreadable"
+"""Beside kind and metadata in a capture: why nothing else of this object is there. No API object has such a field."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Objects by kind, in the order they were read."""
@@ -100,6 +104,8 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
             )
         elif kind not in KINDS:
             ignored[kind] += 1
+        elif UNREADABLE in document.value:
+            mistakes.append(_unreadable(document))
         else:
             found = decode(_legible(document), KINDS[kind])
             if isinstance(found, Mistake):
@@ -108,6 +114,13 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
                 objects.setdefault(kind, []).append(found)
     kept = {kind: tuple(found) for kind, found in objects.items()}
     return SnapshotReading(Snapshot(kept, dict(ignored)), tuple(mistakes))
+
+
+def _unreadable(document: Document) -> Mistake:
+    meta = document.value.get("metadata")
+    namespace = meta.get("namespace") if isinstance(meta, dict) else None
+    came = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
+    return document.mistake((), "an object that could be read when it was captured", came)
 
 
 def _legible(document: Document) -> Document:

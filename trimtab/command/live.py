@@ -82,7 +82,7 @@ def captured(asked: Asked, kinds: Iterable[str], salt: bytes | None = None) -> t
         raise Wrong([Mistake(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]) from None
     except KubeFault as error:
         raise Failed(str(error)) from None
-    return written(found.snapshot, salt=salt), [str(wrong) for wrong in found.unreadable]
+    return written(found.snapshot, found.unreadable, salt=salt), [str(wrong) for wrong in found.unreadable]
 
 
 def _progress() -> Callable[[str], None]:

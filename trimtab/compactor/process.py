@@ -55,8 +55,9 @@ class Process:
 
     def __post_init__(self) -> None:
         self.election = Election(
-            self.client, self.settings.namespace, LEASE, self.identity, terms=self.settings.lease_terms
-        )
+            self.client, self.settings.namespace, LEASE, self.identity, terms=self.settings.lease_terms,
+            told=lambda trouble: self.log.warning("election.trouble", error=trouble),
+        )  # fmt: skip
         self.metrics = Metrics(CollectorRegistry(), lambda: self.election.leading, self._age)
 
     def run(self) -> None:

@@ -6,6 +6,7 @@ says what was being done to what.
 
     errors     what can go wrong, as one tree
     client     bytes of one request, a stream of lines; deadlines on both
+    waiting    who waits for an answer, and how another thread ends that
     tls        connections to clusters whose CA is older than Python 3.13's rules
     kinds      where the API server keeps what a `Snapshot` holds
     decode     bytes → the shapes of `trimtab.cluster.api`
@@ -15,6 +16,7 @@ says what was being done to what.
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is
     backoff    how long until the next try
+    road       is the server back? one of many lists asks, the others wait
     capture    a cluster as a file
     writer     every write: fenced, rehearsed on request, under our name
     objects    one object: read, applied where we own it, taken away

@@ -22,11 +22,11 @@ class Backoff:
     tries: int = 0
 
     def next(self, at_least: float | None = None) -> float:
-        """Seconds to wait now; no less than the server asked for."""
+        """Seconds to wait now; no less than the server asked for, and up to half as much more: it asks everybody."""
         whole = min(MOST, LEAST * 2.0 ** min(self.tries, 16))
         self.tries += 1
-        mine = whole * (0.5 + self.chance.random() / 2)
-        return max(mine, min(at_least, PATIENCE)) if at_least else mine
+        chance = self.chance.random() / 2
+        return max(whole * (0.5 + chance), min(at_least or 0.0, PATIENCE) * (1 + chance))
 
     def reset(self) -> None:
         """It worked."""

@@ -20,6 +20,7 @@ from kubernetes.config.config_exception import ConfigException
 
 from trimtab.kube.errors import KubeFault, NotConfigured, Unreachable, refused
 from trimtab.kube.tls import lenient
+from trimtab.kube.waiting import Waiting
 from trimtab.runtime.clock import elapsed
 
 Query = Mapping[str, str | int | None]
@@ -50,6 +51,8 @@ class Client:
         self.deadlines = deadlines or Deadlines()
         api.user_agent = "trimtab"
         lenient(api)
+        self._waiting = Waiting()
+        self._waiting.watch(api.rest_client.pool_manager)
 
     @property
     def server(self) -> str:
@@ -95,7 +98,8 @@ class Client:
             timeout = (min(self.deadlines.connect, patience), patience)
             answer = self._call(method, path, query, body, content_type, timeout, accept)
             try:
-                content = _whole(answer, begun + deadline, patience, doing)
+                with self._waiting.on(getattr(answer.connection, "sock", None)):
+                    content = _whole(answer, begun + deadline, patience, doing)
             except BaseException:
                 answer.close()
                 raise
@@ -114,6 +118,10 @@ class Client:
                     content = answer.read(1 << 16)
                 raise refused(doing, answer.status, content, answer.headers.get("Retry-After"))
         return Stream(answer, doing)
+
+    def interrupt(self, thread: int) -> None:
+        """The request this thread waits for ends within milliseconds, as `Unreachable`; see `threading.get_ident`."""
+        self._waiting.end(thread)
 
     def close(self) -> None:
         """Lets go of idle connections."""

@@ -8,6 +8,7 @@ once in `quiet` seconds. Its name is made of what it is about, so that a restart
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,7 +55,10 @@ class _Stored(msgspec.Struct):
 
 @dataclass(slots=True)
 class Recorder:
-    """Writes Events as one controller. Nothing is raised: an Event that is lost must not stop the work."""
+    """Writes Events as one controller, from any thread, one at a time.
+
+    Nothing is raised: an Event that is lost must not stop the work.
+    """
 
     writer: Writer
     controller: str
@@ -67,15 +71,17 @@ class Recorder:
     lost: int = 0
     """Events that could not be written."""
     _known: OrderedDict[str, _Series] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
         """It happened (again). True where the API server was told; the note is that of the first time."""
         name = self._name(about, reason, action)
-        try:
-            return self._tell(name, about, reason, note[:_NOTE], action, "Warning" if warning else "Normal")
-        except KubeFault:
-            self.lost += 1
-            return False
+        with self._lock:  # also while it is written: of two that tell the same first, one makes the Event
+            try:
+                return self._tell(name, about, reason, note[:_NOTE], action, "Warning" if warning else "Normal")
+            except KubeFault:
+                self.lost += 1
+                return False
 
     def _tell(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> bool:
         series = self._known.pop(name, None)

@@ -40,10 +40,6 @@ class Terms:
     """Between tries to renew or to take over."""
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -53,8 +49,13 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class _Lease(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
     spec: _Spec = msgspec.field(default_factory=_Spec)
+    whole: dict[str, Any] = {}
+    """All of it as it was read, its version and what others wrote into it among it."""
+
+
+_TRIES = 3
+"""To write when somebody else changed the Lease between our reading and our writing."""
 
 
 class Election:
@@ -70,13 +71,14 @@ class Election:
         terms: Terms | None = None,
         now: clock.Clock = clock.utc,
         elapsed: Callable[[], float] = clock.elapsed,
+        told: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
-        """Raises ValueError where the terms would let two replicas write at once."""
+        """`told` hears of each new trouble. Raises ValueError where the terms would let two replicas write at once."""
         self.terms = terms or Terms()
         self.identity = identity
         self._client = client
         self._namespace, self._name = namespace, name
-        self._now, self._elapsed = now, elapsed
+        self._now, self._elapsed, self._told = now, elapsed, told
         self._write_deadline = client.deadlines.write
         self._renewed: float | None = None
         self._may_write = 0.0
@@ -113,12 +115,13 @@ class Election:
         begun = self._elapsed()
         try:
             held = self._try(begun)
-            self.trouble = ""
-        except Conflict:
-            held = False  # somebody was quicker
-        except KubeFault as error:
-            self.trouble = str(error)
+            self._now_troubled("")
+        except KubeFault as error:  # nobody else was seen to hold it: we believe as long as the clock lets us
+            self._now_troubled(str(error))
             return self.leading
+        except Exception as error:  # noqa: BLE001  a bug must not end the election in silence; and we step back
+            self._now_troubled(f"{type(error).__name__}: {error}")
+            held = False
         if not held:
             self._renewed = None
         return held
@@ -132,10 +135,24 @@ class Election:
             found = self._read()
             if found is not None and found.spec.holder_identity == self.identity:
                 self._put(found, self._spec(found, holder="", seconds=1))
-        except KubeFault as error:
-            self.trouble = str(error)
+        except Exception as error:  # noqa: BLE001  the lease ends by itself
+            self._now_troubled(f"{type(error).__name__}: {error}")
+
+    def _now_troubled(self, trouble: str) -> None:
+        before, self.trouble = self.trouble, trouble
+        if trouble not in ("", before):
+            self._told(trouble)
 
     def _try(self, begun: float) -> bool:
+        """Somebody's edit between reading and writing says nothing of who holds it: reading again does."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self._once(begun)
+            except Conflict:
+                continue
+        return self._once(begun)
+
+    def _once(self, begun: float) -> bool:
         found = self._read()
         if found is None:
             self._create()
@@ -185,6 +202,7 @@ class Election:
         except NotFound:
             return None
         found: _Lease = parsed(body, _Lease, doing)
+        found.whole = parsed(body, dict, doing)
         return found
 
     def _create(self) -> None:
@@ -194,13 +212,10 @@ class Election:
         self._client.write("POST", collection(PLACES["Lease"], self._namespace), body, doing=doing)
 
     def _put(self, found: _Lease, spec: dict[str, Any]) -> None:
-        """The version goes along: of two that try at once one gets Conflict."""
-        meta = {
-            "name": self._name, "namespace": self._namespace, "resourceVersion": found.metadata.resource_version
-        }  # fmt: skip
+        """The version goes along: of two that try at once one gets Conflict. What others wrote there stays."""
+        body = {**found.whole, **_KIND, "spec": {**found.whole.get("spec", {}), **spec}}
         path = one(PLACES["Lease"], self._namespace, self._name)
-        doing = f"renew Lease {self._namespace}/{self._name}"
-        self._client.write("PUT", path, {**_KIND, "metadata": meta, "spec": spec}, doing=doing)
+        self._client.write("PUT", path, body, doing=f"renew Lease {self._namespace}/{self._name}")
 
 
 _KIND = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}

@@ -22,8 +22,9 @@ from msgspec.structs import replace as change
 from trimtab.kube import decode, listing
 from trimtab.kube.backoff import Backoff
 from trimtab.kube.client import Client, Stream
-from trimtab.kube.errors import Garbled, Gone, KubeFault, NotFound, Refused, TooMany, Unreachable, of_status
+from trimtab.kube.errors import Garbled, Gone, KubeFault, NotAllowed, NotFound, Refused, TooMany, Unreachable, of_status
 from trimtab.kube.kinds import Source
+from trimtab.kube.road import Road
 from trimtab.kube.state import State, Terms
 from trimtab.kube.store import Fresh, Hold, Store, Told
 from trimtab.runtime.clock import elapsed
@@ -31,6 +32,8 @@ from trimtab.runtime.clock import elapsed
 V = TypeVar("V")
 
 INITIAL_END = b'"k8s.io/initial-events-end"'
+_PATIENT = 6
+"""Errors within the server (500) in a row, about half a minute; then a new list: it may be the version after all."""
 _LONG_ENOUGH = 5.0
 """Seconds a stream must have lived, when it brought nothing, to count as one that worked."""
 
@@ -48,6 +51,7 @@ class Reflector(Generic[V]):
         lock: threading.RLock | None = None,
         told: Told[V] | None = None,
         backoff: Backoff | None = None,
+        road: Road | None = None,
     ) -> None:
         self.source = source
         self.terms = terms or Terms()
@@ -56,15 +60,18 @@ class Reflector(Generic[V]):
         self.store: Store[V] = Store(source.kind, hold, lock or threading.RLock(), told)
         self._client = client
         self._backoff = backoff or Backoff()
+        self._road = road or Road()
         self._version: str | None = None
         self._forced: str | None = None
         self._stop = threading.Event()
+        self._thread: int | None = None
         self._stream: Stream | None = None
         self._streaming = self.terms.streaming
 
     def run(self) -> None:
         """Until `stop`."""
-        while not self._stop.is_set():
+        self._thread = threading.get_ident()
+        while not self._ended():
             if self._forced is not None:
                 self._version, self._forced = self._forced or None, None
             try:
@@ -76,12 +83,21 @@ class Reflector(Generic[V]):
                 self._trouble(error)
             except Exception as error:  # noqa: BLE001  a bug in what is held must not end the watch in silence
                 self._trouble(Garbled(f"watch {self.source}: {type(error).__name__}: {error}"))
+        self._thread = None  # the number may soon be another thread's
         self._now(connected=False)
 
+    def _ended(self) -> bool:
+        """Told when it makes sense to ask the server again, or when there is nothing more to ask."""
+        self._road.wait(self, self._stop)
+        return self._stop.is_set()
+
     def stop(self) -> None:
-        """Ends `run` within milliseconds, or within the deadline of a page that is being read."""
+        """Ends `run` within milliseconds, or within the deadline of a connection that is being made."""
         self._stop.set()
+        self._road.left(self)
         self._end_stream()
+        if self._thread is not None:
+            self._client.interrupt(self._thread)
 
     def again(self, version: str = "") -> None:
         """Watch from this version, or list anew where none is named; what is held stays until then."""
@@ -98,14 +114,17 @@ class Reflector(Generic[V]):
 
     def _trouble(self, error: KubeFault) -> None:
         """What the next step is after an error, and how long until then."""
+        if isinstance(error, Unreachable):
+            self._road.lost(self)
+        else:
+            self._road.found()
         if isinstance(error, NotFound) and self.source.optional:
             self._take(Fresh(), absent=True)
             self._version = None  # what comes back one day is another list
             self._stop.wait(self.terms.absent)
             return
         self._now(connected=False, error=str(error))
-        if isinstance(error, Garbled) or (isinstance(error, Refused) and not isinstance(error, TooMany)):
-            # 410; a version from the future (504, after a restored backup); what nobody foresaw: begin anew.
+        if _useless(error, self._backoff.tries):
             self._version = None
             self._streaming = self.terms.streaming and not _unsupported(error)
         asked = error.retry_after if isinstance(error, Refused) else None
@@ -119,6 +138,7 @@ class Reflector(Generic[V]):
         fresh: Fresh[V] = Fresh()
         version = ""
         for page in listing.pages(self._client, self.source, self.terms.page):
+            self._road.found()
             for raw in page.items:
                 self.store.read(raw, fresh)
             version = page.version
@@ -140,6 +160,7 @@ class Reflector(Generic[V]):
             self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}",
             accept=self.source.accept("PartialObjectMetadata"),
         )  # fmt: skip
+        self._road.found()
         self._stream = stream
         begun, seen = elapsed(), self.state.events
         self._now(connected=True, error="", streams=self.state.streams + 1)
@@ -215,6 +236,21 @@ class Reflector(Generic[V]):
             self._now(connected=True)
         self._version = decode.metadata(raw).resource_version or self._version
         return None
+
+
+def _useless(error: KubeFault, tries: int) -> bool:
+    """Is the version no good any more? 410; one from the future (504, after a restored backup); what nobody foresaw.
+
+    Not where a server is in trouble (5xx), has no time (429), or asks who we are (401, 403): it may well go on from
+    there when that is over, and a new list is what it can bear least.
+    """
+    if not isinstance(error, Refused):
+        return isinstance(error, Garbled)
+    if any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
+        return True
+    if error.status == 500:
+        return tries >= _PATIENT
+    return not (error.status > 500 or isinstance(error, TooMany | NotAllowed))
 
 
 def _unsupported(error: KubeFault) -> bool:

@@ -13,6 +13,7 @@ from trimtab.kube.client import Client
 from trimtab.kube.keep import Keeper
 from trimtab.kube.kinds import Source, sources
 from trimtab.kube.reflector import Reflector
+from trimtab.kube.road import Road
 from trimtab.kube.state import Change, State, Terms
 from trimtab.runtime.clock import elapsed
 
@@ -39,10 +40,14 @@ class Watch:
         )
         self._lock = threading.RLock()
         self._holds = dict(holds or {})
+        road = Road()
         self.reflectors: tuple[Reflector[Any], ...] = tuple(
-            Reflector(client, source, self._holds.get(source.kind) or Keeper(), terms=terms, lock=self._lock, told=told)
+            Reflector(
+                client, source, self._holds.get(source.kind) or Keeper(), terms=terms, lock=self._lock, told=told,
+                road=road,
+            )
             for source in lists
-        )
+        )  # fmt: skip
         self._threads: list[threading.Thread] = []
 
     def start(self) -> Watch:
@@ -54,12 +59,14 @@ class Watch:
         return self
 
     def stop(self, within: float = 1.0) -> bool:
-        """True when every thread has ended; one that reads a page may need until that page's deadline."""
+        """True when every thread has ended; one that is making a connection may need until its deadline."""
         for reflector in self.reflectors:
             reflector.stop()
         until = elapsed() + within
-        for thread in self._threads:
-            thread.join(max(0.0, until - elapsed()))
+        for reflector, thread in zip(self.reflectors, self._threads, strict=False):
+            while thread.is_alive() and elapsed() < until:
+                thread.join(0.05)
+                reflector.stop()  # again: it may just have been about to ask when it was told
         return not any(thread.is_alive() for thread in self._threads)
 
     def __enter__(self) -> Watch:

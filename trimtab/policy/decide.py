@@ -91,7 +91,8 @@ def decide(
 ) -> Decision:
     """The decision on one pod. Never raises for what a pod or policy may hold.
 
-    watching: also ask the policies in mode `warn` and `audit` what they would do; without them `would` is empty.
+    watching: also ask the policies in mode `warn` and `audit` what they would do, and say why fields stay as they
+    are; without it `would` is empty and `left` tells of whole policies only.
 
     What one policy changes may be what another one asks for (a label, a class): policies are asked again until
     nothing more changes, so that a second call of ours finds nothing to do. A field that is decided stays decided.
@@ -152,7 +153,7 @@ def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
     ours = [policy for policy in meaning if in_rollout(policy, subject)]
     before = marker.read(pod, namespace)
     asked = ours if watching else [policy for policy in ours if policy.spec.mode == "apply"]
-    draft, failures, eager = _draft(subject, asked, before)
+    draft, failures, eager = _draft(subject, asked, before, silent=not watching)
     decision = _decision(draft, subject, failures, before)
     left = (*decision.left, *_not_in_rollout(meaning, ours))
     if not meaning:
@@ -173,7 +174,12 @@ def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marke
 
 
 def _draft(
-    subject: Subject, policies: list[PodPolicy], before: Marker | None, trial: PodPolicy | None = None
+    subject: Subject,
+    policies: list[PodPolicy],
+    before: Marker | None,
+    trial: PodPolicy | None = None,
+    *,
+    silent: bool = False,
 ) -> tuple[Draft, list[str], list[PodPolicy]]:
     """The pod after all policies that apply (and `trial`, as if it did), what failed, and the policies that would.
 
@@ -182,6 +188,7 @@ def _draft(
     """
     draft = Draft(
         subject=subject,
+        silent=silent or trial is not None,
         applied_before=before.values if before else {},
         decided_before=before.deciders if before else {},
     )

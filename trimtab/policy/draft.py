@@ -77,6 +77,8 @@ class Draft:
     """May the policy whose turn it is lower a Guaranteed pod's class of service?"""
     names_daemons: bool = False
     """Does the policy whose turn it is name DaemonSet as an owner?"""
+    silent: bool = False
+    """Nobody will read why something stays as it is."""
     metadata: Metadata = field(init=False)
     spec: PodSpec = field(init=False)
     requests: dict[tuple[Place, str], Want] = field(default_factory=dict)
@@ -181,7 +183,8 @@ class Draft:
 
     def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
         """Say why something stays as it is; said once."""
-        self.left.setdefault(Left(field=name, policy=policy or self.policy, reason=reason, loud=loud))
+        if not self.silent:
+            self.left.setdefault(Left(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 
 
 def _shown(value: Value) -> str:

@@ -59,7 +59,10 @@ class Process:
 
     def __post_init__(self) -> None:
         terms = self.settings.lease_terms
-        self.election = Election(self.client, self.settings.namespace, LEASE, self.identity, terms=terms)
+        self.election = Election(
+            self.client, self.settings.namespace, LEASE, self.identity, terms=terms,
+            told=lambda trouble: self.log.warning("election.trouble", error=trouble),
+        )  # fmt: skip
         self.metrics = Metrics(CollectorRegistry(), lambda: self.election.leading, self._age)
 
     def run(self) -> None:

@@ -1,0 +1,35 @@
+"""The keeper in a process: the first pair, and no cluster where none is asked for."""
+
+from pathlib import Path
+
+from tests.webhook.replicas import NAMES, Replica, World
+from trimtab.runtime import log
+from trimtab.runtime.settings import Settings
+from trimtab.runtime.stop import Stop
+from webhook.keeping import called, first_pair, keep, wait_for_a_pair
+
+
+def test_the_pair_carries_what_api_servers_call_first() -> None:
+    assert called("trimtab-webhook", "trimtab-system")[0] == NAMES[0]
+
+
+def test_a_folder_of_somebody_elses_needs_no_cluster(tmp_path: Path) -> None:
+    settings = Settings(certs=tmp_path)
+    first_pair(settings, log.build("error"))
+    assert keep(settings, Stop(), log.build("error")) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_first_pair_is_there_when_the_wait_for_it_ends(tmp_path: Path) -> None:
+    replica = Replica(World(), tmp_path / "certs")
+    wait_for_a_pair(replica.keeper, log.build("error"))
+    assert replica.keeper.serving() is not None
+    assert replica.trusted
+
+
+def test_a_pair_that_is_there_already_is_served_at_once(tmp_path: Path) -> None:
+    replica = Replica(World(), tmp_path / "certs")
+    replica.steps()
+    replica.world.written.clear()
+    wait_for_a_pair(replica.keeper, log.build("error"))
+    assert replica.world.written == []

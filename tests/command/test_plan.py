@@ -156,7 +156,7 @@ def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "node", "a", "--explain", "node", "b")
     assert "goes in wave 1 of 1" in result.output
-    assert "of 1 nodes that go" in result.output
+    assert "pods of node a, which goes" in result.output
 
 
 def test_a_pod_that_must_stay_is_explained(tmp_path: Path) -> None:

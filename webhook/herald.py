@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from trimtab.cluster.reason import Unreadable
 from trimtab.runtime.log import Logger
 from webhook.metrics import Meters
 from webhook.world import World
@@ -23,6 +24,7 @@ class Standing(Protocol):
     def age(self) -> float | None: ...
     def missing(self) -> tuple[str, ...]: ...
     def troubles(self) -> Mapping[str, str]: ...
+    def unreadable(self) -> tuple[Unreadable, ...]: ...
 
 
 class Herald:
@@ -31,6 +33,7 @@ class Herald:
     def __init__(self, meters: Meters, log: Logger) -> None:
         self._meters, self._log = meters, log
         self._late = self._stale = False
+        self._unreadable: tuple[Unreadable, ...] = ()
 
     def changed(self, before: World, after: World) -> None:
         """A new World is in force."""
@@ -50,6 +53,10 @@ class Herald:
 
     def look(self, standing: Standing) -> None:
         """Called every second or so."""
+        before, self._unreadable = self._unreadable, standing.unreadable()
+        for problem in self._unreadable:
+            if problem not in before:
+                self._log.warning("unreadable, decided without it", where=problem.where, why=problem.problem)
         if standing.complete:
             self._age(standing)
         elif standing.waited > PATIENCE and not self._late:

@@ -11,6 +11,7 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from trimtab.cluster.reason import Unreadable
 from trimtab.kube.client import Client
 from trimtab.kube.state import Change, Terms
 from trimtab.kube.watch import Watch
@@ -93,9 +94,13 @@ class Live:
         found = self._endpoints.troubles() if self._endpoints else {}
         return {**self._watch.troubles(), **found}
 
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Objects that are there and cannot be decoded: facts are without them."""
+        return self._watch.unreadable()
+
     def problems(self) -> int:
-        """Objects that are there and cannot be read."""
-        return len(self._watch.unreadable()) + len(self.world.facts.problems) + len(self.world.broken)
+        """Objects that make no sense as they stand: those, and what keeps what it said before."""
+        return len(self.unreadable()) + len(self.world.facts.problems) + len(self.world.broken)
 
     def _run(self) -> None:
         while not self._stop.begun:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.build import policies, policy
 from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.reason import Unreadable
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import NOTHING_KNOWN
 from trimtab.policy.subject import DEFAULT_TERMS
@@ -26,6 +27,7 @@ class Played:
     seconds: float = 0.0
     waited: float = 0.0
     trouble: dict[str, str] = field(default_factory=dict)
+    broken: tuple[Unreadable, ...] = ()
 
     def age(self) -> float | None:
         return self.seconds
@@ -35,6 +37,9 @@ class Played:
 
     def troubles(self) -> dict[str, str]:
         return self.trouble
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        return self.broken
 
 
 class Told:
@@ -86,3 +91,10 @@ def test_a_mistake_of_ours_is_counted() -> None:
     told = Told()
     told.herald.failed("ReplicaSet", ValueError("x"))
     assert 'trimtab_failures_total{kind="facts"} 1.0' in told.meters.render().decode()
+
+
+def test_an_object_nobody_can_read_is_told_once() -> None:
+    told = Told()
+    for _ in range(2):
+        told.herald.look(Played(broken=(Unreadable("Node n1", "nonsense"),)))
+    assert [(line["event"], line["where"]) for line in told.said] == [("unreadable, decided without it", "Node n1")]

@@ -76,6 +76,8 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     ring: tuple[Record, ...] = ()
     plan: tuple[str, ...] = ()
     """Nodes the last plan would empty, in order."""
+    plan_why: str = ""
+    """Why nothing was planned in the whole pool, as a code and a sentence; empty where something may be."""
     plan_at: Seconds | None = None
     """When it was made."""
     v: int = VERSION

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Code
 from trimtab.compaction import begin
 from trimtab.compaction.begin import Standing
 from trimtab.compaction.candidates import Nodes, Now
@@ -140,13 +140,11 @@ class Planning:
         """Kept for whoever asks what would come next; told where it differs from the one before."""
         nodes = tuple(step.node for step in found.steps if step.pool == pool.name)
         memory = self.books.of(pool.name)
-        if memory.plan == nodes and memory.plan_at is not None:
+        refused = found.pools.get(pool.name)
+        why = f"{refused.code.name}: {refused}" if refused is not None else ""
+        same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
+        if same and memory.plan_at is not None:
             return
-        self.books.put(pool.name, change(memory, plan=nodes, plan_at=view.at))
-        reason = (
-            self._why_empty(pool, found) if not nodes else PLANNED(f"{len(nodes)} nodes of pool {pool.name} can go")
-        )
+        self.books.put(pool.name, change(memory, plan=nodes, plan_why=why, plan_at=view.at))
+        reason = refused or PLANNED(f"{len(nodes) or 'no'} nodes of pool {pool.name} can go")
         self.books.tell("planned", reason, pool=pool.name, at=view.at, rehearsed=pool.dry_run)
-
-    def _why_empty(self, pool: Pool, found: Plan) -> Reason:
-        return found.pools.get(pool.name) or PLANNED(f"no node of pool {pool.name} can go now")

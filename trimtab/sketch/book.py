@@ -4,6 +4,7 @@ Series of single pods go in, whole or in pieces; what comes out is a window of c
 container. Days stay open until the book is asked: whoever reads two weeks of history brings every day many times.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,8 +44,8 @@ class _Open:
     def put(self, day: int, values: Sequence[float]) -> None:
         self.days.setdefault(day, Counts()).extend(values)
 
-    def tally(self, day: int, found: Sequence[int], top: float) -> None:
-        self.days.setdefault(day, Counts()).tally(found, top)
+    def tally(self, day: int, found: "array[int]", least: float, top: float) -> None:
+        self.days.setdefault(day, Counts()).tally(found, least, top)
 
     def span(self, first: int, last: int) -> None:
         self.first = min(self.first or first, first)
@@ -85,7 +86,8 @@ class Book:
         else:
             found = halves(values)
             for start, end in _days(times):
-                page.tally(int(times[start]) // DAY, found[start:end], greatest(values[start:end]))
+                part = values[start:end]
+                page.tally(int(times[start]) // DAY, found[start:end], min(part), greatest(part))
         page.span(int(times[0]), int(times[-1]))
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:

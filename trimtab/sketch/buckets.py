@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 PER_OCTAVE = 64
 ERROR = 1 / PER_OCTAVE
@@ -31,10 +32,29 @@ NOTHING = 0
 """The number of whatever is below `LEAST`."""
 
 
-def halves(values: Iterable[float]) -> list[int]:
+def halves(values: Iterable[float]) -> "array[int]":
     """The upper half of each value's float32: twice its bucket's number, or one more. What is no amount is at or
     beyond `2 * BEYOND`."""
-    return array("H", array("f", values).tobytes())[_HALF].tolist()
+    return array("H", array("f", values).tobytes())[_HALF]
+
+
+def offsets(found: "array[int]", first: int) -> bytes | None:
+    """How far each half's bucket is above the first, a byte each; None where that is 256 or more for one of them.
+
+    All at once: the halves as one long number, of which one subtraction takes the first from each. No half may be
+    below the first's.
+    """
+    ones, places = _ones(len(found))
+    lanes = ((int.from_bytes(found.tobytes(), sys.byteorder) - 2 * first * ones) >> 1) & (0x7FFF * ones)
+    told = lanes.to_bytes(places, sys.byteorder)
+    low, high = (told[::2], told[1::2]) if sys.byteorder == "little" else (told[1::2], told[::2])
+    return None if high.strip(b"\0") else low
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int) -> tuple[int, int]:
+    """A one in each of so many places of 16 bits, and the bytes they take."""
+    return int.from_bytes(b"\1\0" * count, "little"), 2 * count
 
 
 def numbers(found: Iterable[int]) -> Counter[int]:

@@ -2,10 +2,10 @@
 
 import operator
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
-from trimtab.sketch.buckets import BEYOND, FIRST, GREATEST, NOTHING, halves, high, low, number, numbers
+from trimtab.sketch.buckets import FIRST, GREATEST, NOTHING, halves, high, low, number, numbers, offsets
 
 WIDEST = 768
 """Buckets at most: twelve octaves. What is below 1/4096 of the greatest value is counted as that much."""
@@ -50,24 +50,23 @@ class Counts:
 
     def extend(self, values: Sequence[float]) -> None:
         """Many values at once."""
-        self.tally(halves(values), greatest(values))
+        if len(values):
+            self.tally(halves(values), min(values), greatest(values))
 
-    def tally(self, found: Sequence[int], top: float) -> None:
-        """Values as `halves` gives them, and the greatest of them: a step for each, and no arithmetic but a shift."""
-        if not found:
-            return
-        least, most = min(found) >> 1, max(found) >> 1
-        if least < FIRST or most >= BEYOND or self._room(most) - self._room(least) >= WIDEST or self.base > least:
+    def tally(self, found: "array[int]", least: float, top: float) -> None:
+        """Values as `halves` gives them, with the least and the greatest of them: a short step for each."""
+        first, last = number(least), number(top)
+        told = None
+        if first is not None and last is not None and first >= FIRST and self._room(last) >= 0 <= self._room(first):
+            told = offsets(found, first)
+        if told is None or first is None or last is None:
             self.take(numbers(found), top)
             return
         self.top = max(self.top, top)
-        base, cells, rest = self.base, self.counts, iter(found)
-        try:
-            for half in rest:
-                cells[(half >> 1) - base] += 1
-        except OverflowError:
-            self._count(half >> 1, 1)
-            self.tally(list(rest), top)
+        cells, start = [0] * (last - first + 1), first - self.base
+        for offset in told:
+            cells[offset] += 1
+        self._put(start, list(map(operator.add, self.counts[start : start + len(cells)], cells)))
 
     def take(self, found: Mapping[int, int], top: float) -> None:
         """Bucket number → count, and the greatest of the values."""
@@ -190,6 +189,15 @@ class Counts:
         if end > self.top and not self.paired:
             end = self.top
         return min(self.top, start + part * (end - start))
+
+    def values(self) -> Iterator[tuple[float, int]]:
+        """Every bucket that holds something: its middle, and how many values it holds."""
+        if self.nothing:
+            yield 0.0, self.nothing
+        for bucket, count in enumerate(self.counts, start=self.base):
+            if count:
+                first, last = (bucket & ~1, bucket | 1) if self.paired else (bucket, bucket)
+                yield self._within(first, last, 0.5), count
 
     def copy(self) -> "Counts":
         return Counts(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)

@@ -58,7 +58,7 @@ def _waits(pool: Pool | None, memory: Memory, found: Found) -> str:
     lately = Observations(evictions=memory.evictions).lately(found.at)
     if lately >= pool.evictions_per_hour:
         return f"the hour's ceiling of {pool.evictions_per_hour} evictions"
-    return "" if memory.plan else "a plan that frees a node"
+    return "" if memory.plan else memory.plan_why or "a plan that frees a node"
 
 
 def _drains(found: Found) -> list[DrainReport]:

@@ -1,0 +1,158 @@
+"""Policies edited in the cluster, the switch that stops all changes, and requests that leave no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.e2e.ours import Ours, following, kubectl, podpolicy
+
+NO_LIMITS = "{limits: {cpu: remove}}"
+LIMITED = {"requests": {"cpu": "10m"}, "limits": {"cpu": "1"}}
+SWITCH = "trimtab.dev/paused"
+
+
+@pytest.fixture(scope="module")
+def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
+        yield found
+
+
+def manifest(cluster: Cluster, name: str = "web") -> dict[str, Any]:
+    container = {"name": "main", "image": cluster.image, "resources": LIMITED}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+def limited(cluster: Cluster) -> bool:
+    """Does a pod made now keep its limit?"""
+    stored = cluster.create(manifest(cluster), dryRun="All")
+    return "limits" in stored["spec"]["containers"][0]["resources"]
+
+
+def test_a_policy_is_in_force_within_seconds_and_out_of_it_when_it_goes(ours: Ours, cluster: Cluster) -> None:
+    ours.serves(cluster)
+    assert limited(cluster)
+    name = ours.policy(cluster, "limits", NO_LIMITS)
+    cluster.eventually(lambda: not limited(cluster), within=5)
+    cluster.patch("PodPolicy", name, {"spec": {"enabled": False}})
+    cluster.eventually(lambda: limited(cluster), within=5)
+    cluster.patch("PodPolicy", name, {"spec": {"enabled": True}})
+    cluster.eventually(lambda: not limited(cluster), within=5)
+    cluster.delete("PodPolicy", name)
+    cluster.eventually(lambda: limited(cluster), within=5)
+
+
+@pytest.mark.parametrize("how", ["annotations", "labels"])
+def test_the_switch_stops_all_changes_within_seconds(ours: Ours, cluster: Cluster, how: str) -> None:
+    ours.serves(cluster)
+    ours.policy(cluster, "limits", NO_LIMITS)
+    assert not limited(cluster)
+    cluster.patch("Namespace", ours.namespace, {"metadata": {how: {SWITCH: "true"}}})
+    cluster.eventually(lambda: limited(cluster), within=5)
+    assert ours.metric("trimtab_paused") == 1.0
+    cluster.patch("Namespace", ours.namespace, {"metadata": {how: {SWITCH: None}}})
+    cluster.eventually(lambda: not limited(cluster), within=5)
+
+
+def test_a_broken_edit_that_got_past_everybody_leaves_the_policy_as_it_was(ours: Ours, cluster: Cluster) -> None:
+    """Nobody validates here: what gets into the cluster like this is told, and harms nobody."""
+    ours.serves(cluster)
+    name = ours.policy(cluster, "limits", NO_LIMITS)
+    cluster.patch("PodPolicy", name, {"spec": {"wat": 1}})
+    cluster.eventually(lambda: ours.metric("trimtab_facts_problems") == 1.0, within=5)
+    assert not limited(cluster)
+    [line] = [found for found in ours.log if found.get("policy") == name]
+    assert "the unknown field 'wat'" in line["why"][0]
+
+
+@pytest.fixture
+def validated(ours: Ours, cluster: Cluster) -> Iterator[Cluster]:
+    """PodPolicies and pools go past our process before they are stored, with no way around it."""
+    rules = [
+        {"apiGroups": ["trimtab.dev"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+         "resources": ["podpolicies"]},
+        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]},
+    ]  # fmt: skip
+    webhook = {
+        "name": "validate.trimtab.dev", "rules": rules, "failurePolicy": "Fail", "sideEffects": "None",
+        "clientConfig": {"url": f"https://{ours.host}:{ours.port}/validate", "caBundle": ours.ca_bundle},
+        "matchConditions": [{"name": "ours", "expression": CONDITION}], "admissionReviewVersions": ["v1"],
+    }  # fmt: skip
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": cluster.namespace}, "webhooks": [webhook],
+    }  # fmt: skip
+    cluster.apply(configuration)
+    broken = podpolicy(cluster, "probe", NO_LIMITS, wat=1)
+    cluster.eventually(lambda: kubectl(cluster, "apply", "--dry-run=server", "-f", "-", stdin=broken).code == 1)
+    yield cluster
+    cluster.delete("ValidatingWebhookConfiguration", cluster.namespace)
+
+
+CONDITION = (
+    "request.resource.group == 'trimtab.dev' || "
+    "(has(object.metadata.labels) && 'trimtab.dev/pool' in object.metadata.labels)"
+)
+
+
+def test_a_policy_that_makes_no_sense_is_refused_with_the_loaders_message(validated: Cluster) -> None:
+    wrong = podpolicy(validated, "wrong", "{requests: {cpu: {otherwise: 50 apples}}}")
+    said = kubectl(validated, "apply", "-f", "-", stdin=wrong)
+    assert said.code == 1
+    assert f"PodPolicy {wrong['metadata']['name']} spec.actions.requests.cpu.otherwise: expected" in said.err
+    assert validated.list("PodPolicy", selector=None) == []
+
+
+def test_a_pool_that_makes_no_sense_is_refused_with_its_line(validated: Cluster) -> None:
+    labels = {"trimtab.dev/pool": "batch"}
+    metadata = {"name": "batch", "namespace": validated.namespace, "labels": labels}
+    pool = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"pool.yaml": "goal: cots\n"}}
+    said = kubectl(validated, "apply", "-f", "-", stdin=pool)
+    assert said.code == 1
+    assert "ConfigMap batch pool.yaml:1:" in said.err
+    assert "did you mean 'cost'?" in said.err
+    sound = {**pool, "data": {"pool.yaml": "goal: cost\n"}}
+    assert kubectl(validated, "apply", "-f", "-", stdin=sound).code == 0
+
+
+def test_a_dry_run_is_answered_and_leaves_no_trace(ours: Ours, cluster: Cluster) -> None:
+    ours.serves(cluster)
+    ours.policy(cluster, "limits", NO_LIMITS)
+    auditor = cluster.auditor
+    said = kubectl(cluster, "apply", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=manifest(cluster))
+    assert said.code == 0
+    assert "limits:\n" not in said.out.split("resources:")[1].split("terminationMessage")[0]
+    assert cluster.list("Pod") == []
+    written = [write for write in auditor.writes(namespace=cluster.namespace) if not write.dry_run]
+    assert written == []
+    assert ours.metric('trimtab_outcomes_total{dry_run="true",outcome="changed"}') >= 1.0
+
+
+def test_a_pod_we_added_to_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:
+    ours.serves(cluster)
+    ours.policy(cluster, "sizes", "{requests: {memory: {from: policy, otherwise: 64Mi}}}")
+    said = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
+    assert [each.out.strip() for each in said] == ["pod/web created", "pod/web unchanged"]
+    assert cluster.get("Pod", "web")["spec"]["containers"][0]["resources"]["requests"]["memory"] == "64Mi"
+
+
+def test_a_deployment_whose_pods_lost_their_limits_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:
+    ours.serves(cluster)
+    ours.policy(cluster, "limits", NO_LIMITS)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": manifest(cluster)["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    said = [kubectl(cluster, "apply", "-f", "-", stdin=web) for _ in range(2)]
+    assert [each.out.strip() for each in said] == ["deployment.apps/web created", "deployment.apps/web unchanged"]
+    [pod] = cluster.eventually(lambda: cluster.list("Pod", selector="app=web"))
+    assert "limits" not in pod["spec"]["containers"][0]["resources"]
+
+
+def test_what_it_says_of_itself(ours: Ours, cluster: Cluster) -> None:
+    ours.policy(cluster, "limits", NO_LIMITS)
+    assert 0 <= ours.metric("trimtab_facts_age_seconds") < 150
+    assert ours.metric("trimtab_policies") == len(ours.in_force)
+    assert "policies" in ours.get("/readyz")

@@ -1,0 +1,109 @@
+"""Pods that a VPA manages: P5 while it has nothing to say and could act, hands off once it has.
+
+The stand-in for its webhook is called before ours and after it, by name: the result is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.e2e import vpa
+from tests.e2e.ours import Ours, following, install_crd
+from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+
+P5, P95 = "40m", "300m"  # above the least the VPA itself would give
+RULES = "{requests: {cpu: {from: usage, otherwise: 50m, when: always}}, limits: {cpu: remove}}"
+ORDERS = pytest.mark.parametrize(("vpas", "mine"), [("a-vpa", "b-ours"), ("z-vpa", "b-ours")], ids=["before", "after"])
+
+
+@pytest.fixture(scope="module")
+def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
+        install_crd(found.cluster, vpa.definition())  # it comes while our process runs
+        yield found
+
+
+@pytest.fixture
+def web(ours: Ours, cluster: Cluster) -> Ours:
+    """What `main` of Deployment web uses is known, and a policy goes by it."""
+    seen = {f"{cluster.namespace}/Deployment/web": {"main": ContainerUsage(cpu=Percentiles(p5=P5, p95=P95), days=14)}}
+    name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
+    metadata = {"name": name, "namespace": ours.namespace, "labels": {LABEL: "v1"}}
+    shard = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(seen)}}
+    cluster.apply(shard)
+    ours.policy(cluster, "usage", RULES)
+    return ours
+
+
+def owned(cluster: Cluster, **resources: Any) -> dict[str, Any]:
+    """A pod of Deployment web, by way of a ReplicaSet that no watch has seen."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4f", "uid": "u", "controller": True}
+    metadata = {"generateName": "web-5d4f-", "labels": {"app": "web", "pod-template-hash": "5d4f"}}
+    container = {"name": "main", "image": cluster.image, **({"resources": resources} if resources else {})}
+    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "ownerReferences": [owner]}}
+    return {**whole, "spec": {"containers": [container]}}
+
+
+def stored(cluster: Cluster, **resources: Any) -> dict[str, Any]:
+    """What `main` asks for as stored (of a dry run)."""
+    found: dict[str, Any] = cluster.create(owned(cluster, **resources), dryRun="All")["spec"]["containers"][0]
+    return dict(found.get("resources", {}))
+
+
+def test_without_a_vpa_it_is_p95(web: Ours, cluster: Cluster) -> None:
+    web.serves(cluster)
+    cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+
+
+@ORDERS
+def test_a_vpa_that_says_nothing_yet_begins_with_p5(web: Ours, cluster: Cluster, vpas: str, mine: str) -> None:
+    vpa.autoscaler(cluster, "Deployment/web")
+    with vpa.webhook() as hook:
+        vpa.registered(cluster, vpas, hook)
+        web.serves(cluster, mine)
+        cluster.eventually(lambda: stored(cluster, limits={"cpu": "1"}) == {"requests": {"cpu": P5}})
+
+
+@ORDERS
+def test_a_vpa_that_recommends_decides(web: Ours, cluster: Cluster, vpas: str, mine: str) -> None:
+    recommended = {"cpu": "120m"}
+    vpa.autoscaler(cluster, "Deployment/web", recommended)
+    with vpa.webhook(recommended) as hook:
+        vpa.registered(cluster, vpas, hook)
+        web.serves(cluster, mine)
+        given = {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}
+        cluster.eventually(lambda: stored(cluster, **given) == {"requests": recommended})
+
+
+def test_a_vpa_switched_off_is_none(web: Ours, cluster: Cluster) -> None:
+    vpa.autoscaler(cluster, "Deployment/web", {"cpu": "120m"}, updatePolicy={"updateMode": "Off"})
+    with vpa.webhook() as hook:
+        vpa.registered(cluster, "a-vpa", hook)
+        web.serves(cluster, "b-ours")
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+
+
+def test_memory_alone_is_the_vpas_then_cpu_is_ours(web: Ours, cluster: Cluster) -> None:
+    only = [{"containerName": "*", "controlledResources": ["memory"]}]
+    vpa.autoscaler(cluster, "Deployment/web", {"memory": "1Gi"}, resourcePolicy={"containerPolicies": only})
+    with vpa.webhook() as hook:
+        vpa.registered(cluster, "a-vpa", hook)
+        web.serves(cluster, "b-ours")
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+
+
+def test_the_first_pods_of_a_rollout_are_known_by_name(web: Ours, cluster: Cluster) -> None:
+    """Made by the real controllers in one go, before any watch could have told."""
+    web.serves(cluster)
+    cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+    cluster.deployment("web", replicas=3)
+    pods = cluster.eventually(lambda: three(cluster.list("Pod", selector="app=web")))
+    assert [pod["spec"]["containers"][0]["resources"] for pod in pods] == [{"requests": {"cpu": P95}}] * 3
+
+
+def three(pods: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    return pods if len(pods) == 3 else None

@@ -296,3 +296,32 @@ def test_a_header_without_a_colon_is_named(tmp_path: Path) -> None:
     result = trimtab("recommend", "--usage", usage(tmp_path), "--header", "secret")
     assert result.exit_code == 2
     assert "NAME: VALUE" in result.output
+
+
+# ── the cluster itself ───────────────────────────────────────────────────
+def api(asked: Asked, *, metrics: bool = True) -> Answer:
+    """A cluster with one pod, its metrics and no history."""
+    path = asked[0]
+    if path.startswith("/apis/metrics.k8s.io") and metrics:
+        usage = [{"name": "app", "usage": {"cpu": "250000000n", "memory": "131072Ki"}}]
+        meta = {"name": WEB, "namespace": "shop"}
+        return 200, {"items": [{"metadata": meta, "timestamp": "2026-01-05T00:00:00Z", "containers": usage}]}
+    if path == "/api/v1/pods":
+        return 200, {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [web()]}
+    if path.startswith(("/apis/metrics", "/apis/autoscaling.k8s.io")):
+        return 404, {"kind": "Status", "reason": "NotFound", "message": "not served"}
+    return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
+
+
+@pytest.mark.parametrize(("metrics", "note"), [(True, "tells one moment (2 series)"), (False, "serves no metrics API")])
+def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics: bool, note: str) -> None:
+    with serving(lambda asked: api(asked, metrics=metrics)) as server:
+        config = tmp_path / "kubeconfig"
+        context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+        named = {"clusters": [{"name": "c", "cluster": {"server": server.url}}], "users": [{"name": "u", "user": {}}],
+                 "contexts": [context], "current-context": "x"}  # fmt: skip
+        config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
+        report = told("recommend", "--cluster", "live", "--kubeconfig", config)
+    assert any(note in text for text in report["notes"])
+    (found,) = report["containers"]
+    assert (found["workload"], found["cpu"]["samples"], found["cpu"]["proposed"]) == ("web", int(metrics), None)

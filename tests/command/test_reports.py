@@ -20,7 +20,7 @@ def report(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
     return found
 
 
-@pytest.fixture(params=["admit", "policies", "certs", "plan", "simulate"])
+@pytest.fixture(params=["admit", "policies", "certs", "plan", "simulate", "recommend"])
 def published(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[dict, str]:  # type: ignore[type-arg]
     deployment, policy = write(tmp_path, DEPLOYMENT + "---\n" + LIMIT_RANGE), write(tmp_path, POLICY)
     if request.param == "admit":
@@ -29,6 +29,10 @@ def published(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[dict, str
         return report("policies", "check", policy), "policies-report"
     if request.param in ("plan", "simulate"):
         return report(request.param, "--cluster", snapshot(tmp_path, *half_empty())), f"{request.param}-report"
+    if request.param == "recommend":
+        rows = "".join(f"{1767571200 + n * 600},web-0,app,0.{n % 9 + 1}\n" for n in range(200))
+        usage = write(tmp_path, "timestamp,pod,container,cpu\n" + rows)
+        return report("recommend", "--usage", usage, "--cluster", snapshot(tmp_path, *half_empty())), "recommend-report"
     CliRunner().invoke(cli, ["certs", "issue", str(tmp_path / "certs")])
     return report("certs", "status", tmp_path / "certs"), "certs-report"
 

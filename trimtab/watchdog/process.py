@@ -99,7 +99,7 @@ class Process:
             complete = following.synced  # before the changes are taken: whatever was listed is among them
             following.hear()
             self._alive = clock.elapsed()
-            if complete:
+            if complete and following.synced:  # what was heard may have led to one more watch
                 return True
             if not told and clock.elapsed() - begun > PATIENCE:
                 self.log.warning("watchdog.waits", troubles=following.troubles())
@@ -135,7 +135,7 @@ class Process:
         return Loop(
             seen=following.seen,
             pods=following.pods,
-            fresh=lambda: (following.age() or 0.0) < STALE,
+            fresh=lambda: following.synced and (following.age() or 0.0) < STALE,
             door=self._door(writer),
             statuses=Statuses(writer=writer, log=log, every=settings.status_every, elapsed=clock.elapsed),
             teller=Teller(recorder, log, settings.event_every, settings.events, clock.elapsed),

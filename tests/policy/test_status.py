@@ -1,0 +1,35 @@
+"""What a policy's status says, and the schema that takes it."""
+
+from trimtab.cluster.api.meta import Dated, ManagedFields
+from trimtab.policy.status import Condition, Status, plain, read, schema
+
+
+def test_what_is_written_is_read_again() -> None:
+    on = Condition(type="HarmBrake", status="True", reason="OomKilled", message="m", last_transition_time="t")
+    status = Status(matched=3, conditions=(on,))
+    assert read(plain(status)) == status
+    assert read(plain(status)).condition("HarmBrake") == on
+
+
+def test_what_somebody_else_wrote_is_an_empty_one() -> None:
+    assert read({"matched": "many"}) == read(None) == Status()
+
+
+def test_every_field_is_in_the_schema() -> None:
+    assert set(schema()["properties"]) == set(plain(Status())) | {"harm"}
+
+
+def test_an_object_was_written_when_its_spec_was_last_written() -> None:
+    def entry(time: str, *fields: str, sub: str = "") -> ManagedFields:
+        return ManagedFields(time=time, subresource=sub, fields={f"f:{name}": {} for name in fields})
+
+    found = Dated(
+        creation_timestamp="2026-01-01T00:00:00Z",
+        managed_fields=(
+            entry("2026-03-01T00:00:00Z", "spec"), entry("2026-04-01T00:00:00Z", "metadata"),
+            entry("2026-05-01T00:00:00Z", "status", "spec", sub="status"),
+        ),
+    )  # fmt: skip
+    assert found.written("spec") == "2026-03-01T00:00:00Z"
+    assert Dated(creation_timestamp="2026-01-01T00:00:00Z").written("spec") == "2026-01-01T00:00:00Z"
+    assert Dated().written("spec") is None

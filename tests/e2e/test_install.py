@@ -214,15 +214,15 @@ NOT_ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize(("process", "leads"), [("watchdog", "watchdog.leads"), ("compactor", "compactor.leads")])
-def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str, leads: str) -> None:
+@pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
+def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str) -> None:
     log, ready = here.home / f"{process}.log", here.home / f"{process}.json"
     own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(ready), "TRIMTAB_INTERVAL": "1"}
     environ = {**os.environ, **working.environment(here.values), **own, "KUBECONFIG": str(here.login_of(process))}
     with log.open("wb") as out:
         running = subprocess.Popen([sys.executable, "-m", "trimtab", process], cwd=ROOT, env=environ, stderr=out)
     try:
-        here.cluster.eventually(lambda: leads in log.read_text(), within=60, what=f"{process} leads")
+        here.cluster.eventually(lambda: f"{process}.leads" in log.read_text(), within=60, what=f"{process} leads")
         time.sleep(4)  # some rounds
     finally:
         running.terminate()

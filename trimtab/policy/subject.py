@@ -72,6 +72,14 @@ class Subject:
         """As policies write them, `Deployment/web`; a bare pod stands for itself."""
         return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
 
+    def as_now(self, pod: Pod) -> "Subject":
+        """The same of another state of the pod: its owners, too, where nothing says other ones."""
+        now = Subject(pod=pod, namespace=self.namespace, facts=self.facts, terms=self.terms)
+        was, will = self.pod.metadata, pod.metadata
+        if was.owner_references == will.owner_references and was.labels == will.labels:
+            now.__dict__["owners"] = self.owners  # where cached_property looks
+        return now
+
     @property
     def top(self) -> Owner | None:
         """The controller people know by name; None for a bare pod."""

@@ -87,8 +87,9 @@ def decided(
     nothing that they are chosen by differs, and changes nothing (a law).
     """
     decision, asked = _once(pod, policies, facts, namespace, terms, watching, like)
+    came = asked.subject if asked else None
     for _ in range(_MOST_ROUNDS):
-        if not _asked_for(pod, decision):
+        if came is None or not _asked_for(came, decision):
             break
         again, asked = _once(decision.pod, policies, facts, namespace, terms, watching, asked)
         if again.denied is not None:
@@ -104,13 +105,13 @@ _MOST_ROUNDS = 5
 _ASKED_FOR = (runtime_class.FIELD, priority_class.FIELD)
 
 
-def _asked_for(pod: Pod, decision: Decision) -> bool:
+def _asked_for(came: Subject, decision: Decision) -> bool:
     """Did anything change that a policy's `match`, or another action, may ask for?"""
     names = [found.field for found in decision.changes]
     if any(name.startswith("labels[") or name in _ASKED_FOR for name in names):
         return True
     sized = any(".requests." in name or ".limits." in name for name in names)
-    return sized and qos(pod.spec) is not qos(decision.pod.spec)
+    return sized and came.qos is not qos(decision.pod.spec)
 
 
 def _together(first: Decision, again: Decision) -> Decision:

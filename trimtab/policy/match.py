@@ -96,10 +96,10 @@ def _found_out(given: Conditions) -> Iterator[Test]:
         yield lambda subject: any(_is(containers, place) for place in subject.places)
     if given.vpa is not None:
         managed = given.vpa == "managed"
-        yield lambda subject: managed == (vpa.of(subject) is not None)
+        yield lambda subject: managed == (subject.once(vpa.of) is not None)
     if given.hpa is not None:
         by_utilization = given.hpa == "utilization"
-        yield lambda subject: by_utilization == hpa.by_utilization(subject)
+        yield lambda subject: by_utilization == subject.once(hpa.by_utilization)
 
 
 def _in_namespaces(namespaces: Namespaces) -> Test:

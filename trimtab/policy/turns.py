@@ -64,6 +64,11 @@ class Turn(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     names_daemons: bool
 
 
+def turns(policies: Policies) -> tuple[Turn, ...]:
+    """All that are switched on, in their order."""
+    return tuple(_turn(policy) for policy in policies.all if policy.spec.enabled)
+
+
 def possible(policies: Policies, subject: Subject) -> tuple[Turn, ...]:
     """The policies, in their order, that are left to be asked whether they mean the pod."""
     index = policies.once(_Index)
@@ -79,7 +84,7 @@ class _Index:
     """By namespace and kinds of owners. For one thread, or for several that may find the same twice."""
 
     def __init__(self, policies: Policies) -> None:
-        self._all = tuple(_turn(policy) for policy in policies.all if policy.spec.enabled)
+        self._all = policies.once(turns)
         self._found: dict[tuple[str, tuple[str, ...]], tuple[Turn, ...]] = {}
 
     def find(self, namespace: str, kinds: tuple[str, ...]) -> tuple[Turn, ...]:

@@ -43,14 +43,14 @@ class Settings:
     stale: float = 120.0
     """Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute."""
 
-    lease: int = 30
-    """Seconds a leader that died keeps the lease."""
+    lease: int = 60
+    """Seconds a leader that died keeps the lease. What plans once a minute need not be back sooner."""
 
-    renew_deadline: float = 15.0
-    """Seconds since its last renewal after which a leader writes nothing any more."""
+    renew_deadline: float = 30.0
+    """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
 
     retry: float = 3.0
-    """Seconds between two renewals, or tries to become the leader."""
+    """Seconds until the next try to renew, or to become the leader, after one that failed."""
 
     write_deadline: float = 10.0
     """Seconds a write may take. With the renew deadline it must be shorter than the lease."""

@@ -35,8 +35,8 @@ POOL = {
 }  # fmt: skip
 SETTINGS = {
     "INTERVAL": "10", "SETTLE": "2", "TICK": "1", "DRAINS": AT_ONCE, "REST": "3600", "TAKEN_LIMIT": "300",
-    "PENDING_LIMIT": "30", "END_LIMIT": "120", "READY_LIMIT": "300", "LEASE": "30", "RENEW_DEADLINE": "15", "RETRY": "3",
-    "WRITE_DEADLINE": "10",
+    "PENDING_LIMIT": "30", "END_LIMIT": "120", "READY_LIMIT": "300", "LEASE": "30", "RENEW_DEADLINE": "15",
+    "RETRY": "3", "WRITE_DEADLINE": "10",
 }  # fmt: skip
 
 
@@ -56,7 +56,10 @@ def main() -> int:
 def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str, Any]) -> int:
     before = {node["metadata"]["name"]: _cores(node) for node in cluster.list("Node", everywhere=True)}
     auditor = cluster.auditor
-    with Witness(cluster) as witness, Autoscaler(cluster, lambda node: "all", reports=False, every=3) as scaler:
+    with (
+        Witness(cluster) as witness,
+        Autoscaler(cluster, lambda node: "all", reports=False, unneeded=30, every=3) as scaler,
+    ):
         one = Compactor(cluster, folder, AUTOSCALER="assumed", **SETTINGS)
         try:
             spent = _until_quiet(one, witness, scaler)
@@ -78,8 +81,8 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
     share = figures["cores_freed"] / promised["cores"]
     print(
         f"{len(gone)} nodes gone of {len(before)}; {share:.1%} of the promised saving; moved twice "
-        f"{len(twice) / max(1, len(done)):.1%}; refused {figures['refused'] / max(1, len(evictions)):.2%}; waited for a "
-        f"node {witness.longest_wait:.1f} s at most, ready after {witness.longest_start:.1f} s at most; "
+        f"{len(twice) / max(1, len(done)):.1%}; refused {figures['refused'] / max(1, len(evictions)):.2%}; waited for "
+        f"a node {witness.longest_wait:.1f} s at most, ready after {witness.longest_start:.1f} s at most; "
         f"{witness.events} events seen; still cordoned: {sorted(_noted(left))}; still waiting: {witness.waiting()}"
     )
     print(*witness.broken, sep="\n", end="")
@@ -100,8 +103,8 @@ def _until_quiet(one: Compactor, witness: Witness, scaler: Autoscaler) -> float:
         if found != known:
             known, last = found, time.monotonic()
             print(
-                f"  {now - started:4.0f} s: {found[0]} pods moved, {found[1]} nodes gone, {len(witness.waiting())} wait, "
-                f"{len(witness.broken)} broken", flush=True,
+                f"  {now - started:4.0f} s: {found[0]} pods moved, {found[1]} nodes gone, {len(witness.waiting())} wait"
+                f", {len(witness.broken)} broken", flush=True,
             )  # fmt: skip
     return last - started
 

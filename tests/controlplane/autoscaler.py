@@ -118,4 +118,7 @@ class Autoscaler:
 
 def _daemon(pod: Object) -> bool:
     owners = pod["metadata"].get("ownerReferences", ())
-    return any(owner["kind"] == "DaemonSet" for owner in owners) or pod["status"].get("phase") in ("Succeeded", "Failed")
+    return any(owner["kind"] == "DaemonSet" for owner in owners) or pod["status"].get("phase") in (
+        "Succeeded",
+        "Failed",
+    )

@@ -7,8 +7,6 @@ the twenty are worked out once for all of them.
 from collections import Counter
 from threading import Lock
 
-import msgspec
-
 from trimtab.admission.judge import Outcome
 from trimtab.admission.record import Finding, Record
 from webhook.metrics import Meters
@@ -54,7 +52,7 @@ class Tally:
             finding = findings[number]
             self._meters.outcome(finding.outcome.value, dry_run=dry_run, times=times)
             if finding.outcome is Outcome.CHANGED:
-                self._meters.patched(len(msgspec.json.encode(finding.operations)), times)
+                self._meters.patched(len(finding.patch), times)
             for words in _decided(finding):
                 decided[words] += times
         for (policy, what, reason), times in decided.items():

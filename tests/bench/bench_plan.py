@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -81,11 +82,14 @@ def quality():
         f"{milestone(found, 1633) / 1000:.0f} by eviction 1633"
     )
     result = {}
-    for scheduler in Scheduler:
-        made = simulate(inventory, [ALL], scheduler)
+    for scheduler, marked in product(Scheduler, (True, False)):
+        if marked and scheduler is Scheduler.PLAN:
+            continue
+        made = simulate(inventory, [ALL], scheduler, marked=marked)
         result[scheduler] = made
         print(
-            f"  simulate --scheduler {scheduler}: {made.nodes_after} nodes left, {made.saved / 1000:.0f} cores, "
+            f"  simulate --scheduler {scheduler}{' --marked' * marked}: {made.nodes_after} nodes left, "
+            f"{made.saved / 1000:.0f} cores, "
             f"{made.evictions} evictions, moved twice {made.moved_twice}, {len(made.rounds)} rounds, "
             f"{made.waiting} pods left waiting"
         )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.cluster.autoscaler import Autoscaler, flags_of, moment, read, written
+from trimtab.cluster.autoscaler import Autoscaler, by_flags, flags_of, moment, read, written, wrong_flags
 from trimtab.cluster.reason import Unreadable
 
 YAML = """
@@ -103,6 +103,13 @@ def test_the_threshold_is_a_percentage(said: str, percent: int) -> None:
 
 def test_scale_down_may_be_off() -> None:
     assert not made(YAML, arguments=["--scale-down-enabled=false"]).scale_down
+
+
+def test_flags_a_person_gives_are_read_or_named() -> None:
+    found = by_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
+    assert (found.threshold, found.scale_down, found.updated) == (70, False, 5)
+    assert wrong_flags(["--scale-down-utilization-threshold", "0.7"]) == []
+    assert len(wrong_flags(["threshold", "--scale-down-utilization-threshold=much", "--scale-down-enabled=no"])) == 3
 
 
 @pytest.mark.parametrize("status", [YAML, TEXT])

@@ -120,6 +120,18 @@ def test_the_flags_of_the_autoscaler_are_read_from_its_pod(tmp_path: Path) -> No
     assert report["pools"][0]["refused"]["code"] == "scale-down-disabled"
 
 
+def test_the_flags_of_the_autoscaler_can_be_told(tmp_path: Path) -> None:
+    flags = ("--autoscaler-flags", "--scale-down-enabled=false")
+    report = told("plan", "--cluster", snapshot(tmp_path, *half_empty()), *KEEN, *flags)
+    assert report["pools"][0]["refused"]["code"] == "scale-down-disabled"
+
+
+def test_flags_that_cannot_be_read_are_named(cluster: Path) -> None:
+    for flags in ("--scale-down-utilization-threshold=much", "'"):
+        result = trimtab("plan", "--cluster", cluster, *KEEN, "--autoscaler-flags", flags)
+        assert (result.exit_code, "--autoscaler-flags" in result.output) == (2, True)
+
+
 # ── on a terminal ────────────────────────────────────────────────────────
 def test_the_table_begins_with_what_it_comes_to(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN)
@@ -144,7 +156,7 @@ def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "node", "a", "--explain", "node", "b")
     assert "goes in wave 1 of 1" in result.output
-    assert "of 1 nodes that go" in result.output
+    assert "pods of node a, which goes" in result.output
 
 
 def test_a_pod_that_must_stay_is_explained(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_page_has_commands() -> None:
-    assert len(COMMANDS) == 8
+    assert len(COMMANDS) == 9
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -26,7 +26,7 @@ def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
     lines = explain.node(PLAN, WORLD, "b")
     assert "must stay" in lines[1]
     assert "Remove the annotation" in lines[1]
-    assert lines[2] == "it takes 1 pods of 1 nodes that go"
+    assert lines[2] == "it takes 1 pods of node a, which goes"
 
 
 def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:

@@ -51,6 +51,15 @@ def test_many_reviews_share_one_connection(server: Server) -> None:
     assert connection.sock.getsockname() == before
 
 
+def test_reviews_over_64_kb_keep_their_connection(server: Server) -> None:
+    connection = server.connect()
+    connection.connect()
+    before = connection.sock.getsockname()
+    large = review() + b" " * 100_000
+    assert {post(connection, large)[0] for _ in range(40)} == {200}
+    assert connection.sock.getsockname() == before
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
 def test_the_other_routes_are_there(server: Server, path: str) -> None:
     connection = server.connect()

@@ -117,7 +117,7 @@ def _decided(raw: bytes, namespace: str, policies: Policies, facts: Facts, terms
 def _problem(outcome: Outcome, problem: str) -> Finding:
     """Nothing was decided; the pod goes through as it came."""
     warnings = (f"trimtab: the pod is unchanged: {problem}",) if problem else ()
-    response = wire.allow((), tuple(map(_short, warnings)), {"outcome": outcome.value})
+    response = wire.allow(b"", tuple(map(_short, warnings)), {"outcome": outcome.value})
     return Finding(outcome=outcome, problem=problem, warnings=warnings, response=response)
 
 
@@ -129,12 +129,13 @@ def _judged(found: Verdict) -> Finding:
     changes = decision.changes if outcome is Outcome.CHANGED else ()
     policies = tuple(sorted({change.policy for change in changes if change.policy}))
     audit = _audit(outcome, decision, policies)
+    patch = msgspec.json.encode(found.operations) if found.operations else b""
     if outcome is Outcome.DENIED:
         response = wire.deny(f"trimtab: {decision.denied}", audit)
     else:
-        response = wire.allow(found.operations, tuple(map(_short, warnings)), audit)
+        response = wire.allow(patch, tuple(map(_short, warnings)), audit)
     return Finding(
-        outcome=outcome, decision=decision, policies=policies, operations=found.operations, problem=found.problem,
+        outcome=outcome, decision=decision, policies=policies, patch=patch, problem=found.problem,
         warnings=warnings, response=response,
     )  # fmt: skip
 

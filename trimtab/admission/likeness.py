@@ -43,7 +43,7 @@ def stands_for_its_like(pod: Pod, name: bytes, finding: Finding) -> bool:
     if not name:
         return True
     plain = name[1:-1]
-    if plain in msgspec.json.encode((finding.operations, finding.warnings)):
+    if plain in finding.patch or plain in msgspec.json.encode(finding.warnings):
         return False
     found = msgspec.json.encode(pod).count(plain)
     nameless = Volume(name=plain.decode())

@@ -14,7 +14,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     decision: Decision | None = None
     policies: tuple[str, ...] = ()
     """Those that changed the pod, by name; empty unless the outcome is CHANGED."""
-    operations: tuple[Operation, ...] = ()
+    patch: bytes = b""
+    """The operations as they are sent; empty where nothing changes."""
     problem: str = ""
     """What failed, where something did."""
     warnings: tuple[str, ...] = ()
@@ -41,7 +42,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        return self.finding.operations
+        """Read from the patch: for whoever wants to see them, not for the hot path."""
+        return tuple(msgspec.json.decode(self.finding.patch)) if self.finding.patch else ()
 
     @property
     def problem(self) -> str:

@@ -11,7 +11,7 @@ What was checked before sending was checked for just these bytes, pod and facts.
                  of a quota differs, what the API server would refuse is asked again
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from trimtab.admission.check import refused_for_it
 from trimtab.admission.judge import Outcome
@@ -32,8 +32,7 @@ _LASTING = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.SKIPPED, Outco
 """Outcomes that say something of the pod. Others are mistakes, and each is worth its own line."""
 
 
-@dataclass(slots=True, eq=False)
-class _Kept:
+class _Kept(msgspec.Struct, eq=False, gc=False):
     finding: Finding
     before: Pod
     reads: Reads

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from trimtab.admission.patch import Operation
 from trimtab.cluster.api.meta import Shape
 
 API_VERSION = "admission.k8s.io/v1"
@@ -69,12 +68,12 @@ def encode(review: Review, response: bytes) -> bytes:
     return b"".join((start, _encoder.encode(review.request.uid), b",", response))
 
 
-def allow(operations: tuple[Operation, ...], warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
+def allow(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
     """The end of an answer that lets the pod through. `patchType` is there exactly where a patch is."""
     response: dict[str, Any] = {"allowed": True}
-    if operations:
+    if patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(_encoder.encode(operations)).decode()
+        response["patch"] = base64.b64encode(patch).decode()
     return _end(response, warnings, audit)
 
 

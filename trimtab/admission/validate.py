@@ -26,7 +26,7 @@ def validate(body: bytes) -> tuple[int, bytes]:
         return 400, msgspec.json.encode({"error": str(error)})
     problem = _problem(review.request)
     if problem is None:
-        return 200, wire.encode(review, wire.allow((), (), {}))
+        return 200, wire.encode(review, wire.allow(b"", (), {}))
     return 200, wire.encode(review, wire.deny(problem, {}, code=422, reason="Invalid"))
 
 

@@ -17,6 +17,8 @@ from trimtab.cluster.reason import Unreadable
 
 NAME = "cluster-autoscaler-status"
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
+THRESHOLD, ENABLED = "scale-down-utilization-threshold", "scale-down-enabled"
+"""The flags that change a plan."""
 SILENCE = 120
 """Seconds without a report after which it is taken for dead; it writes every ten."""
 CALM = frozenset({"", "NotNeeded", "NoActivity"})
@@ -87,8 +89,7 @@ def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autos
     time = moment(updated) or moment(str((found or {}).get("time", "")))
     return Autoscaler(
         healthy=made.healthy, scale_up=made.scale_up, groups=made.groups, updated=time, flags=flags,
-        threshold=_percent(flags.get("scale-down-utilization-threshold", "0.5")),
-        scale_down=flags.get("scale-down-enabled", "true") != "false",
+        threshold=_percent(flags.get(THRESHOLD, "0.5")), scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 
 
@@ -135,6 +136,28 @@ def flags_of(arguments: Iterable[str]) -> dict[str, str]:
         elif waiting:
             found[waiting], waiting = argument, ""
     return found
+
+
+def wrong_flags(arguments: Iterable[str]) -> list[str]:
+    """What a person gave as flags and we cannot read, in words."""
+    words = list(arguments)
+    wrong = [f"{words[0]!r} is no flag"] if words and not words[0].startswith("-") else []
+    flags = flags_of(words)
+    threshold, enabled = flags.get(THRESHOLD, "0.5"), flags.get(ENABLED, "true")
+    if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
+        wrong.append(f"--{THRESHOLD} is a number such as 0.5, not {threshold!r}")
+    if enabled not in ("true", "false"):
+        wrong.append(f"--{ENABLED} is true or false, not {enabled!r}")
+    return wrong
+
+
+def by_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
+    """Only its flags are known: it is taken for healthy, quiet, and to have reported just now."""
+    flags = flags_of(arguments)
+    return Autoscaler(
+        updated=updated, flags=flags, threshold=_percent(flags.get(THRESHOLD, "0.5")),
+        scale_down=flags.get(ENABLED, "true") != "false",
+    )  # fmt: skip
 
 
 def _percent(text: str) -> int:

@@ -75,17 +75,18 @@ def take(snapshot: Snapshot) -> Inventory:
     storage = {shape.metadata.name: shape for shape in snapshot.all(CSINode)}
     found = {s.metadata.name: nodes.read(s, storage.get(s.metadata.name)) for s in snapshot.all(NodeShape)}
     pods = sorted((reader.pod(s) for s in snapshot.all(PodShape)), key=lambda pod: (pod.namespace, pod.name))
+    guards = tuple(sorted(map(budgets.read, snapshot.all(PodDisruptionBudget)), key=lambda b: b.key))
     return Inventory(
         nodes=tuple(found[name] for name in sorted(found)),
         pods=tuple(pods),
-        budgets=tuple(sorted(map(budgets.read, snapshot.all(PodDisruptionBudget)), key=lambda b: b.key)),
+        budgets=guards,
         claims=dict(_claims(snapshot)),
         owners={(s.metadata.namespace, kind, s.metadata.name): _scale(s) for kind, s in snapshot.workloads()},
         owner_kinds=frozenset(kind for kind, _ in snapshot.workloads()),
         namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
         config_maps=snapshot.all(ConfigMap),
         twins=frozenset(name for name, count in names.items() if count > 1),
-        notes=tuple(_notes(names, found, pods)),
+        notes=(*_notes(names, found, pods), *_broken(guards)),
     )
 
 
@@ -117,3 +118,9 @@ def _notes(names: Counter[str], found: Mapping[str, Node], pods: Iterable[Pod]) 
     strays = Counter(pod.node for pod in pods if pod.node and pod.node not in found)
     for name in sorted(strays):
         yield f"{strays[name]} pods say they run on node {name}, which is not in the snapshot"
+
+
+def _broken(found: Iterable[Budget]) -> Iterable[str]:
+    for budget in found:
+        if budget.broken:
+            yield f"budget {budget.key} cannot be understood ({budget.broken}): no pod of its namespace is moved"

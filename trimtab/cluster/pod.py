@@ -29,6 +29,7 @@ from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.moment import Seconds, seconds
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resizing import resized
 from trimtab.cluster.resources import Amounts, pod_requests
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -174,9 +175,11 @@ class Reader:
         return None if owner is None else self.owners.setdefault(owner, owner)
 
     def _ask(self, shape: Shape, owner: OwnerReference | None) -> Ask:
-        labels = _labels(shape)
+        labels, resizing = _labels(shape), resized(shape)
         key = (shape.metadata.namespace, self._template(shape.spec, owner), *labels.items())
-        found = self.known.get(key)
+        if resizing is not shape:
+            key = (*key, _ENCODER.encode(resizing.spec.containers))
+        shape, found = resizing, self.known.get(key)
         if found is None:
             found = self.known[key] = _ask(shape, labels)
         return found

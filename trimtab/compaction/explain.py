@@ -41,7 +41,9 @@ def _staying(plan: Plan, world: World, name: str) -> Iterable[str]:
             yield f"pod {world.pods[number].key} must stay: {reason} ({reason.code.todo})"
     arrivals = [move for move in plan.moves if move.target == name]
     if arrivals:
-        yield f"it takes {len(arrivals)} pods of {len({move.source for move in arrivals})} nodes that go"
+        sources = sorted({move.source for move in arrivals})
+        whose = f"node {sources[0]}, which goes" if len(sources) == 1 else f"{len(sources)} nodes that go"
+        yield f"it takes {len(arrivals)} pods of {whose}"
 
 
 def pod(plan: Plan, world: World, key: str) -> tuple[str, ...]:

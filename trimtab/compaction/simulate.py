@@ -2,8 +2,9 @@
 
 A pure function on nouns. A round plans, empties the nodes of the first wave, and lets a model of the scheduler put
 the successors somewhere: `plan` puts them where the plan said, `spread` on the emptiest node that admits them
-(the default scheduler's LeastAllocated), `pack` on the fullest (MostAllocated). Nodes that later waves mean to
-empty are taken only when nothing else is left: the compactor marks them PreferNoSchedule. Then budgets are full
+(the default scheduler's LeastAllocated), `pack` on the fullest (MostAllocated). With
+`marked` the nodes that later waves mean to empty are taken only when nothing else is left, as with the soft taint that
+the compactor puts on them (PreferNoSchedule); without it the scheduler knows nothing of the plan. Then budgets are full
 again, emptied nodes are gone, and the next round begins. What was moved once is left in peace.
 """
 
@@ -91,6 +92,8 @@ def simulate(
     scheduler: Scheduler = Scheduler.PLAN,
     now: Now = Now(),  # noqa: B008  a frozen value
     effort: int | None = None,
+    *,
+    marked: bool = False,
 ) -> Simulation:
     """Rounds until a plan is empty."""
     rounds: list[Round] = []
@@ -103,7 +106,7 @@ def simulate(
         if not found.waves or len(rounds) >= MOST_ROUNDS:
             break
         for number in range(len(found.waves) if scheduler is Scheduler.PLAN else 1):
-            made = _carry_out(build(inventory) if number else world, found, number, scheduler)
+            made = _carry_out(build(inventory) if number else world, found, number, scheduler, marked=marked)
             rounds.append(made)
             inventory = _after(inventory, made)
             moved.update(landing.pod for landing in made.landings)
@@ -124,10 +127,11 @@ def _plainly(found: Plan, world: World, pools: Sequence[Pool], now: Now) -> Plan
     return replace(found, refusals={**found.refusals, **told})
 
 
-def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler) -> Round:
+def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler, *, marked: bool) -> Round:
     """One wave: its nodes cordoned together, then pod by pod."""
     wave, room = found.waves[number], Room(world)
-    later = {world.index[step.node] for after in found.waves[number + 1 :] for step in after.steps}
+    after = found.waves[number + 1 :] if marked else ()
+    later = {world.index[step.node] for wave in after for step in wave.steps}
     pods = {pod.key: n for n, pod in enumerate(world.pods)}
     for step in wave.steps:
         room.close(world.index[step.node])

@@ -5,8 +5,9 @@ decide a field wins. A failing action costs its own policy's turn and is told; i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
@@ -49,17 +50,18 @@ ACTIONS: tuple[tuple[str, Propose], ...] = (
 """Field of `Actions` → what it would do. A class comes first: what it brings decides what placement contradicts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
+class Matched(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A policy that meant the pod, and what it is allowed to do about it."""
 
     policy: str
     mode: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What was decided about one pod, with all reasons."""
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What was decided about one pod, with all reasons.
+
+    A struct that the collector does not follow: thousands are remembered, and nothing in them leads back to them.
+    """
 
     pod: Pod
     """As it will be; the very object that came in where nothing changes."""
@@ -103,7 +105,7 @@ def decide(
             break
         again = _once(decision.pod, policies, facts, namespace, terms, watching)
         if again.denied is not None:
-            return replace(again, pod=pod)
+            return change(again, pod=pod)
         if again.pod is decision.pod:
             break
         decision = _together(decision, again)
@@ -133,7 +135,7 @@ def _together(first: Decision, again: Decision) -> Decision:
     for found in again.changes:
         before = changes[found.field].before if found.field in changes else found.before
         changes[found.field] = change(found, before=before)
-    return replace(
+    return change(
         again,
         changes=tuple(changes.values()),
         left=(*first.left, *(x for x in again.left if x.field not in told and x not in first.left)),
@@ -159,7 +161,7 @@ def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
     if not meaning:
         left = (Left(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod")),)
     matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
-    return replace(decision, left=left, matched=matched, would=_would(subject, ours, eager, before))
+    return change(decision, left=left, matched=matched, would=_would(subject, ours, eager, before))
 
 
 def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marker | None) -> Decision:

@@ -6,9 +6,11 @@ answered as it was. Nothing has to know which facts an action, a match or a chec
 """
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import Enum, auto
 from typing import Any
+
+import msgspec
 
 from trimtab.cluster.api.rules import ResourceQuota
 from trimtab.cluster.owner import Owner
@@ -40,8 +42,7 @@ _UNREAD = frozenset({"problems"})
 """Told to people, never decided by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Every question asked of the facts with its answer; grows while a decision is made."""
 
     plain: tuple[Any, ...]

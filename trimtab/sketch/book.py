@@ -4,13 +4,12 @@ Series of single pods go in, whole or in pieces; what comes out is a window of c
 container. Days stay open until the book is asked: whoever reads two weeks of history brings every day many times.
 """
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.sketch.buckets import halves, high
-from trimtab.sketch.counts import Counts, greatest
+from trimtab.sketch.buckets import high, spread
+from trimtab.sketch.counts import Counts
 from trimtab.sketch.peaks import INTERVAL, of_series
 from trimtab.sketch.window import DAY, DAYS, Window
 
@@ -41,11 +40,8 @@ class _Open:
     first: int = 0
     last: int = 0
 
-    def put(self, day: int, values: Sequence[float]) -> None:
-        self.days.setdefault(day, Counts()).extend(values)
-
-    def tally(self, day: int, found: "array[int]", least: float, top: float) -> None:
-        self.days.setdefault(day, Counts()).tally(found, least, top)
+    def day(self, number: int) -> Counts:
+        return self.days.setdefault(number, Counts())
 
     def span(self, first: int, last: int) -> None:
         self.first = min(self.first or first, first)
@@ -82,12 +78,15 @@ class Book:
         page = self.pages.setdefault((container, resource), _Open())
         if resource == "memory":
             for number, peak in of_series(times, values).items():
-                page.put(number * INTERVAL // DAY, (peak,))
+                page.day(number * INTERVAL // DAY).add(peak)
         else:
-            found = halves(values)
+            found = spread(values)
             for start, end in _days(times):
-                part = values[start:end]
-                page.tally(int(times[start]) // DAY, found[start:end], min(part), greatest(part))
+                counts, part = page.day(int(times[start]) // DAY), values[start:end]
+                if found is None:
+                    counts.extend(part)
+                else:
+                    counts.tally(found[0], found[1][start:end], max(part))
         page.span(int(times[0]), int(times[-1]))
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:

@@ -9,7 +9,7 @@ import struct
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 PER_OCTAVE = 64
@@ -49,6 +49,16 @@ def offsets(found: "array[int]", first: int) -> bytes | None:
     told = lanes.to_bytes(places, sys.byteorder)
     low, high = (told[::2], told[1::2]) if sys.byteorder == "little" else (told[1::2], told[::2])
     return None if high.strip(b"\0") else low
+
+
+def spread(values: Sequence[float]) -> tuple[int, bytes] | None:
+    """The bucket of the least, and how far each value's is above it; None where there are no values, some are nothing
+    or no amount, or they lie more than four octaves apart."""
+    first = number(min(values)) if len(values) else None
+    if first is None or first < FIRST:
+        return None
+    told = offsets(halves(values), first)
+    return None if told is None else (first, told)
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
-from trimtab.sketch.buckets import FIRST, GREATEST, NOTHING, halves, high, low, number, numbers, offsets
+from trimtab.sketch.buckets import GREATEST, NOTHING, halves, high, low, number, numbers, spread
 
 WIDEST = 768
 """Buckets at most: twelve octaves. What is below 1/4096 of the greatest value is counted as that much."""
@@ -50,22 +50,23 @@ class Counts:
 
     def extend(self, values: Sequence[float]) -> None:
         """Many values at once."""
-        if len(values):
-            self.tally(halves(values), min(values), greatest(values))
+        found = spread(values)
+        if found is None:
+            self.take(numbers(halves(values)), greatest(values))
+        else:
+            self.tally(*found, max(values))
 
-    def tally(self, found: "array[int]", least: float, top: float) -> None:
-        """Values as `halves` gives them, with the least and the greatest of them: a short step for each."""
-        first, last = number(least), number(top)
-        told = None
-        if first is not None and last is not None and first >= FIRST and self._room(last) >= 0 <= self._room(first):
-            told = offsets(found, first)
-        if told is None or first is None or last is None:
-            self.take(numbers(found), top)
-            return
-        self.top = max(self.top, top)
-        cells, start = [0] * (last - first + 1), first - self.base
+    def tally(self, first: int, told: bytes, top: float) -> None:
+        """Values as `spread` gives them, and the greatest of them: a short step for each."""
+        cells = [0] * (max(told) + 1)
         for offset in told:
             cells[offset] += 1
+        self._room(first + len(cells) - 1)
+        start = self._room(first)
+        if start < 0:
+            self.take({first + offset: count for offset, count in enumerate(cells) if count}, top)
+            return
+        self.top = max(self.top, top)
         self._put(start, list(map(operator.add, self.counts[start : start + len(cells)], cells)))
 
     def take(self, found: Mapping[int, int], top: float) -> None:

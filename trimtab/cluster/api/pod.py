@@ -168,6 +168,8 @@ class ContainerStatus(Shape, frozen=True, kw_only=True):
     restart_count: int = 0
     state: Any = UNSET
     last_state: Any = UNSET
+    allocated_resources: ResourceList | UnsetType = UNSET
+    """What the node has set aside, which lags behind the spec while a resize in place is under way."""
 
 
 class PodStatus(Shape, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ def show(console: Console) -> None:
     console.print(
         Text.assemble((f"{report.nodes_before} nodes → {report.nodes_after}", "bold green"), _comes_to(report))
     )
-    made = simulate(asked.inventory, asked.pools, Scheduler.SPREAD, asked.now)
+    made = simulate(asked.inventory, asked.pools, Scheduler.SPREAD, asked.now, marked=True)
     console.print(
         f"Simulated with a scheduler that spreads: {made.nodes_before} nodes → {made.nodes_after} in "
         f"{counted(len(made.rounds), 'round')}, {made.moved_twice} pods moved twice, {made.waiting} left waiting.",

@@ -84,10 +84,12 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         _EVENTS,
     ),
     "recommender": (
-        *_FACTS,
-        Rule("", ("pods",), WATCH),
-        Rule("metrics.k8s.io", ("pods", "nodes"), ("get", "list")),
-        Rule("autoscaling.k8s.io", ("verticalpodautoscalercheckpoints",), WATCH),
+        # Whose pods they are, and what was killed for want of memory.
+        Rule("", ("pods", "replicationcontrollers"), WATCH),
+        Rule("apps", ("deployments", "replicasets", "statefulsets", "daemonsets"), WATCH),
+        Rule("batch", ("jobs", "cronjobs"), WATCH),
+        Rule("metrics.k8s.io", ("pods",), ("list",)),
+        Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
 }
 """Granted in the whole cluster."""
@@ -96,7 +98,7 @@ OWN: dict[str, tuple[Rule, ...]] = {
     "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,))),
     "watchdog": (_RECOMMENDATIONS, _LEADING),
     "compactor": (_LEADING, _RECORDS),
-    "recommender": (_LEADING, _RECORDS),
+    "recommender": (_LEADING, Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
 }
 """Granted in our own namespace."""
 

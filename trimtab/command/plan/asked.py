@@ -1,8 +1,10 @@
 """What a plan is made of, read from files: the cluster, its pools, the moment. Every mistake of every file together."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from trimtab.cluster.autoscaler import wrong_flags
 from trimtab.cluster.documents import Document
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.inventory import Inventory, take
@@ -28,7 +30,9 @@ class Asked:
     """Where the pools came from, and what else was assumed."""
 
 
-def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named: Sequence[str]) -> Asked:
+def read(
+    cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named: Sequence[str], flags: str = ""
+) -> Asked:
     """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
@@ -40,13 +44,14 @@ def read(cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named:
     at, when = moment(now)
     inventory = take(built.snapshot)
     found = pools.found(given if pool_paths and not unread else None, standing, inventory, named)
-    mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when]
+    words, odd = flags_given(flags)
+    mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when, *odd]
     if not inventory.nodes and not mistakes:
         mistakes.append(Mistake(file=", ".join(cluster.paths), expected="a snapshot with nodes", came="none",
                                 todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
     if mistakes:
         raise Wrong(mistakes)
-    scaler, told = autoscaler.seen(inventory, standing)
+    scaler, told = autoscaler.seen(inventory, standing, words, at)
     seen = memory.observed(inventory)
     now_ = Now(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
     return Asked(inventory=inventory, pools=found.pools, now=now_, notes=(*found.notes, *told, *seen.notes))
@@ -70,6 +75,16 @@ def documents(contents: Iterable[files.Content]) -> tuple[list[Document], list[M
         found += reading.documents
         mistakes += reading.mistakes
     return found, mistakes
+
+
+def flags_given(text: str) -> tuple[list[str], list[Mistake]]:
+    """--autoscaler-flags, split as a shell does."""
+    expected = "the cluster autoscaler's flags, such as --scale-down-utilization-threshold=0.7"
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        return [], [Mistake(file="--autoscaler-flags", expected=expected, came=str(error))]
+    return words, [Mistake(file="--autoscaler-flags", expected=expected, came=wrong) for wrong in wrong_flags(words)]
 
 
 def moment(text: str | None) -> tuple[Seconds | None, list[Mistake]]:

@@ -4,27 +4,34 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trimtab.cluster.api.meta import get
-from trimtab.cluster.autoscaler import NAME, UPDATED, Autoscaler, read
+from trimtab.cluster.autoscaler import NAME, UPDATED, Autoscaler, by_flags, read
 from trimtab.cluster.documents import Document
 from trimtab.cluster.inventory import Inventory
+from trimtab.cluster.moment import Seconds
 from trimtab.cluster.reason import Unreadable
 
 BINARY = "cluster-autoscaler"
 
 
-def seen(inventory: Inventory, documents: Sequence[Document]) -> tuple[Autoscaler | None, list[str]]:
-    """The autoscaler as the snapshot shows it, with notes; None where it shows nothing."""
+def seen(
+    inventory: Inventory, documents: Sequence[Document], given: Sequence[str], at: Seconds | None
+) -> tuple[Autoscaler | None, list[str]]:
+    """The autoscaler as the snapshot shows it and as flags were `given`, with notes; None where nothing is known."""
     status = next((found for found in inventory.config_maps if found.metadata.name == NAME), None)
     if status is None:
-        return None, []
+        note = "only the autoscaler's flags are known: it is taken for healthy and quiet"
+        return (by_flags(given, at), [note]) if given else (None, [])
     updated = get(status.metadata.annotations, {}).get(UPDATED, "")
-    arguments = next(_arguments(documents), None)
+    arguments: Sequence[str] | None = list(given) or next(_arguments(documents), None)
     found = read(status.data.get("status", ""), updated, arguments or ())
     if isinstance(found, Unreadable):
         return None, [f"the cluster autoscaler's status cannot be understood and is left out: {found}"]
     notes = [f"the cluster autoscaler's status was read: {'healthy' if found.healthy else 'not healthy'}"]
     if arguments is None:
-        notes.append("the cluster autoscaler's own flags are not in the snapshot: its defaults are taken")
+        notes.append(
+            "the cluster autoscaler's own flags are not in the snapshot (a capture leaves command lines out): "
+            "its defaults are taken; --autoscaler-flags tells them"
+        )
     return found, notes
 
 

@@ -21,6 +21,8 @@ def inputs(function: F) -> F:
     for option in (
         click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
                      help="careful, balanced or keen for this pool; the pool `all` is every node."),
+        click.option("--autoscaler-flags", metavar="FLAGS", default="",
+                     help="As the cluster autoscaler runs with; a capture leaves command lines out."),
         click.option("--now", metavar="TIME", help="The moment to plan in, or `now`. Without it no clock is asked."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: those of the snapshot."),
@@ -40,6 +42,7 @@ def verb(
     pool_paths: tuple[str, ...],
     now: str | None,
     named: tuple[str, ...],
+    autoscaler_flags: str,
     subjects: tuple[tuple[str, str], ...],
     output: str,
     output_file: str | None,
@@ -50,7 +53,7 @@ def verb(
     Without --pools the pool ConfigMaps of the snapshot count, else each pool that the nodes' labels tell is planned
     with the preset balanced.
     """
-    found = asked.read(cluster, pool_paths, now, named)
+    found = asked.read(cluster, pool_paths, now, named, autoscaler_flags)
     explain.check(found, subjects)
     with working("Planning"):
         world = build(found.inventory)

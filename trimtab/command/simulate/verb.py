@@ -19,13 +19,17 @@ from trimtab.compaction.simulate import Scheduler, simulate
 @click.option("--scheduler", type=click.Choice([str(kind.value) for kind in Scheduler]), default="plan",
               show_default=True,
               help="Who places evicted pods: the plan, or a scheduler that spreads or packs.")  # fmt: skip
+@click.option("--marked", is_flag=True,
+              help="The scheduler avoids nodes that go next, as with the compactor's soft taint on them.")  # fmt: skip
 @output.options
 def verb(
     cluster: live.Asked,
     pool_paths: tuple[str, ...],
     now: str | None,
     named: tuple[str, ...],
+    autoscaler_flags: str,
     scheduler: str,
+    marked: bool,
     output: str,
     output_file: str | None,
 ) -> None:
@@ -34,9 +38,9 @@ def verb(
     Each round plans, empties the nodes of the first wave, lets a model of the scheduler place the successors, and
     begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
     """
-    found = asked.read(cluster, pool_paths, now, named)
+    found = asked.read(cluster, pool_paths, now, named, autoscaler_flags)
     with working("Simulating"):
-        told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now))
+        told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now, marked=marked))
     _emit(output, output_file, told)
 
 

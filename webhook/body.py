@@ -52,9 +52,9 @@ class Gone(Exception):
 async def read(receive: Receive, seconds: float, room: Room) -> bytes | None:
     """The body; None when it is over `MAX_BODY`.
 
-    Raises `Gone` when the client left, `Full` when there is no room for it, `TimeoutError` when the
-    body is not complete `seconds` after its first bytes. Those alone are the server's to wait for (gunicorn's `timeout`): nearly every
-    body comes in one piece, and arming a timer costs more than all else here.
+    Raises `Gone` when the client left, `Full` when there is no room for it, `TimeoutError` when the body is
+    not complete `seconds` after its first bytes. Those alone are the server's to wait for (gunicorn's `timeout`):
+    nearly every body comes in one piece, and arming a timer costs more than all else here.
     """
     message = await _next(receive)
     first: bytes = message.get("body", b"")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,24 +22,32 @@ from webhook.keeping import called
 pytestmark = pytest.mark.usefixtures("two_replicas")
 
 
-@pytest.fixture(scope="module")
-def watchdog(here: Installed) -> Iterator[Worker]:
+@dataclass(frozen=True)
+class Watchdog:
     """As it is installed; it looks every second."""
-    with here.working("watchdog", "watchdog.leads") as found:
-        yield found
+
+    worker: Worker
+    told: set[str] = field(default_factory=set)
+    """Names of the pods that earlier tests had it tell."""
+
+
+@pytest.fixture(scope="module")
+def watchdog(here: Installed) -> Iterator[Watchdog]:
+    with here.working("watchdog", "watchdog.leads") as worker:
+        yield Watchdog(worker)
 
 
 @contextmanager
-def told(here: Installed, watchdog: Worker) -> Iterator[list[dict[str, Any]]]:
+def told(here: Installed, watchdog: Watchdog) -> Iterator[list[dict[str, Any]]]:
     """For pods as they were created. Afterwards those we did not change are told: they and no other."""
-    before, made = here.missed, list[dict[str, Any]]()
+    made = list[dict[str, Any]]()
     yield made
-    missed = {one["metadata"]["name"] for one in made if not changed(one)}
-    assert here.missed - before == missed
+    watchdog.told.update(one["metadata"]["name"] for one in made if not changed(one))
+    assert here.missed == watchdog.told
 
     def counted() -> bool:
-        found = watchdog.metric("trimtab_unpatched_pods", policy="e2e-sizes", reason="missed-by-webhook")
-        return found == len(before | missed)
+        found = watchdog.worker.metric("trimtab_unpatched_pods", policy="e2e-sizes", reason="missed-by-webhook")
+        return found == len(watchdog.told)
 
     here.cluster.eventually(counted, within=30, what="as many in the watchdog's metric")
 
@@ -68,7 +77,7 @@ def test_one_of_two_replicas_stopped_under_load_loses_no_review(here: Installed)
     assert here.lost == lost
 
 
-def test_killed_every_pod_is_created_and_exactly_those_are_told(here: Installed, watchdog: Worker) -> None:
+def test_killed_every_pod_is_created_and_exactly_those_are_told(here: Installed, watchdog: Watchdog) -> None:
     lost = here.lost
     with told(here, watchdog) as made:
         made += here.create(5)
@@ -79,7 +88,7 @@ def test_killed_every_pod_is_created_and_exactly_those_are_told(here: Installed,
     assert here.lost == lost + 20
 
 
-def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed, watchdog: Worker) -> None:
+def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed, watchdog: Watchdog) -> None:
     with told(here, watchdog) as made:
         for replica in here.replicas:
             replica.send(signal.SIGSTOP)
@@ -98,7 +107,7 @@ def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed, wat
 GARBAGE = (b"", b"garbage", b'{"response":{}}', b'{"kind":"AdmissionReview"}', b"[" * 9999)
 
 
-def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, watchdog: Worker) -> None:
+def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, watchdog: Watchdog) -> None:
     with told(here, watchdog) as made, standing_in(here, here.store) as other:
         for other.answer in GARBAGE:
             other.asked.clear()
@@ -108,7 +117,7 @@ def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, watchdog
         assert not any(map(changed, made))
 
 
-def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed, watchdog: Worker) -> None:
+def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed, watchdog: Watchdog) -> None:
     then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
     over = certs.signed_anew(here.store, names, now=then, life=timedelta(days=1))
     with told(here, watchdog) as made, standing_in(here, over) as other:

@@ -114,6 +114,20 @@ class Api:
             if not token:
                 return
 
+    def watch(self, kind: Kind, version: str, seconds: int = 300) -> Iterator[Object]:
+        """Events since this version, as they come, until the server ends it (it is asked to after `seconds`)."""
+        query = urlencode({"watch": "true", "resourceVersion": version, "timeoutSeconds": seconds})
+        url = f"{self.server}{self.path(kind, None)}?{query}"
+        timeout = urllib3.Timeout(connect=5.0, read=seconds + 10.0)
+        try:
+            answer = self._pool.request("GET", url, headers=self._headers, timeout=timeout, preload_content=False)
+            rest = b""
+            for part in answer.stream(65536):
+                *lines, rest = (rest + part).split(b"\n")
+                yield from map(json.loads, lines)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unreachable(f"watch {kind.plural}: {error}") from error
+
     def close(self) -> None:
         self._pool.clear()
 

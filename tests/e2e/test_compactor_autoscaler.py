@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.controlplane.autoscaler import status
 from tests.controlplane.cluster import Cluster
 from tests.e2e.compactors import Object, compactor, is_cordoned, nodes, pool
 
-UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 
-
-def report(pool_name: str, *, health: str = "Healthy", scale_up: str = "NoActivity", ago: int = 0) -> Object:
-    """Its status ConfigMap, in the format of 1.30 and later."""
-    when = (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%d %H:%M:%S.%f123 +0000 UTC")
-    status = (
-        f"time: {when}\nautoscalerStatus: Running\nclusterWide:\n  health: {{status: {health}}}\n"
-        f"  scaleUp: {{status: {scale_up}}}\nnodeGroups:\n- name: gke-{pool_name}-grp\n"
-        f"  health: {{status: {health}, cloudProviderTarget: 3, minSize: 1, maxSize: 9}}\n"
-        f"  scaleUp: {{status: {scale_up}}}\n"
-    )
-    meta = {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": {UPDATED: when}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"status": status}}
+def report(pool_name: str, **said: Any) -> Object:
+    return status({pool_name: 3}, **said)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     drains: dict[str, str] = {}
     """Node → drain, of those that are under way: so that a node's disappearance is noticed."""
     empty: tuple[str, ...] = ()
-    """Of these the nodes that were empty."""
+    """Of these the nodes that all their pods have left."""
     surged: dict[str, int] = {}
     """namespace/Deployment → replicas it had before a drain gave it one more; while that drain is under way."""
     strikes: int = 0

@@ -97,7 +97,7 @@ class Drains:
         memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)
         if memory.drains.get(node.name) != note.drain:
             memory = change(memory, drains={**memory.drains, node.name: note.drain})
-        if note.emptied is not None and node.name not in memory.empty:
+        if node.name not in memory.empty and _is_cleared(note, view):
             memory = change(memory, empty=(*memory.empty, node.name))
         others = {name: before for name, before in memory.surged.items() if name not in note.surges}
         surged = {**others, **note.surges} if note.emptied is None else others
@@ -223,6 +223,14 @@ class Drains:
         self.books.tell(
             what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain
         )  # fmt: skip
+
+
+def _is_cleared(note: Note, view: View) -> bool:
+    """Has every pod of it gone? Then whoever takes the node takes an empty one, be its successors ready or not."""
+    if note.emptied is not None:
+        return True
+    leaving = {move.uid for move in note.moves}
+    return not any(pod.uid in leaving and not pod.finished for pod in view.inventory.pods)
 
 
 def _noted(view: View) -> list[tuple[Node, Note | Unreadable]]:

@@ -10,8 +10,8 @@ from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.rbac import CLUSTER, OWN
 from trimtab.command.install.serving import GRACE, environment
 from trimtab.command.install.values import Values
+from trimtab.compactor import admitting, sight
 from trimtab.compactor import settings as compactor_settings
-from trimtab.compactor import sight
 from trimtab.kube import kinds
 from trimtab.runtime import environment as read_environment
 from trimtab.runtime.settings import Settings
@@ -121,7 +121,7 @@ def may(process: str, group: str, resource: str, verb: str, rules: dict[str, Any
 FOLLOWED = {
     "webhook": [*webhook_seen.sources("trimtab-system", policies=True), webhook_seen.slices(("anywhere", "vpa"))],
     "watchdog": [*watchdog_seen.sources("trimtab-system", policies=True), watchdog_seen.slices(("anywhere", "vpa"))],
-    "compactor": [*kinds.sources(sight.KINDS)],
+    "compactor": [*kinds.sources(sight.KINDS), *admitting.sources("trimtab-system"), kinds.PLACES["PodPolicy"]],
 }
 
 

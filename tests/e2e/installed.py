@@ -148,10 +148,11 @@ class Installed:
         return {name for one in found if one["reason"]["code"] == "missed-by-webhook" for name in one["names"]}
 
     @contextlib.contextmanager
-    def working(self, process: str, leads: str) -> Iterator[Worker]:
-        """`trimtab watchdog` or `compactor` under its account, leading on entry; it ends well."""
+    def working(self, process: str) -> Iterator[Worker]:
+        """`trimtab watchdog`, `compactor` or `recommender` under its account, leading on entry; it ends well."""
         found = Worker(self.home / f"{process}-{time.monotonic_ns()}", process, self.values, self.login_of(process))
         try:
+            leads = f"{process}.leads"
             self.cluster.eventually(lambda: leads in found.log.read_text(), within=60, what=f"{process} leads")
             yield found
         finally:

@@ -33,7 +33,7 @@ class Watchdog:
 
 @pytest.fixture(scope="module")
 def watchdog(here: Installed) -> Iterator[Watchdog]:
-    with here.working("watchdog", "watchdog.leads") as worker:
+    with here.working("watchdog") as worker:
         yield Watchdog(worker)
 
 

@@ -146,9 +146,9 @@ def test_tried_with_its_own_token_it_is_refused(webhooks: Cluster, method: str, 
     assert refused.value.status == 403
 
 
-@pytest.mark.parametrize(("process", "leads"), [("watchdog", "watchdog.leads"), ("compactor", "compactor.leads")])
-def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str, leads: str) -> None:
-    with here.working(process, leads) as worker:
+@pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
+def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str) -> None:
+    with here.working(process) as worker:
         time.sleep(4)  # some rounds
     lines = worker.log.read_text().splitlines()
     assert [line for line in lines if "orbidden" in line or '"level": "error"' in line] == []

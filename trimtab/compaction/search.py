@@ -78,7 +78,7 @@ class Search:
             return False
         if limits is not None:
             limits.go(node)
-            short = self._short(log)
+            short = self._short(limits, log)
             if short is not None:
                 self.refused[node] = short
                 limits.back(node)
@@ -90,8 +90,9 @@ class Search:
         self.drained.append(node)
         return True
 
-    def _short(self, log: Log) -> object | None:
-        touched = {id(found): found for _, _, node in log if (found := self.limits[node]) is not None}
+    def _short(self, own: Limits, log: Log) -> object | None:
+        """What the node's own pool lacks without it, or a pool that takes its pods."""
+        touched = {id(own): own} | {id(found): found for _, _, node in log if (found := self.limits[node]) is not None}
         return next((short for found in touched.values() if (short := found.short()) is not None), None)
 
     def _place_all(self, node: int, pods: Sequence[int], log: Log) -> bool:

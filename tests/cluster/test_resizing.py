@@ -4,7 +4,6 @@ import pytest
 
 from tests.cluster_of import Item, cluster, node, pod
 
-
 SIDE = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}}
 ONCE = {"name": "i", "resources": {"requests": {"cpu": "100m"}}}
 

@@ -164,7 +164,11 @@ def _container_status(status: ContainerStatus) -> ContainerStatus:
 def _held(inits: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
     """Of init containers only what is set aside for them is read."""
     return tuple(
-        [ContainerStatus(name=c.name, allocated_resources=c.allocated_resources) for c in inits if c.allocated_resources]
+        [
+            ContainerStatus(name=c.name, allocated_resources=c.allocated_resources)
+            for c in inits
+            if c.allocated_resources
+        ]
     )
 
 

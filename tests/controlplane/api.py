@@ -57,7 +57,7 @@ class Api:
         self.server = access.server
         self._timeout = timeout
         self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
-        self._pool = urllib3.PoolManager(ssl_context=_context(access), retries=False, maxsize=16, block=False)
+        self._pool = urllib3.PoolManager(ssl_context=context_of(access), retries=False, maxsize=16, block=False)
         self._kinds: dict[tuple[str, str], Kind] = {}
 
     def request(
@@ -150,7 +150,7 @@ class Api:
         return found
 
 
-def _context(access: kubeconfig.Access) -> ssl.SSLContext:
+def context_of(access: kubeconfig.Access) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=access.authority.decode() if access.authority else None)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # clusters older than this rule of Python 3.13 are tested too
     if access.certificate and access.key:

@@ -93,7 +93,7 @@ class Planning:
         if refusal is not None:
             self.books.tell("dropped", refusal, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
             return False
-        note = begin.note(step, view)
+        note = begin.note(step, view, self.plan.unit if self.plan is not None else "")
         door = self.rehearsal if pool.dry_run else self.door
         try:
             door.cordon(step.node, view.versions[step.node], note)
@@ -101,7 +101,10 @@ class Planning:
             return False
         memory = self.books.of(step.pool)
         if not door.rehearsal:
-            self.books.put(step.pool, change(memory, drains={**memory.drains, step.node: note.drain}))
+            promised = {**memory.promised, step.node: (note.unit, note.saves)}
+            self.books.put(
+                step.pool, change(memory, drains={**memory.drains, step.node: note.drain}, promised=promised)
+            )
         told = f"node {step.node} is emptied: {step.reason}"
         self.books.tell(
             "begun", BEGUN(told), pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal

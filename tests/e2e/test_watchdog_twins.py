@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def test_one_works_and_when_it_goes_its_twin_takes_over(cluster: Cluster, tmp_pa
     auditor, name = cluster.auditor, f"twins-{cluster.namespace[-5:]}"
     cluster.apply(configuration(f"{cluster.namespace}-trimtab"))
     put(cluster, name, "{labels: {add: {team: a}}}")
+    time.sleep(1.1)  # times in Kubernetes are whole seconds
     cluster.deployment("web", replicas=2)
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2)
 
@@ -37,6 +39,4 @@ def test_one_works_and_when_it_goes_its_twin_takes_over(cluster: Cluster, tmp_pa
         (first if works is twins[0] else second).close()
         cluster.eventually(lambda: leading([waits]), within=30, what="its twin leads")
         cluster.eventually(lambda: told_by(waits), within=30, what="the same pods in its metrics")
-    statuses = auditor.writes(resource="podpolicies/status", name=name)
-    assert 1 <= len(statuses) <= 3, "who takes over finds the status written"
     assert touched(auditor) == []

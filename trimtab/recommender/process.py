@@ -13,10 +13,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from trimtab.cluster.recommendation import KEY, LABEL
 from trimtab.kube.client import Client, connect
 from trimtab.kube.lease import Election
 from trimtab.kube.writer import Writer
+from trimtab.recommender import shelf
 from trimtab.recommender.cabinet import NotNow
 from trimtab.recommender.checkpoints import Checkpoints
 from trimtab.recommender.collecting import Histories, Moments, Source
@@ -26,7 +26,6 @@ from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.missing import page
 from trimtab.recommender.publishing import Publishing, Verdicts
 from trimtab.recommender.settings import Settings
-from trimtab.recommender.shelf import USAGE, ConfigMaps
 from trimtab.runtime import clock, metrics
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
@@ -157,8 +156,7 @@ class Process:
     def _loop(self, following: Following) -> Loop:
         settings = self.settings
         writer = Writer(client=self.client, manager=LEASE, fence=self.election.fence)
-        usage = ConfigMaps(writer, settings.namespace, "trimtab-usage", USAGE, "usage.json")
-        told = ConfigMaps(writer, settings.namespace, "trimtab-recommendations", LABEL, KEY)
+        usage, told = shelf.usage(writer, settings.namespace), shelf.recommendations(writer, settings.namespace)
         diary = Diary(settings.days)
         return Loop(
             diary=diary, source=self._source(), seen=following.seen,

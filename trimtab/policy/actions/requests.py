@@ -76,7 +76,7 @@ class Requests:
 
 def propose(settings: Requests, draft: Draft, places: tuple[Place, ...]) -> None:
     """One want per container and resource that this policy is the first to decide."""
-    manager = vpa.of(draft.subject)
+    manager = draft.subject.once(vpa.of)
     for place in places:
         for resource in RESOURCES:
             rule = _rule(settings, place, resource)

@@ -1,6 +1,7 @@
 """The manifests of `trimtab install` with holes for the chart's values, and what only a chart has."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from docs.chart.holes import block, each_variable, maybe, number, template, text
@@ -24,21 +25,29 @@ HELPERS = """\
 
 def templates() -> dict[str, str]:
     """File → text, one file per component."""
-    found: dict[str, str] = {"_helpers.tpl": HELPERS}
-    for component, text_ in _documents():
-        found[f"{component}.yaml"] = found.get(f"{component}.yaml", "") + text_
-    return {**found, "monitors.yaml": _monitors(), "policies.yaml": _policies(), "pools.yaml": _pools()}
+    found: dict[str, list[tuple[list[str], str]]] = {}
+    for component, conditions, written in _documents():
+        found.setdefault(component, []).append((conditions, written))
+    files = {f"{component}.yaml": _joined(parts) for component, parts in found.items()}
+    more = {"monitors.yaml": _monitors(), "policies.yaml": _policies(), "pools.yaml": _pools()}
+    return {"_helpers.tpl": HELPERS, **files, **more}
 
 
-def _documents() -> Iterator[tuple[str, str]]:
-    """Both ways to a certificate; what is the same in both stands once."""
+def _documents() -> Iterator[tuple[str, list[str], str]]:
+    """Component, conditions, text. Both ways to a certificate; what is the same in both stands once."""
     own, theirs = (_keyed(cert_manager) for cert_manager in (False, True))
     for key in dict.fromkeys((*own, *theirs)):
         if key[0] == "CustomResourceDefinition":
             continue
         some = own.get(key) or theirs[key]
         component = some["metadata"]["labels"].get("app.kubernetes.io/component", "namespace")
-        yield component, _conditional(_conditions(some, component), _either(own.get(key), theirs.get(key)))
+        yield component, _conditions(some["kind"], component), _either(own.get(key), theirs.get(key))
+
+
+def _joined(parts: list[tuple[list[str], str]]) -> str:
+    """Neighbours under the same conditions stand under them together."""
+    groups = groupby(parts, key=lambda part: part[0])
+    return "".join(_conditional(conditions, "".join(text_ for _, text_ in same)) for conditions, same in groups)
 
 
 def _keyed(cert_manager: bool) -> dict[tuple[str, str], Manifest]:
@@ -80,10 +89,10 @@ def _container(found: Manifest, values: str) -> Manifest:
     }  # fmt: skip
 
 
-def _conditions(item: Manifest, component: str) -> list[str]:
+def _conditions(kind: str, component: str) -> list[str]:
     found = [] if component in ("namespace", "webhook") else [f".Values.{component}.enabled"]
     named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled"}
-    return [*found, *([named[item["kind"]]] if item["kind"] in named else [])]
+    return [*found, *([named[kind]] if kind in named else [])]
 
 
 def _either(own: Manifest | None, theirs: Manifest | None) -> str:
@@ -104,8 +113,7 @@ def _conditional(conditions: list[str], inner: str) -> str:
 
 def _monitors() -> str:
     every = "".join(
-        _conditional(_conditions({"kind": "PodMonitor"}, process), "---\n" + template(_monitor(process)))
-        for process in PROCESSES
+        _conditional(_conditions("PodMonitor", process), "---\n" + template(_monitor(process))) for process in PROCESSES
     )
     return _conditional([".Values.monitors.enabled"], every)
 

@@ -14,6 +14,20 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART, BASE = ROOT / "deploy" / "chart", ROOT / "deploy" / "kustomize"
 NAMESPACE = "trimtab-system"
 
+MUCH: dict[str, Any] = {
+    "image": {"repository": "registry.example.com/trimtab", "tag": "1", "pullPolicy": "Always",
+              "pullSecrets": [{"name": "registry"}]},
+    "webhook": {"replicas": 3, "priorityClassName": "system-cluster-critical", "podAnnotations": {"a": "b"},
+                "settings": {"TRIMTAB_DRAIN": "3", "TRIMTAB_LOG_FORMAT": "console"}},
+    "watchdog": {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
+    "compactor": {"enabled": False},
+    "recommender": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
+    "networkPolicy": {"enabled": False},
+    "policies": {"no-cpu-limits": {"actions": {"limits": {"cpu": "remove"}}}},
+    "pools": {"batch": {"preset": "careful", "keep": {"nodes": 2}}},
+}  # fmt: skip
+"""Values of every kind."""
+
 Objects = dict[tuple[str, str, str], dict[str, Any]]
 
 

@@ -1,49 +1,19 @@
-"""Does the chart give what `trimtab install` gives, refuse what makes no sense, and pass a real API server?"""
+"""Does the chart give what `trimtab install` gives, and refuse what makes no sense?"""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import certs
-from tests.controlplane import binaries
 from tests.controlplane.binaries import Binaries
-from tests.controlplane.cluster import Cluster
-from tests.e2e.charts import BASE, CHART, NAMESPACE, Helm, objects
+from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, Helm, objects
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.values import Values
-from trimtab.kube import whole
-from trimtab.kube.client import connect
-from trimtab.kube.writer import Writer
-from webhook import shared
 
-BUNDLE = certs.authority(now=datetime.now(UTC)).certificate
 ALSO_THE_NAMESPACE = {"namespace": {"create": True}}
-MUCH: dict[str, Any] = {
-    "image": {"repository": "registry.example.com/trimtab", "tag": "1", "pullPolicy": "Always",
-              "pullSecrets": [{"name": "registry"}]},
-    "webhook": {"replicas": 3, "priorityClassName": "system-cluster-critical", "podAnnotations": {"a": "b"},
-                "settings": {"TRIMTAB_DRAIN": "3", "TRIMTAB_LOG_FORMAT": "console"}},
-    "watchdog": {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
-    "compactor": {"enabled": False},
-    "recommender": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
-    "networkPolicy": {"enabled": False},
-    "policies": {"no-cpu-limits": {"actions": {"limits": {"cpu": "remove"}}}},
-    "pools": {"batch": {"preset": "careful", "keep": {"nodes": 2}}},
-}  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def helm(built: Binaries, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        return Helm(binaries.helm(), tmp_path_factory.mktemp("helm"))
 
 
 def test_lint_finds_nothing(helm: Helm) -> None:
@@ -134,56 +104,3 @@ def test_what_makes_no_sense_is_refused_with_its_place(values: Any, said: str, h
     words = helm.refusal(values)
     assert said in words
     assert "schema" in words
-
-
-@pytest.fixture
-def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
-    """The namespace and the CRD, as somebody made them before; taken away afterwards."""
-    kubectl = Kubectl(built["kubectl"], whole_cluster.kubeconfig)
-    before = yaml.safe_dump_all(manifests(Values())[:2])
-    kubectl("apply", "--server-side", "-f", "-", given=before)
-    kubectl("wait", "--for=condition=Established", "crd/podpolicies.trimtab.dev", "--timeout=30s")
-    yield kubectl
-    kubectl("delete", "--wait", "-f", "-", given=before)
-
-
-class Kubectl:
-    def __init__(self, path: str, kubeconfig: Path) -> None:
-        self._command = [path, "--kubeconfig", str(kubeconfig)]
-
-    def __call__(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        found = subprocess.run(
-            [*self._command, *arguments], input=given, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert found.returncode == 0, found.stderr + found.stdout
-        return found
-
-
-@pytest.mark.parametrize("values", [{}, MUCH], ids=["default", "much"])
-def test_a_real_api_server_takes_every_object_and_warns_of_none(helm: Helm, room: Kubectl, values: Any) -> None:
-    rendered = helm.rendered(values, crds=False)
-    found = room("apply", "--dry-run=server", "-f", "-", given=rendered)
-    assert found.stdout.count("(server dry run)") == len(objects(rendered))
-    assert "Warning" not in found.stderr
-
-
-def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothing(
-    helm: Helm, room: Kubectl, whole_cluster: Cluster
-) -> None:
-    login = ("--kubeconfig", whole_cluster.kubeconfig, "--namespace", NAMESPACE)
-    helm.run("install", "trimtab", CHART, *login, "--skip-crds")
-    client = connect(str(whole_cluster.kubeconfig))
-    for kind in shared.CONFIGURATIONS:
-        configuration = whole.get(client, kind, "trimtab")
-        assert configuration is not None
-        whole.put(Writer(client=client), shared.trusting(configuration, BUNDLE))
-    helm.run("upgrade", "trimtab", CHART, *login, values={"webhook": {"timeoutSeconds": 2}})
-    for kind in shared.CONFIGURATIONS:
-        found = whole.get(client, kind, "trimtab") or {}
-        assert set(shared.bundles(found)) == {BUNDLE}
-        assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
-    client.close()
-    helm.run("uninstall", "trimtab", *login, "--wait")
-    kinds = "all,secret,role,rolebinding,sa,pdb,netpol,clusterrole,clusterrolebinding,mutatingwebhookconfiguration"
-    left = room("get", f"{kinds},validatingwebhookconfiguration", "-A", "-o", "name").stdout.splitlines()
-    assert [name for name in left if "trimtab" in name and "namespace" not in name] == []

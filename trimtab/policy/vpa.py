@@ -14,7 +14,7 @@ from trimtab.cluster.api.scaling import ContainerPolicy, VerticalPodAutoscaler
 from trimtab.cluster.resources import Role
 from trimtab.policy.subject import Place, Subject
 
-_FLOOR = {"cpu": "25m", "memory": "250M"}
+_FLOOR = {"cpu": "25m", "memory": "250Mi"}
 """Per pod, shared by its containers (recommender flags pod-recommendation-min-cpu-millicores, -memory-mb)."""
 
 

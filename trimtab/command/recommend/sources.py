@@ -9,12 +9,13 @@ from trimtab.command.main import Failed, Wrong
 from trimtab.command.progress import counted
 from trimtab.runtime.files import Content
 from trimtab.sketch.book import Book
+from trimtab.usage.answer import parsed
 from trimtab.usage.checkpoints import Checkpoints
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.files import Rows, csv_rows, parquet_rows
 from trimtab.usage.http import Source
 from trimtab.usage.owners import Owners
-from trimtab.usage.prometheus import Pieces, Prometheus, parsed
+from trimtab.usage.prometheus import Pieces, Prometheus
 from trimtab.usage.series import Series
 from trimtab.usage.take import take
 

@@ -15,7 +15,8 @@ from trimtab.cluster.resources import Role
 from trimtab.policy.subject import Place, Subject
 
 _FLOOR = {"cpu": "25m", "memory": "250Mi"}
-"""Per pod, shared by its containers (recommender flags pod-recommendation-min-cpu-millicores, -memory-mb)."""
+"""Per pod, shared by its containers (recommender flags pod-recommendation-min-cpu-millicores, -memory-mb; the latter
+counts in units of 1024 * 1024 bytes, whatever it is called)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -313,14 +313,55 @@ def api(asked: Asked, *, metrics: bool = True) -> Answer:
     return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
 
 
+def logged_in(folder: Path, url: str) -> Path:
+    """A kubeconfig."""
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    named = {"clusters": [{"name": "c", "cluster": {"server": url}}], "users": [{"name": "u", "user": {}}],
+             "contexts": [context], "current-context": "x"}  # fmt: skip
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
+    return path
+
+
+def with_vpa(asked: Asked, *, ready: bool = True, allowed: bool = True) -> Answer:
+    """The same, with a VPA that has nothing to say yet, and its webhook."""
+    path = asked[0]
+    service = {"namespace": "kube-system", "name": "vpa-webhook"}
+    hook = {"name": "vpa.k8s.io", "clientConfig": {"service": service, "caBundle": "Q0E="},
+            "admissionReviewVersions": ["v1"], "sideEffects": "None"}  # fmt: skip
+    slice_ = {"metadata": {"name": "s", "namespace": "kube-system",
+                           "labels": {"kubernetes.io/service-name": "vpa-webhook"}},
+              "addressType": "IPv4",
+              "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]}  # fmt: skip
+    said = {"verticalpodautoscalers": vpa(), "endpointslices": slice_,
+            "mutatingwebhookconfigurations": {"metadata": {"name": "vpa"}, "webhooks": [hook]}}  # fmt: skip
+    plural = path.rsplit("/", 1)[-1]
+    if plural in said:
+        if plural.startswith("mutating") and not allowed:
+            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no"}
+        return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [said[plural]]}
+    return api(asked)
+
+
+@pytest.mark.parametrize(
+    ("world", "share", "note"),
+    [({}, "p5", ""), ({"ready": False}, "p95", "cannot act"), ({"allowed": False}, "p95", "may not be looked at")],
+)
+def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
+    tmp_path: Path, world: dict[str, bool], share: str, note: str
+) -> None:
+    with serving(lambda asked: with_vpa(asked, **world)) as server:
+        config = logged_in(tmp_path, server.url)
+        report = told("recommend", "--usage", usage(tmp_path), "--cluster", "live", "--kubeconfig", config)
+    (found,) = report["containers"]
+    assert found["cpu"]["proposed"] == found["cpu"][share]
+    assert any(note in text for text in report["notes"]) or not note
+
+
 @pytest.mark.parametrize(("metrics", "note"), [(True, "tells one moment (2 series)"), (False, "serves no metrics API")])
 def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics: bool, note: str) -> None:
     with serving(lambda asked: api(asked, metrics=metrics)) as server:
-        config = tmp_path / "kubeconfig"
-        context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-        named = {"clusters": [{"name": "c", "cluster": {"server": server.url}}], "users": [{"name": "u", "user": {}}],
-                 "contexts": [context], "current-context": "x"}  # fmt: skip
-        config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
+        config = logged_in(tmp_path, server.url)
         report = told("recommend", "--cluster", "live", "--kubeconfig", config)
     assert any(note in text for text in report["notes"])
     (found,) = report["containers"]

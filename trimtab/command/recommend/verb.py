@@ -11,7 +11,7 @@ from trimtab.cluster.snapshot import build
 from trimtab.command import live, output
 from trimtab.command.main import Wrong
 from trimtab.command.plan.asked import documents, moment
-from trimtab.command.recommend import moments, patch, sources, standing
+from trimtab.command.recommend import moments, patch, sources, standing, takeover
 from trimtab.command.recommend.draw import as_csv, draw
 from trimtab.command.recommend.page import page
 from trimtab.command.recommend.report import RecommendReport
@@ -52,7 +52,11 @@ FORMS = ("table", "json", "yaml", "csv", "html")
 @click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less.")
 @click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do.")
 @click.option("--guaranteed", is_flag=True, help="Change Guaranteed pods too, request and limit together.")
-@click.option("--vpa-down", is_flag=True, help="The VPA's webhook cannot act: P95 instead of P5.")
+@click.option(
+    "--vpa-down",
+    is_flag=True,
+    help="The VPA's webhook cannot act: P95 instead of P5. Of a live cluster it is looked at.",
+)
 @click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches there.")
 @click.option("--number", is_flag=True, help="Of a single series: only the request, in cores or bytes, not rounded.")
 @click.option("-o", "--output", "form", type=click.Choice(FORMS), default="table", show_default=True,
@@ -124,7 +128,12 @@ def _standing(cluster: live.Asked, vpa_down: bool) -> standing.Cluster:
     built = build(found)
     if mistakes or built.mistakes:
         raise Wrong([*mistakes, *built.mistakes])
-    return standing.stands(built.snapshot, found, from_snapshot(built.snapshot, vpa_acts=not vpa_down))
+    acts, notes = not vpa_down, list[str]()
+    if acts and live.LIVE in cluster.paths and built.snapshot.objects.get("VerticalPodAutoscaler"):
+        acts, notes = takeover.acts(cluster)
+    stands = standing.stands(built.snapshot, found, from_snapshot(built.snapshot, vpa_acts=acts))
+    stands.notes += notes
+    return stands
 
 
 def _number(book: Book, terms: Terms) -> str:

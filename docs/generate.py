@@ -28,6 +28,7 @@ from trimtab.command.recommend.report import RecommendReport
 from trimtab.command.simulate.report import SimulateReport
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.policy.schema import crd, json_schema, spec_schema
+from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime.environment import PREFIX, write
 from trimtab.runtime.settings import Settings
 from trimtab.watchdog.settings import Settings as WatchdogSettings
@@ -126,7 +127,9 @@ def _reasons() -> str:
 
 def _settings() -> str:
     lines = ["# Settings\n", "Every process reads its settings from the environment. All mistakes are told together.\n"]
-    for name, kind in (("webhook", Settings), ("watchdog", WatchdogSettings), ("compactor", CompactorSettings)):
+    processes = (("webhook", Settings), ("watchdog", WatchdogSettings), ("compactor", CompactorSettings),
+                 ("recommender", RecommenderSettings))  # fmt: skip
+    for name, kind in processes:
         lines += [f"## trimtab {name}\n", *_settings_of(kind), ""]
     return "\n".join(lines)
 

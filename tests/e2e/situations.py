@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from tests.e2e import volumes
+
 Object = dict[str, Any]
 
 NAMESPACES: dict[str, dict[str, str]] = {
@@ -48,6 +50,8 @@ class World:
     bound: list[Object] = field(default_factory=list)
     """Pods that are on their node already."""
     probes: list[Probe] = field(default_factory=list)
+    things: list[Object] = field(default_factory=list)
+    """What pods speak of: volumes and their claims, attach limits, resource claims."""
 
     def key(self, level: str) -> str:
         return f"{self.name}.test/{level}"
@@ -63,6 +67,7 @@ def world(seed: int, number: int) -> World:
         made.nodes.append(_node(made, f"{made.name}-n{index}"))
     for index in range(made.dice.randint(4, 11)):
         made.bound.append(_bound(made, f"{made.name}-b{index}"))
+    volumes.furnish(made)
     for kind, shape in KINDS.items():
         pod = _pod(made, f"{made.name}-{kind}")
         pod["metadata"]["labels"][PROBE] = "yes"
@@ -412,5 +417,9 @@ KINDS: dict[str, Callable[[World, Object], None]] = {
     "spread": _spread,
     "spread-and-nature": _spread_and_nature,
     "everything": _everything,
+    "volumes": volumes.reachable,
+    "attach-limits": volumes.attached,
+    "read-write-once-pod": volumes.alone,
+    "resource-claims": volumes.devices,
 }
 """What the question is about → how such a pod is drawn."""

@@ -33,7 +33,7 @@ from trimtab.packing.fit import admits, why_not
 from trimtab.packing.room import Room
 
 SEED = int(os.environ.get("E2E_SEED", "1"))
-WORLDS = int(os.environ.get("E2E_WORLDS", "48"))
+WORLDS = int(os.environ.get("E2E_WORLDS", "40"))
 """Each has 4 to 6 nodes and a probe of every kind."""
 T = TypeVar("T")
 R = TypeVar("R")
@@ -65,10 +65,10 @@ def judged(overheard: tuple[Cluster, Verdicts]) -> list[Situation]:
     cluster, verdicts = overheard
     worlds = [situations.world(SEED, number) for number in range(WORLDS)]
     _furnish(cluster, worlds, verdicts)
-    stored = {found["metadata"]["name"]: found for found in _items(cluster, "Node", "Namespace", "Pod")}
+    stored = _items(cluster, "Node", "Namespace", "Pod", "PersistentVolume", "PersistentVolumeClaim", "CSINode")
     asked = _asked(cluster, worlds)
     messages = _answered(cluster, len(asked))
-    return [found for world in worlds for found in _judge(world, list(stored.values()), asked, verdicts, messages)]
+    return [found for world in worlds for found in _judge(world, stored, asked, verdicts, messages)]
 
 
 def test_we_never_say_fits_where_the_scheduler_says_no(judged: list[Situation]) -> None:
@@ -97,6 +97,8 @@ def _stricter(found: Situation) -> str:
     node = next(node for node in found.world.nodes if node["metadata"]["name"] == found.node)
     if found.ours == "node-takes-no-pods" and node["spec"].get("unschedulable"):
         return "a cordoned node, tolerated"
+    if found.ours == "cannot-be-judged" and "resourceClaims" in spec:
+        return "resource claims"
     spreads = spec.get("topologySpreadConstraints", ())
     if found.ours == "topology-spread" and any(spread.get("labelSelector") == {} for spread in spreads):
         return "a spread over all pods"
@@ -123,7 +125,10 @@ def _furnish(cluster: Cluster, worlds: list[World], verdicts: Verdicts) -> None:
     nodes = [node for world in worlds for node in world.nodes]
     bound = [pod for world in worlds for pod in world.bound]
     _all(cluster.create, nodes)
+    _all(cluster.create, [thing for world in worlds for thing in world.things])
     cluster.eventually(lambda: all(map(_settled, cluster.list("Node"))), within=90, what="nodes settled", every=0.5)
+    cluster.eventually(lambda: all(map(_claimed, cluster.list("PersistentVolumeClaim", everywhere=True))),
+                       within=90, what="claims bound", every=0.5)  # fmt: skip
     _all(cluster.create, bound)
     cluster.eventually(
         lambda: all(pod["status"]["phase"] == "Running" for pod in cluster.list("Pod", everywhere=True)),
@@ -136,6 +141,10 @@ def _furnish(cluster: Cluster, worlds: list[World], verdicts: Verdicts) -> None:
         if situations.lingers(pod):
             cluster.delete("Pod", name, namespace, grace=3600)
     _seen(cluster, verdicts)
+
+
+def _claimed(claim: Object) -> bool:
+    return bool(claim["status"].get("phase") == "Bound")
 
 
 def _settled(node: Object) -> bool:
@@ -195,8 +204,9 @@ def _answered(cluster: Cluster, number: int) -> dict[str, str]:
 
 def _items(cluster: Cluster, *kinds: str) -> list[Object]:
     return [
-        {**item, "kind": kind, "apiVersion": "v1"} for kind in kinds for item in cluster.list(kind, everywhere=True)
-    ]
+        {**item, "kind": kind, "apiVersion": "storage.k8s.io/v1" if kind == "CSINode" else "v1"}
+        for kind in kinds for item in cluster.list(kind, everywhere=True)
+    ]  # fmt: skip
 
 
 def _all(do: Callable[[T], R], given: Iterable[T]) -> list[R]:
@@ -242,7 +252,7 @@ def _replay(wrong: list[Situation]) -> str:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         for name, labels in NAMESPACES.items()
     ]
-    world = [*spaces, *found.world.nodes, *found.world.bound, found.probe.pod]
+    world = [*spaces, *found.world.nodes, *found.world.things, *found.world.bound, found.probe.pod]
     counted = dict(Counter((s.probe.kind, s.ours) for s in wrong))
     head = (
         f"{len(wrong)} times, {counted}\n"

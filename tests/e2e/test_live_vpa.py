@@ -96,6 +96,27 @@ def test_memory_alone_is_the_vpas_then_cpu_is_ours(web: Ours, cluster: Cluster) 
         cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
 
 
+def test_p5_only_while_somebody_answers_behind_the_vpas_service(web: Ours, cluster: Cluster) -> None:
+    vpa.autoscaler(cluster, "Deployment/web")
+    with vpa.webhook(names=[f"a-vpa.{cluster.namespace}.svc"]) as hook:
+        vpa.registered(cluster, "a-vpa", hook, by="service")
+        web.serves(cluster, "b-ours")
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+        endpoints(cluster, "a-vpa", ready=True)
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P5}})
+        endpoints(cluster, "a-vpa", ready=False)
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+
+
+def endpoints(cluster: Cluster, service: str, *, ready: bool) -> None:
+    found = {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}},
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}],
+    }  # fmt: skip
+    cluster.apply(found)
+
+
 def test_the_first_pods_of_a_rollout_are_known_by_name(web: Ours, cluster: Cluster) -> None:
     """Made by the real controllers in one go, before any watch could have told."""
     web.serves(cluster)

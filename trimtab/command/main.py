@@ -17,6 +17,7 @@ VERBS = {
     "plan": ("trimtab.command.plan.verb", "Which nodes can go, in which order, and why the others stay."),
     "simulate": ("trimtab.command.simulate.verb", "The plan carried out until nothing more can go: what is left."),
     "recommend": ("trimtab.command.recommend.verb", "What every container should ask for, by what it used."),
+    "recommender": ("trimtab.command.recommender", "Gather what containers use; publish what they should ask for."),
     "compactor": ("trimtab.command.compactor.verb", "Empty the nodes that can go; status, history, pause, resume."),
     "policies": ("trimtab.command.policies.verb", "Check, list, explain policies; print their schema."),
     "capture": ("trimtab.command.capture", "A snapshot of the cluster as a file."),

@@ -31,6 +31,10 @@ class Metrics:
         self.twice = Gauge(f"{prefix}moved_twice", "Pods moved again in a short time.", registry=registry)
         self.pending = Counter(f"{prefix}pending_seconds", "Seconds successors waited for a node.", registry=registry)
         self.saved = Gauge(f"{prefix}saved_nodes", "Nodes taken after we emptied them.", ["pool"], registry=registry)
+        self.gained = Gauge(
+            f"{prefix}saved", "What the nodes taken after we emptied them save together.", ["pool", "unit"],
+            registry=registry,
+        )  # fmt: skip
         self.worth = Gauge(f"{prefix}plan_saves", "What the plan saves, in its unit.", ["unit"], registry=registry)
         self.plan_seconds = Gauge(f"{prefix}plan_seconds", "How long the last plan took.", registry=registry)
         self.scaler = Gauge(
@@ -66,6 +70,8 @@ class Metrics:
         for pool in view.pools:
             memory = loop.books.of(pool.name)
             self.saved.labels(self._pool(pool.name)).set(memory.saved)
+            for unit, amount in memory.worth.items():
+                self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
 
     def _waiting(self, loop: Loop, view: View) -> int:

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.compaction.memory import Record
 from trimtab.compactor.acting import Acting
+from trimtab.compactor.admitting import Admitting, Heard, folder
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
 from trimtab.compactor.drains import Drains
@@ -32,6 +33,7 @@ from trimtab.kube.events import Recorder
 from trimtab.kube.lease import Election
 from trimtab.kube.watch import Watch
 from trimtab.kube.writer import Writer
+from trimtab.policy.document import Policies
 from trimtab.runtime import clock, metrics
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
@@ -47,6 +49,8 @@ class Process:
     settings: Settings
     log: Logger
     client: Client
+    policies: Policies | None = None
+    """Those of a folder; None: the cluster's own."""
     stop: Stop = field(default_factory=Stop)
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}")
     watch: Watch | None = None
@@ -78,9 +82,10 @@ class Process:
     def _lead(self) -> None:
         """From now until we lead no more. Everything is read anew: what we knew before may be another's past."""
         self.log.info("compactor.leads", identity=self.identity)
-        with watching(self.client) as watch:
+        heard = Heard(self.settings.admission, self.policies)
+        with watching(self.client) as watch, Admitting(self.client, heard) as admitting:
             self.watch = watch
-            loop = self._loop(watch)
+            loop = self._loop(watch, admitting)
             if self._opened(loop):
                 self._rounds(loop)
                 if self.stop.begun and self.election.leading:
@@ -115,7 +120,7 @@ class Process:
             if self.stop.wait(min(left, 1.0)):
                 return
 
-    def _loop(self, watch: Watch) -> Loop:
+    def _loop(self, watch: Watch, admitting: Admitting) -> Loop:
         settings = self.settings
         writer = Writer(client=self.client, manager=LEASE, fence=self.election.fence)
         sight = Sight(watch, settings, lambda: int(clock.utc().timestamp()))
@@ -125,7 +130,7 @@ class Process:
         books = Books(store, (self._line, self.metrics.count, door.tell))
         return Loop(
             look=sight.look, books=books, drains=Drains(door, books, settings.terms, self.stop),
-            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle),
+            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, admitting.again),
             steering=Steering(door, settings.steer), log=self.log, interval=settings.interval, tick=settings.tick,
             elapsed=clock.elapsed, pause=_wait, reopened=sight.reopened, kept=sight.kept,
         )  # fmt: skip
@@ -161,9 +166,10 @@ def _wait(seconds: float) -> None:
 
 def run(settings: Settings, log: Logger) -> None:
     """One replica, until a signal. Raises RuntimeFault where it cannot begin."""
+    policies = folder(settings.policies)
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     client = connect(kubeconfig, deadlines=settings.deadlines)
-    process = Process(settings, log, client)
+    process = Process(settings, log, client, policies)
     on_signals(process.stop)
     try:
         process.run()

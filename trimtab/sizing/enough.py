@@ -1,5 +1,6 @@
 """Is there history to speak from, and how sure are we?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trimtab.cluster.moment import Seconds
@@ -40,9 +41,11 @@ class Seen:
         return round(self.seconds / DAY, 1)
 
 
-def seen(resource: str, window: Window, now: Seconds | None = None) -> Seen | NotYet:
-    """The window's percentiles; NotYet below a day of history. `now`: how old is it? None does not ask."""
+def seen(resource: str, window: Window, now: Seconds | None = None, running: Sequence[float] = ()) -> Seen | NotYet:
+    """The window's percentiles; NotYet below a day of history. `now`: how old is it? None does not ask. `running`:
+    values of an interval that is not over, and not in the window."""
     whole = window.whole()
+    whole.extend(running)
     samples = whole.total
     if window.seconds + SLACK < LEAST_SECONDS or samples < LEAST_SAMPLES[resource]:
         return _not_yet(resource, window.seconds, samples)

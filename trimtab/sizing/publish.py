@@ -17,7 +17,7 @@ def usage(cpu: Seen | NotYet, memory: Seen | NotYet) -> ContainerUsage | None:
         return None
     return ContainerUsage(
         cpu=_percentiles(cpu), memory=_percentiles(memory), days=max(seen.days for seen in known),
-        samples=max(seen.samples for seen in known),
+        samples=max(seen.samples for seen in known), confidence=min(seen.confidence for seen in known),
     )  # fmt: skip
 
 
@@ -33,3 +33,28 @@ def _written(resource: str, value: float) -> str:
     if resource == "cpu":
         return quantity.cpu(max(1, ceil(value * 1000 - 1e-6)))
     return quantity.memory(max(1, ceil(value / MI - 1e-6)) * MI)
+
+
+TOLERANCE = 0.05
+"""By how much a percentile must have changed to be written again. A request within a twentieth is the same request."""
+DAYS_MORE = 1.0
+"""Days of history by which what is told of it may be behind."""
+
+
+def differs(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = TOLERANCE) -> bool:
+    """Is it worth a write?"""
+    if before is None or abs((after.days or 0) - (before.days or 0)) >= DAYS_MORE:
+        return True
+    return any(_differ(resource, before.of(resource), after.of(resource), tolerance) for resource in ("cpu", "memory"))
+
+
+def _differ(resource: str, before: Percentiles | None, after: Percentiles | None, tolerance: float) -> bool:
+    """Of those that lead to requests; the median and the maximum are told along with them."""
+    if before is None or after is None:
+        return before is not after
+    pairs = ((before.p5, after.p5), (before.p95, after.p95))
+    return any(_apart(quantity.of(resource, old), quantity.of(resource, new), tolerance) for old, new in pairs)
+
+
+def _apart(old: int, new: int, tolerance: float) -> bool:
+    return abs(new - old) > tolerance * max(old, 1)

@@ -100,7 +100,12 @@ class Window:
         """As if every value of the other had been added here, day by day."""
         if not other.last:
             return
-        mine, theirs = self.by_day(), other.by_day()
+        theirs = other.by_day()
+        if theirs.keys() == {self.newest} and self.last:  # nearly always: what the last minutes brought
+            self.today.merge(other.today)
+            self._span(other.first, other.last)
+            return
+        mine = self.by_day()
         self.newest, self.today = max(self.newest, other.newest), Counts()
         for day, counts in theirs.items():
             if day in mine:

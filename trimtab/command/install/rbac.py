@@ -42,6 +42,16 @@ _FACTS = (
 )
 """What decisions about a pod rest on; the last two tell whether the VPA's own webhook is able to act."""
 
+_READMISSION = (
+    Rule("", ("limitranges", "resourcequotas"), WATCH),
+    Rule("apps", ("daemonsets",), WATCH),
+    Rule("batch", ("cronjobs",), WATCH),
+    *(rule for rule in _FACTS if rule.group in (
+        "autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev",
+    )),
+)  # fmt: skip
+"""What an evicted pod's successor would be given by policies: beside what a plan rests on anyway."""
+
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
 _EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch"))
 _LEADING = Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
@@ -67,16 +77,19 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("batch", ("jobs",), WATCH),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
         Rule("storage.k8s.io", ("csinodes",), WATCH),
+        *_READMISSION,
         Rule("", ("pods/eviction",), ("create",)),
         # For a moment one replica more, where a pool asks for it.
         Rule("apps", ("deployments/scale",), ("get", "patch")),
         _EVENTS,
     ),
     "recommender": (
-        *_FACTS,
-        Rule("", ("pods",), WATCH),
-        Rule("metrics.k8s.io", ("pods", "nodes"), ("get", "list")),
-        Rule("autoscaling.k8s.io", ("verticalpodautoscalercheckpoints",), WATCH),
+        # Whose pods they are, and what was killed for want of memory.
+        Rule("", ("pods", "replicationcontrollers"), WATCH),
+        Rule("apps", ("deployments", "replicasets", "statefulsets", "daemonsets"), WATCH),
+        Rule("batch", ("jobs", "cronjobs"), WATCH),
+        Rule("metrics.k8s.io", ("pods",), ("list",)),
+        Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
 }
 """Granted in the whole cluster."""
@@ -85,7 +98,7 @@ OWN: dict[str, tuple[Rule, ...]] = {
     "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,))),
     "watchdog": (_RECOMMENDATIONS, _LEADING),
     "compactor": (_LEADING, _RECORDS),
-    "recommender": (_LEADING, _RECORDS),
+    "recommender": (_LEADING, Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
 }
 """Granted in our own namespace."""
 

@@ -1,5 +1,6 @@
-"""The processes behind a Lease: one works, its twin waits. Neither does anything to a cluster without being told to:
-the watchdog's brake needs a policy, the compactor a pool whose ConfigMap says `mode: act`.
+"""The processes behind a Lease: one works, its twin waits. None does anything to a cluster without being told to: the
+watchdog's brake needs a policy, the compactor a pool whose ConfigMap says `mode: act`, and what the recommender
+publishes counts where a policy goes by usage.
 """
 
 from collections.abc import Iterator
@@ -8,11 +9,11 @@ from trimtab.command.install.names import Manifest
 from trimtab.command.install.pods import deployment, probe, variables
 from trimtab.command.install.values import Values
 
-WORKERS = ("watchdog", "compactor")
+WORKERS = ("watchdog", "compactor", "recommender")
 REPLICAS = 2
 PORT = 9090
-GRACE = {"watchdog": 30, "compactor": 60}
-"""Seconds from the stop signal to the kill: a compactor writes its books and gives its Lease back."""
+GRACE = {"watchdog": 30, "compactor": 60, "recommender": 60}
+"""Seconds from the stop signal to the kill: a compactor writes its books, a recommender its checkpoints."""
 
 
 def working(values: Values) -> Iterator[Manifest]:

@@ -1,0 +1,186 @@
+"""A shelf, a source of usage and a clock that are played; a process on them that can be killed at any write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Workloads, decode
+from trimtab.recommender.cabinet import NotNow
+from trimtab.recommender.checkpoints import Checkpoints
+from trimtab.recommender.collecting import Alive
+from trimtab.recommender.following import Seen
+from trimtab.recommender.loop import Loop
+from trimtab.recommender.metrics import Metrics
+from trimtab.recommender.publishing import Publishing
+from trimtab.runtime import log
+from trimtab.sketch.book import Container
+from trimtab.sketch.diary import Diary, Reading
+from trimtab.sketch.window import DAY
+from trimtab.usage.errors import UnreachableSource
+from trimtab.usage.owners import Owners
+
+START = 20_000 * DAY
+MI = 1 << 20
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@dataclass
+class Shelf:
+    """ConfigMaps that are played. `kill_at`: the number of the write at which the process dies: before it, so that
+    it never comes to be, or after it, so that nobody is told."""
+
+    stored: dict[int, str] = field(default_factory=dict)
+    kept: dict[int, str] = field(default_factory=dict)
+    """Aside."""
+    writes: list[int] = field(default_factory=list)
+    kill_at: int | None = None
+    kill_after: bool = False
+    down: bool = False
+    fence: Alive = lambda: True
+
+    def load(self) -> Mapping[int, str]:
+        self._asked()
+        return dict(self.stored)
+
+    def put(self, shard: int, text: str) -> None:
+        self._asked()
+        dies = len(self.writes) == self.kill_at
+        if dies and not self.kill_after:
+            raise Killed
+        self.writes.append(shard)
+        self.stored[shard] = text
+        if dies:
+            raise Killed
+
+    def drop(self, shard: int) -> None:
+        self._asked()
+        del self.stored[shard]
+
+    def aside(self, shard: int, text: str) -> None:
+        self._asked()
+        self.kept[shard] = text
+
+    def _asked(self) -> None:
+        if self.down or not self.fence():
+            raise NotNow("nobody answers")
+
+
+@dataclass
+class World:
+    """What pods use, and what stands in the cluster. Moves on by `pass_`."""
+
+    now: int = START
+    cores: dict[Container, float] = field(default_factory=dict)
+    bytes: dict[Container, float] = field(default_factory=dict)
+    usage: Shelf = field(default_factory=Shelf)
+    told: Shelf = field(default_factory=Shelf)
+    silent: bool = False
+    """Nobody tells usage."""
+    step: int = 600
+
+    def runs(self, *names: str, namespace: str = "shop", cores: float = 0.1, held: float = 100.0 * MI) -> World:
+        for name in names:
+            container = Container(namespace, "Deployment", name, "app")
+            self.cores[container], self.bytes[container] = cores, held
+        return self
+
+    def published(self) -> Workloads:
+        """As a webhook reads it: what makes no sense is left out."""
+        found: Workloads = {}
+        for text in self.told.stored.values():
+            shard = decode("here", text)
+            assert isinstance(shard, dict), shard
+            found |= shard
+        return found
+
+    def of(self, name: str, namespace: str = "shop") -> ContainerUsage | None:
+        found = Recommendations(self.published()).find(namespace, "Deployment", name, "app")
+        return found if isinstance(found, ContainerUsage) else None
+
+
+@dataclass
+class Moments:
+    """One pod of each container, now."""
+
+    world: World
+
+    def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
+        if self.world.silent:
+            raise UnreachableSource("nobody answers")
+        for container, cores in self.world.cores.items():
+            diary.see(container, f"{container.workload}-0", "cpu", now, cores)
+            diary.see(container, f"{container.workload}-0", "memory", now, self.world.bytes[container])
+        diary.turn(now)
+        return len(self.world.cores)
+
+
+@dataclass
+class Histories:
+    """What the world used at every moment since START, for whoever asks later."""
+
+    world: World
+    past: dict[Container, list[tuple[int, float, float]]] = field(default_factory=dict)
+
+    def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
+        if self.world.silent:
+            raise UnreachableSource("nobody answers")
+        for namespace in sorted({container.namespace for container in self.past}):
+            reading, since = Reading(diary), diary.until.get(namespace, 0)
+            for container, rows in self.past.items():
+                if container.namespace == namespace:
+                    rows = [row for row in rows if since <= row[0] <= now]
+                    for resource, which in (("cpu", 1), ("memory", 2)):
+                        reading.take(container, "pod-0", resource, [r[0] for r in rows], [r[which] for r in rows])
+            reading.commit(namespace, now)
+        return len(self.past)
+
+    def record(self) -> None:
+        for container, cores in self.world.cores.items():
+            self.past.setdefault(container, []).append((self.world.now, cores, self.world.bytes[container]))
+
+
+@dataclass
+class Process:
+    """One life of a recommender."""
+
+    world: World
+    source: Moments | Histories
+    loop: Loop = field(init=False)
+    limit: int = 900_000
+    leads: bool = True
+
+    def __post_init__(self) -> None:
+        world, diary = self.world, Diary()
+        elapsed = lambda: float(world.now)  # noqa: E731
+        checkpoints = Checkpoints(world.usage, diary, 600, elapsed)
+        publishing = Publishing(world.told, diary, 0.05)
+        checkpoints.cabinet.limit = publishing.cabinet.limit = self.limit
+        seen = Seen()
+        for container in world.cores:
+            seen.workloads[container.namespace, container.workload] = Owner(container.kind, container.workload)
+        self.loop = Loop(
+            diary=diary, source=self.source, seen=seen, checkpoints=checkpoints, publishing=publishing,
+            metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build("error", "json"), publish_every=600,
+            now=lambda: world.now, elapsed=elapsed,
+        )  # fmt: skip
+        self.loop.open()
+
+    def lives(self, seconds: int) -> Process:
+        """Round by round."""
+        for _ in range(seconds // self.world.step):
+            if isinstance(self.source, Histories):
+                self.source.record()
+            self.loop.round()
+            self.world.now += self.world.step
+        return self
+
+
+def moments(world: World, **more: int) -> Process:
+    return Process(world, Moments(world), **more)  # type: ignore[arg-type]

@@ -1,0 +1,244 @@
+"""Killed mid-write, two leaders, a corrupt shard, an hour without Prometheus, a spike: nothing lost, nothing wrong."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from tests.recommender.played import MI, START, Histories, Killed, Process, World, moments
+from trimtab.cluster.quantity import of
+from trimtab.sketch.book import Container
+from trimtab.sketch.window import DAY
+
+HOUR = 3600
+NAMESPACES = ("shop", "team-a", "team-b", "team-c", "team-d")
+WEB = Container("shop", "Deployment", "web", "app")
+
+
+def p95(world: World, resource: str = "cpu", name: str = "web", namespace: str = "shop") -> int | None:
+    found = world.of(name, namespace)
+    percentiles = found.of(resource) if found is not None else None
+    return None if percentiles is None else of(resource, percentiles.p95)
+
+
+def cluster() -> World:
+    world = World()
+    for namespace in NAMESPACES:
+        world.runs("web", "api", namespace=namespace)
+    return world
+
+
+@lru_cache
+def _aged(limit: int) -> tuple[dict[int, str], dict[int, str], int]:
+    world = cluster()
+    moments(world, limit=limit).lives(DAY).loop.end()
+    return world.usage.stored, world.told.stored, world.now
+
+
+def aged(limit: int = 900_000) -> World:
+    """The cluster, gathered for a day by a process that ended."""
+    world = cluster()
+    usage, told, world.now = _aged(limit)
+    world.usage.stored, world.told.stored = dict(usage), dict(told)
+    return world
+
+
+def test_a_day_of_moments_is_published() -> None:
+    world = World().runs("web", cores=0.2)
+    moments(world).lives(2 * HOUR)
+    assert world.published() == {}
+    moments(world).lives(DAY)
+    assert p95(world) == 200
+    assert p95(world, "memory") == 100 * MI
+
+
+def test_what_is_missing_is_told_with_its_reason() -> None:
+    process = moments(World().runs("web")).lives(2 * HOUR)
+    lacking = process.loop.verdicts.missing[WEB]
+    assert {resource: one.reason.code.name for resource, one in lacking.items()} == {
+        "cpu": "insufficient-history", "memory": "insufficient-history"}  # fmt: skip
+    assert (lacking["cpu"].have, lacking["cpu"].need) == ("1.8 hours, 12 samples", "24 hours, 100 samples")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the write", "after it"])
+@pytest.mark.parametrize("write", range(6))
+def test_killed_at_any_write_loses_no_more_than_ten_minutes(write: int, after: bool) -> None:
+    world = aged(1_500)  # small shards, so that there are several
+    process = moments(world, limit=1_500)
+    assert len(world.usage.stored) > 1
+    before = {c: w.whole().total for (c, r), w in process.loop.diary.windows.items() if r == "cpu"}
+    world.usage.kill_at, world.usage.kill_after = len(world.usage.writes) + write, after
+    with pytest.raises(Killed):
+        process.lives(2 * HOUR)
+    world.usage.kill_at = None
+    again = moments(world, limit=1_500)
+    assert again.loop.diary.containers() == sorted(before)
+    for container, total in before.items():
+        assert again.loop.diary.window(container, "cpu").whole().total >= total - 600 // world.step
+    again.lives(HOUR)
+    assert {p95(world, "cpu", name, namespace) for namespace in NAMESPACES for name in ("web", "api")} == {100}
+
+
+@pytest.mark.parametrize("write", range(12))
+def test_killed_while_shards_become_more_loses_nothing(write: int) -> None:
+    world = aged()
+    held = len(moments(world).loop.diary.containers())
+    world.usage.kill_at = len(world.usage.writes) + write
+    process = moments(world, limit=1_200)
+    try:
+        process.lives(HOUR)
+    except Killed:
+        world.usage.kill_at = None
+    found = moments(world, limit=1_200)
+    assert len(found.loop.diary.containers()) == held == 10
+    assert {found.loop.diary.window(c, "cpu").whole().total for c in found.loop.diary.containers()} <= set(
+        range(DAY // world.step - 2, (DAY + HOUR) // world.step + 1)
+    )  # and nothing twice
+
+
+def test_a_leader_that_is_one_no_more_writes_nothing() -> None:
+    world = World().runs("web")
+    old = moments(world).lives(DAY)
+    written = dict(world.usage.stored), dict(world.told.stored)
+    world.usage.fence = world.told.fence = lambda: False  # as the Lease says to the old one
+    old.lives(2 * HOUR)
+    assert (world.usage.stored, world.told.stored) == written
+    assert old.loop.faults > 0
+    world.usage.fence = world.told.fence = lambda: True
+    new = moments(world).lives(HOUR)
+    assert new.loop.diary.window(WEB, "cpu").whole().total >= DAY // world.step
+    assert p95(world) == 100
+
+
+def damage(world: World, shard: int) -> str:
+    text = world.usage.stored[shard]
+    world.usage.stored[shard] = text[: len(text) // 2]
+    return world.usage.stored[shard]
+
+
+def test_a_corrupt_shard_is_kept_aside_and_the_others_live() -> None:
+    world = aged(1_500)
+    shard = min(world.usage.stored)
+    broken = damage(world, shard)
+    again = moments(world, limit=1_500)
+    alive = again.loop.diary.containers()
+    assert 0 < len(alive) < 10
+    assert again.loop.metrics.registry.get_sample_value(
+        "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
+    again.lives(HOUR)
+    assert world.usage.kept == {shard: broken}
+    assert len(moments(world, limit=1_500).loop.diary.containers()) == 10
+
+
+def test_what_a_corrupt_shard_held_stays_published_until_it_is_known_again() -> None:
+    world = aged(1_500)
+    damage(world, min(world.usage.stored))
+    for container in world.cores:
+        world.cores[container] = 0.3
+    moments(world, limit=1_500).lives(12 * HOUR)
+    assert len(world.published()) == 10
+    assert {round(p95(world, "cpu", c.workload, c.namespace) or 0, -1) for c in world.cores} == {100, 300}
+
+
+def test_a_corrupt_shard_is_not_overwritten_while_it_cannot_be_kept_aside() -> None:
+    world = World().runs("web")
+    moments(world).lives(DAY).loop.end()
+    broken = damage(world, 0)
+    again = moments(world)
+    world.usage.down = True
+    again.lives(HOUR)
+    assert (world.usage.stored, world.usage.kept) == ({0: broken}, {})
+    world.usage.down = False
+    again.lives(HOUR)
+    assert world.usage.kept == {0: broken}
+    assert world.usage.stored[0] != broken
+
+
+def test_history_fills_what_a_corrupt_shard_held() -> None:
+    world = World().runs("web", cores=0.2)
+    source = Histories(world)
+    Process(world, source).lives(2 * DAY).loop.end()
+    damage(world, 0)
+    again = Process(world, source).lives(HOUR)
+    assert again.loop.diary.window(WEB, "cpu").seconds >= 2 * DAY
+    assert p95(world) == 200
+
+
+def test_an_hour_without_prometheus_is_read_afterwards() -> None:
+    world, whole = World().runs("web"), World().runs("web")
+    source, calm = Histories(world), Histories(whole)
+    process = Process(world, source).lives(DAY)
+    world.silent = True
+    world.cores[WEB], world.bytes[WEB] = 0.4, 300.0 * MI  # what happens meanwhile counts, too
+    before = dict(world.told.stored)
+    process.lives(HOUR)
+    assert world.told.stored == before
+    world.silent = False
+    process.lives(HOUR)
+    other = Process(whole, calm).lives(DAY)
+    whole.cores[WEB], whole.bytes[WEB] = 0.4, 300.0 * MI
+    other.lives(2 * HOUR)
+    for resource in ("cpu", "memory"):
+        assert process.loop.diary.window(WEB, resource) == other.loop.diary.window(WEB, resource)
+        assert process.loop.diary.running(WEB, resource) == other.loop.diary.running(WEB, resource)
+
+
+def test_an_hour_without_a_source_publishes_nothing_wrong() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(DAY + HOUR)
+    before = dict(world.told.stored)
+    world.silent = True
+    process.lives(HOUR)
+    assert world.told.stored == before
+    world.silent = False
+    process.lives(HOUR)
+    assert p95(world) == 100
+
+
+def test_a_spike_of_a_minute_moves_no_request() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(6 * DAY)
+    before = p95(world), p95(world, "memory")
+    world.step, world.cores[WEB], world.bytes[WEB] = 60, 1.0, 1000.0 * MI
+    process.lives(60)
+    world.cores[WEB], world.bytes[WEB] = 0.1, 100.0 * MI
+    process.lives(HOUR)
+    assert (p95(world), p95(world, "memory")) == before == (100, 100 * MI)
+
+
+def test_a_small_change_writes_no_recommendation() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(DAY + 700)
+    writes = len(world.told.writes)
+    world.cores[WEB] = 0.102
+    process.lives(20 * HOUR)
+    assert len(world.told.writes) == writes
+
+
+def test_each_shard_is_kept_every_ten_minutes_and_at_the_end() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(HOUR)
+    assert len(world.usage.writes) == 6
+    assert process.loop.end()
+    assert len(world.usage.writes) == 7
+
+
+def test_a_new_life_does_not_write_everything_at_once() -> None:
+    world = aged(1_500)
+    writes, shards = len(world.usage.writes), len(world.usage.stored)
+    moments(world, limit=1_500).lives(600)
+    assert len(world.usage.writes) - writes <= shards // 2 + 1
+
+
+def test_who_was_deleted_is_forgotten_after_the_window() -> None:
+    world = World(step=3600).runs("web", "api")
+    process = moments(world).lives(5 * DAY)
+    for held in (world.cores, world.bytes):
+        del held[Container("shop", "Deployment", "api", "app")]
+    process.lives(DAY)
+    assert world.of("api") is not None
+    process.lives(14 * DAY)
+    assert world.of("api") is None
+    assert world.of("web") is not None
+    assert world.now > START

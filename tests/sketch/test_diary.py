@@ -1,0 +1,105 @@
+"""What is seen as time passes and what history tells, in the same windows, and nothing twice."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.sketch.book import Book, Container
+from trimtab.sketch.diary import Diary, Reading
+from trimtab.sketch.peaks import INTERVAL
+from trimtab.sketch.window import DAY
+
+APP = Container("shop", "Deployment", "web", "app")
+OTHER = Container("team", "Deployment", "api", "app")
+START = 20_000 * DAY
+MI = 1 << 20
+
+
+def read(diary: Diary, resource: str, start: int, end: int, step: int = 300, pods: int = 2) -> None:
+    """A namespace's history to its end: pod n uses n + 1 at every moment, a million times as much of memory."""
+    reading = Reading(diary)
+    times = list(range(start, end + 1, step))
+    for pod in range(pods):
+        value = (pod + 1.0) * (MI if resource == "memory" else 1)
+        reading.take(APP, f"web-{pod}", resource, times, [value] * len(times))
+    reading.commit(APP.namespace, end)
+
+
+def totals(diary: Diary, resource: str = "cpu") -> int:
+    return diary.window(APP, resource).whole().total
+
+
+def test_a_moment_that_was_seen_counts_once() -> None:
+    diary = Diary()
+    assert [diary.see(APP, "web-0", "cpu", START + at, 1.0) for at in (0, 0, 60, 30)] == [True, False, True, False]
+    assert diary.see(APP, "web-1", "cpu", START, 1.0)  # another pod's moment is its own
+    assert totals(diary) == 3
+
+
+def test_the_peak_of_an_interval_that_runs_is_told_and_goes_into_the_window_when_it_is_over() -> None:
+    diary = Diary()
+    for at, value in ((0, 5.0), (60, 9.0), (120, 3.0)):
+        diary.see(APP, "web-0", "memory", START + at, value)
+    assert (diary.running(APP, "memory"), totals(diary, "memory")) == ((9.0,), 0)
+    diary.turn(START + INTERVAL)
+    assert (diary.running(APP, "memory"), totals(diary, "memory")) == ((), 1)
+    assert diary.window(APP, "memory").whole().top == 9.0
+
+
+def test_a_killed_container_wanted_more_and_is_counted_once() -> None:
+    diary = Diary()
+    diary.see(APP, "web-0", "memory", START, 900.0 * MI)
+    assert [diary.kill(APP, "web-0", START + 60, 1000.0 * MI) for _ in range(2)] == [True, False]
+    assert diary.running(APP, "memory") == (1200.0 * MI,)
+    diary.turn(START + INTERVAL)
+    assert not diary.kill(APP, "web-0", START + 61, 1000.0 * MI)  # told late, its interval is over
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=6))
+def test_history_read_in_pieces_is_history_read_at_once(pieces: list[int]) -> None:
+    ends = [START + 300 * sum(pieces[: n + 1]) for n in range(len(pieces))]
+    for resource in ("cpu", "memory"):
+        once, often = Diary(), Diary()
+        read(once, resource, START, ends[-1])
+        at = START
+        for end in ends:
+            read(often, resource, at, end)
+            at = end  # the moment between two pieces is asked for twice
+        assert often.window(APP, resource) == once.window(APP, resource)
+        assert often.running(APP, resource) == once.running(APP, resource)
+
+
+def test_history_fills_what_lies_before_and_after_what_was_seen() -> None:
+    diary, whole = Diary(), Diary()
+    read(diary, "cpu", START + 6000, START + 9000)
+    read(diary, "cpu", START, START + 12_000)
+    read(whole, "cpu", START, START + 12_000)
+    assert totals(diary) == totals(whole)
+
+
+def test_a_reading_that_does_not_come_to_its_end_leaves_nothing() -> None:
+    diary = Diary()
+    Reading(diary).take(APP, "web-0", "cpu", [START], [1.0])
+    assert (diary.containers(), diary.until) == ([], {})
+
+
+def test_one_namespace_read_further_ends_no_peak_of_another() -> None:
+    diary = Diary()
+    diary.see(OTHER, "api-0", "memory", START, 5.0)
+    read(diary, "memory", START, START + 2 * INTERVAL)
+    assert diary.running(OTHER, "memory") == (5.0,)
+
+
+def test_who_was_not_seen_for_the_whole_window_is_forgotten() -> None:
+    diary = Diary(days=2)
+    read(diary, "cpu", START, START + DAY)
+    diary.turn(START + 2 * DAY)
+    assert diary.containers() == [APP]
+    diary.turn(START + 4 * DAY)
+    assert diary.containers() == []
+
+
+def test_what_others_counted_is_taken_as_it_is() -> None:
+    diary, book = Diary(), Book()
+    book.take(APP, "cpu", [START, START + 60], [1.0, 2.0])
+    diary.adopt(book)
+    assert totals(diary) == 2

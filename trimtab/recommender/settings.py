@@ -1,0 +1,93 @@
+"""What can be set about the recommender, in which unit, and why the default is what it is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from trimtab.kube.client import Deadlines
+from trimtab.kube.lease import Terms as LeaseTerms
+from trimtab.runtime.settings import Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+
+    listen: Address = Address("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
+    """HOST:PORT for metrics, health and `/missing`. All interfaces: Prometheus and the kubelet ask from outside."""
+
+    namespace: str = "trimtab-system"
+    """Our own namespace: checkpoints, recommendations and the Lease are here."""
+
+    kubeconfig: Path | None = None
+    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
+
+    prometheus: str | None = None
+    """URL of Prometheus, Thanos, Mimir or what speaks like them: history from the first minute, and no hole after an
+    outage. None: the metrics API (metrics-server), whose moments are gathered from now on."""
+
+    prometheus_token_file: Path | None = None
+    """File whose content is sent as a bearer token; read again for each round, since tokens are renewed."""
+
+    prometheus_tenant: str | None = None
+    """Sent as `X-Scope-OrgID`: the tenant of Mimir and Cortex."""
+
+    prometheus_ca: Path | None = None
+    """Certificates that Prometheus' own is signed by. None: those of the system."""
+
+    matcher: str | None = None
+    """A matcher that every query carries, such as `cluster="prod"`, where one Prometheus serves several clusters."""
+
+    days: int = 14
+    """Of history that is kept: two weekends. A ring of calendar days (UTC), today among them."""
+
+    step: int = 300
+    """Seconds between points asked of Prometheus. Memory is asked as the most of each step: no peak is lost."""
+
+    rate: str = "5m"
+    """What Prometheus averages cpu over: four scrapes at least, or one that failed leaves a hole."""
+
+    interval: float = 60.0
+    """Seconds between two rounds. metrics-server itself looks every 15 to 60 seconds."""
+
+    publish_every: float = 600.0
+    """Seconds between two looks at what would be recommended. Two weeks change slowly."""
+
+    tolerance: int = 5
+    """Percent by which a P5 or P95 must have changed to be written again: each write wakes every webhook."""
+
+    checkpoint_every: float = 600.0
+    """Seconds between two writes of one shard of the checkpoints, and what an unexpected end costs at the most where
+    there is no Prometheus. N shards are N writes of at most 900 KB in that time."""
+
+    vpa_checkpoints: bool = True
+    """Begin with what VPAs wrote down, for containers that nothing else is known of: cpu only."""
+
+    lease: int = 30
+    """Seconds a leader that died keeps the lease."""
+
+    renew_deadline: float = 15.0
+    """Seconds since its last renewal after which a leader writes nothing any more."""
+
+    retry: float = 3.0
+    """Seconds between two renewals, or tries to become the leader."""
+
+    write_deadline: float = 10.0
+    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is written."""
+
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """`auto`: colours on a terminal, JSON lines everywhere else."""
+
+    ready_file: Path | None = None
+    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
+
+    @property
+    def lease_terms(self) -> LeaseTerms:
+        return LeaseTerms(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))

@@ -1,0 +1,209 @@
+"""What is seen as time passes, and what history adds to it.
+
+A poll brings one value of each container; history brings weeks at once. Both go into the same windows, and nothing
+counts twice: of a pod only what is newer than its last value, of history only what lies outside what is held. Memory
+goes in when an interval of peaks is over; until then its peaks run.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.sketch.book import Book, Container
+from trimtab.sketch.peaks import INTERVAL, Peaks
+from trimtab.sketch.window import DAY, DAYS, Window
+
+Key = tuple[Container, str]
+
+
+@dataclass(slots=True)
+class Diary:
+    """Cores and bytes; times are seconds since 1970. Not for two threads."""
+
+    days: int = DAYS
+    windows: dict[Key, Window] = field(default_factory=dict)
+    peaks: dict[Container, Peaks] = field(default_factory=dict)
+    """What runs: not yet in the windows."""
+    kills: dict[tuple[Container, str], int] = field(default_factory=dict)
+    """(container, pod) → when it was killed for want of memory last, as far as it was counted."""
+    until: dict[str, int] = field(default_factory=dict)
+    """Namespace → up to when its history was read, all of it."""
+    _latest: dict[tuple[Container, str], int] = field(default_factory=dict)
+    _loaded: dict[Container, int] = field(default_factory=dict)
+    _closed: int = 0
+    """The interval before which no peak runs."""
+
+    # ── as time passes ───────────────────────────────────────────────────────────────────────────────
+
+    def see(self, container: Container, pod: str, resource: str, at: int, value: float) -> bool:
+        """One value of one pod; False where it was seen already, or is too old."""
+        if resource == "memory":
+            return self._hold(container, pod, at, value)
+        last = self._latest.get((container, pod), self._loaded.get(container, 0))
+        if at <= last:
+            return False
+        self._latest[container, pod] = at
+        return self._window(container, "cpu").add(at, value)
+
+    def _hold(self, container: Container, pod: str, at: int, value: float) -> bool:
+        if at // INTERVAL < self._closed or value < 0:
+            return False
+        peak = self.peaks.setdefault(container, Peaks()).see(pod, at, value)
+        if peak is not None:
+            self._close(container, *peak, at)
+        return True
+
+    def kill(self, container: Container, pod: str, at: int, limit: float) -> bool:
+        """It was killed for want of memory at this limit; False where that is known, or its interval is over."""
+        window = self.windows.get((container, "memory"))
+        over = window is not None and at <= window.last
+        if over or at <= self.kills.get((container, pod), 0) or at // INTERVAL < self._closed:
+            return False
+        self.kills[container, pod] = at
+        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit)
+        if peak is not None:
+            self._close(container, *peak, at)
+        return True
+
+    def turn(self, now: int) -> None:
+        """By the clock, where values come as they are: what runs of intervals that are over goes into the windows."""
+        if now // INTERVAL > self._closed:
+            self._closed = now // INTERVAL
+            self._end(self.peaks, now)
+            self.forget(now)
+
+    def end(self, namespace: str, now: int) -> None:
+        """The same for one namespace, all of whose history up to `now` is held."""
+        self._end([container for container in self.peaks if container.namespace == namespace], now)
+
+    def _end(self, containers: Iterable[Container], now: int) -> None:
+        for container in containers:
+            running = self.peaks[container].running
+            for pod, (number, value) in list(running.items()):
+                if number < now // INTERVAL:
+                    del running[pod]
+                    self._close(container, number * INTERVAL, value, now)
+
+    def _close(self, container: Container, at: int, value: float, now: int) -> None:
+        first = self.began(container, at)
+        self._window(container, "memory").extend(first, max(first, min(now, at + INTERVAL - 1)), (value,))
+
+    def began(self, container: Container, at: int) -> int:
+        """From when on a peak of the interval that begins then was looked for: not before its cpu was seen."""
+        cpu = self.windows.get((container, "cpu"))
+        return max(at, min(cpu.first, at + INTERVAL - 1)) if cpu is not None else at
+
+    def forget(self, now: int) -> None:
+        """Containers that nobody saw for the whole window; pods that nobody saw for a day."""
+        oldest, idle = now - self.days * DAY, now - DAY
+        running = {container for container, peaks in self.peaks.items() if peaks.running}
+        self.windows = {key: w for key, w in self.windows.items() if w.last >= oldest or key[0] in running}
+        self.peaks = {container: self.peaks[container] for container in running}
+        self._latest = {key: at for key, at in self._latest.items() if at >= idle}
+        self.kills = {key: at for key, at in self.kills.items() if at >= idle}
+
+    # ── what is held ─────────────────────────────────────────────────────────────────────────────────
+
+    def containers(self) -> list[Container]:
+        """In order of name."""
+        return sorted({container for container, _ in self.windows} | self.peaks.keys())
+
+    def window(self, container: Container, resource: str) -> Window:
+        """An empty one where nothing was seen."""
+        return self.windows.get((container, resource)) or Window(self.days)
+
+    def running(self, container: Container, resource: str) -> tuple[float, ...]:
+        """Peaks of the interval that is not over."""
+        peaks = self.peaks.get(container) if resource == "memory" else None
+        return tuple(value for _, value in peaks.running.values()) if peaks else ()
+
+    def _window(self, container: Container, resource: str) -> Window:
+        found = self.windows.get((container, resource))
+        if found is None:
+            found = self.windows[container, resource] = Window(self.days)
+        return found
+
+    def put(self, container: Container, resource: str, window: Window) -> None:
+        """What an earlier life held."""
+        if (container, resource) in self.windows or window.days != self.days:
+            self._window(container, resource).merge(window)
+        else:
+            self.windows[container, resource] = window
+        if resource == "cpu":
+            self._loaded[container] = self.windows[container, "cpu"].last
+
+    def adopt(self, book: Book) -> None:
+        """All that a book holds."""
+        for container, resource in book.pages:
+            self._window(container, resource).merge(book.window(container, resource))
+
+
+@dataclass(slots=True)
+class _Peak:
+    first: int
+    last: int
+    value: float
+
+
+@dataclass(slots=True)
+class Reading:
+    """A namespace's history: read to its end and then taken, or not at all."""
+
+    diary: Diary
+    _book: Book = field(init=False)
+    _peaks: dict[tuple[Container, str, int], _Peak] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._book = Book(self.diary.days)
+
+    def take(
+        self, container: Container, pod: str, resource: str, times: Sequence[int], values: Sequence[float]
+    ) -> None:
+        """A pod's series, or a piece of it; times ascend."""
+        held = self.diary.windows.get((container, resource))
+        for start, stop in _outside(held, times) if held is not None and held.last else ((0, len(times)),):
+            if resource == "cpu":
+                self._book.take(container, "cpu", times[start:stop], values[start:stop])
+            else:
+                self._hold(container, pod, times[start:stop], values[start:stop])
+
+    def _hold(self, container: Container, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
+        for number, start, stop in _intervals(times):
+            found = _Peak(int(times[start]), int(times[stop - 1]), max(values[start:stop]))
+            known = self._peaks.setdefault((container, pod, number), found)
+            known.last, known.value = max(known.last, found.last), max(known.value, found.value)
+
+    def commit(self, namespace: str, end: int) -> None:
+        """It was read to its end."""
+        for (container, pod, number), peak in sorted(self._peaks.items(), key=lambda item: item[0][2]):
+            if number < end // INTERVAL:
+                self._over(container, pod, number, peak)
+            else:
+                self.diary.see(container, pod, "memory", peak.last, peak.value)
+        self.diary.end(namespace, end)
+        self.diary.adopt(self._book)
+        self.diary.until[namespace] = end
+
+    def _over(self, container: Container, pod: str, number: int, peak: _Peak) -> None:
+        """One with what ran of it already."""
+        peaks = self.diary.peaks.get(container)
+        if peaks is not None and peaks.running.get(pod, (-1, 0.0))[0] == number:
+            peak.value = max(peak.value, peaks.running.pop(pod)[1])
+            peak.first = min(peak.first, self.diary.began(container, number * INTERVAL))
+        times = sorted({peak.first, peak.last})
+        self._book.take(container, "memory", times, [peak.value] * len(times))
+
+
+def _outside(held: Window, times: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Before the first moment that is held, and after the last."""
+    return (0, bisect_left(times, held.first)), (bisect_right(times, held.last), len(times))
+
+
+def _intervals(times: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """(number, from, to) of each interval of peaks."""
+    start = 0
+    while start < len(times):
+        number = int(times[start]) // INTERVAL
+        stop = bisect_left(times, (number + 1) * INTERVAL, start)
+        yield number, start, stop
+        start = stop

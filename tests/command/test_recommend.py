@@ -302,6 +302,32 @@ def test_a_header_without_a_colon_is_named(tmp_path: Path) -> None:
     assert "NAME: VALUE" in result.output
 
 
+def test_a_folder_of_usage_is_read(tmp_path: Path) -> None:
+    usage(tmp_path)
+    assert [found["workload"] for found in told("recommend", "--usage", tmp_path)["containers"]] == ["web"]
+
+
+def test_an_address_without_its_scheme_is_asked_wrongly() -> None:
+    result = trimtab("recommend", "--prometheus", "prometheus:9090")
+    assert (result.exit_code, "https://prometheus:9090" in result.output) == (2, True)
+
+
+def test_where_nothing_was_found_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "usage.csv").write_text("timestamp,cpu\n")
+    report = told("recommend", "--usage", tmp_path)
+    assert any("No usage was found" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [((401, b"Unauthorized"), "--header 'Authorization"), ((302, b""), "log-in page"), ((200, b"<html>"), "http://")],
+)
+def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words: str) -> None:
+    with serving(lambda asked: answer) as server:
+        result = trimtab("recommend", "--prometheus", server.url)
+    assert (result.exit_code, words in result.output) == (3, True)
+
+
 # ── the cluster itself ───────────────────────────────────────────────────
 def api(asked: Asked, *, metrics: bool = True) -> Answer:
     """A cluster with one pod, its metrics and no history."""

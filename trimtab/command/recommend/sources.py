@@ -20,6 +20,8 @@ from trimtab.usage.series import Series
 from trimtab.usage.take import take
 
 DAY = 86400
+ENDINGS = (".csv", ".parquet", ".json", ".yaml", ".yml")
+"""What is read of a folder of usage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class Server:
 def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None) -> None:
     """Raises Wrong with all mistakes of all files."""
     mistakes: list[Mistake] = []
-    for name, content in files.read(paths):
+    for name, content in files.read(paths, ENDINGS):
         if name.endswith(".json") or content[:1] == b"{":
             take(book, _answer(name, content, now), owners)
         elif checkpoints := _checkpoints(name, content):

@@ -84,6 +84,8 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
     notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."
               for container, most in sorted(book.starts.items()) if most]  # fmt: skip
+    if not book.pages:
+        notes.append("No usage was found: look at the source, --namespace, --matcher, --days and --now.")
     if more["number"]:
         output.write(_number(book, terms), more["output_file"])
         return
@@ -118,6 +120,8 @@ def _checked(
     if not paths and url is None and live.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"
         mistakes.append(Mistake(file="command line", expected=expected, came="none"))
+    if url is not None and not url.startswith(("http://", "https://")):
+        mistakes.append(Mistake(file="--prometheus", expected="an address such as https://prometheus:9090", came=url))
     if mistakes:
         raise Wrong(mistakes)
     terms = Terms(rule=RULES[more["rule"]], least_cpu=least["cpu"], least_memory=least["memory"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -34,7 +33,7 @@ from trimtab.kube.lease import Election
 from trimtab.kube.watch import Watch
 from trimtab.kube.writer import Writer
 from trimtab.policy.document import Policies
-from trimtab.runtime import clock, metrics
+from trimtab.runtime import clock, metrics, ready
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
 from trimtab.runtime.stop import Stop, on_signals
@@ -153,10 +152,7 @@ class Process:
 
     def _announce(self, url: str) -> None:
         told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        if self.settings.ready_file is not None:
-            unfinished = self.settings.ready_file.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(told))
-            unfinished.replace(self.settings.ready_file)
+        ready.tell(self.settings.ready_file, told)
         self.log.info("compactor.ready", **told)
 
 

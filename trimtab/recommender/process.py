@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -26,7 +25,7 @@ from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.missing import page
 from trimtab.recommender.publishing import Publishing, Verdicts
 from trimtab.recommender.settings import Settings
-from trimtab.runtime import clock, metrics
+from trimtab.runtime import clock, metrics, ready
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
 from trimtab.runtime.stop import Stop, on_signals
@@ -191,10 +190,7 @@ class Process:
 
     def _announce(self, url: str) -> None:
         told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        if self.settings.ready_file is not None:
-            unfinished = self.settings.ready_file.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(told))
-            unfinished.replace(self.settings.ready_file)
+        ready.tell(self.settings.ready_file, told)
         self.log.info("recommender.ready", **told)
 
 

@@ -1,6 +1,5 @@
 """Bring up gunicorn for an application named by a string, and tell where it listens."""
 
-import json
 import os
 import socket
 import ssl
@@ -11,7 +10,7 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger as GunicornLogger
 
-from trimtab.runtime import connections, environment, memory, parser
+from trimtab.runtime import connections, environment, memory, parser, ready
 from trimtab.runtime.drain import drain_on_term
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.log import Forward, Logger, forward
@@ -132,14 +131,6 @@ def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
         host, port = worker.sockets[0].sock.getsockname()[:2]
         url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         log.info("ready", url=url, pid=worker.ppid)
-        if settings.ready_file:
-            _tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
+        ready.tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
 
     return post_worker_init
-
-
-def _tell(file: Path, facts: dict[str, Any]) -> None:
-    # Renamed into place: who waits for the file never reads half of it.
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(facts) + "\n")
-    temporary.replace(file)

@@ -234,7 +234,7 @@ class Judge:
 
     # ── budgets ──────────────────────────────────────────────────────────
     def _budgeted(self, pod: Pod, pool: Pool, over: tuple[int, ...]) -> Verdict:
-        """An unready pod goes uncounted while enough others are healthy (IfHealthyBudget) or at any time (AlwaysAllow)."""
+        """An unready pod goes uncounted while enough others are healthy (IfHealthyBudget), or ever (AlwaysAllow)."""
         if len(over) > 1:
             names = " and ".join(self.inventory.budgets[n].key for n in over)
             return Stays(r.TWO_BUDGETS(f"pod {pod.key} is under {len(over)} budgets ({names})"))

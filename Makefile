@@ -41,6 +41,6 @@ generate: $(READY) ## write again what is generated: CRD, schemas, reference pag
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-e2e e2e-build bench-plan bench-sizing bench-watch bench-watchdog bench-webhook bench-admission: $(READY)
+e2e e2e-build bench-plan bench-sizing bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest: $(READY)
 include tests/controlplane/Makefile.inc
 include tests/bench/Makefile.inc

@@ -17,6 +17,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
 _LATE = problem(408, "the body did not arrive in time", "a whole body within the timeout")
+_FULL = problem(503, "too many large bodies are under way", "the same body a little later")
 _THREADS = 8
 """For probes, scrapes and policy checks. No client can hold one: Flask sees only complete bodies."""
 
@@ -30,6 +31,7 @@ class Entry:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._room = body.Room()
         self._flask = WSGIMiddleware(create_app(service), workers=_THREADS)  # type: ignore[arg-type]
 
     def drain(self) -> None:
@@ -47,7 +49,10 @@ class Entry:
     async def _http(self, scope: Scope, receive: body.Receive, send: Send) -> None:
         direct = scope["path"] == MUTATE and scope["method"] == "POST"
         try:
-            held = await body.read(receive, body.allowed(scope["query_string"]))
+            held = await body.read(receive, body.allowed(scope["query_string"]), self._room)
+        except body.Full:
+            await _write(send, _FULL, close=True)
+            return
         except (body.Gone, TimeoutError):
             # Whoever left hears nothing of it; whoever is silent must not be given gunicorn's 500.
             with suppress(OSError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trimtab.kube.errors import KubeFault
 from trimtab.runtime import clock
-from trimtab.runtime.errors import CannotServe
+from trimtab.runtime.errors import NoPair
 from trimtab.runtime.log import Logger
 from trimtab.runtime.settings import Settings
 from trimtab.runtime.stop import Stop
@@ -70,7 +70,7 @@ def keeper(settings: Settings, client: Client, log: Logger) -> Keeper:
 def first_pair(settings: Settings, log: Logger) -> None:
     """Have a pair in the folder, before anything listens; at once where no Secret is named.
 
-    Raises CannotServe where none could be had, NotConfigured where no cluster is known.
+    Raises NoPair where none could be had, NotConfigured where no cluster is known.
     """
     if settings.certs_secret is None:
         return
@@ -83,9 +83,9 @@ def first_pair(settings: Settings, log: Logger) -> None:
         client.close()
 
 
-def wait_for_a_pair(keeping: Keeper, log: Logger) -> None:
-    """Steps until something can be served. Raises CannotServe where that takes too long."""
-    until, trouble, pause = clock.elapsed() + _PATIENCE, "", threading.Event()
+def wait_for_a_pair(keeping: Keeper, log: Logger, patience: float = _PATIENCE) -> None:
+    """Steps until something can be served. Raises NoPair where that takes more than `patience` seconds."""
+    until, trouble, pause = clock.elapsed() + patience, "", threading.Event()
     while keeping.serving() is None:
         try:
             again, now = keeping.step(), ""
@@ -95,7 +95,7 @@ def wait_for_a_pair(keeping: Keeper, log: Logger) -> None:
             log.warning("no certificate yet", why=now)
         trouble = now or trouble
         if clock.elapsed() > until:
-            raise CannotServe(f"no certificate within {_PATIENCE:g} s: {trouble or 'API servers do not trust it yet'}")
+            raise NoPair(f"no certificate within {patience:g} s: {trouble or 'API servers do not trust it yet'}")
         pause.wait(0.0 if again else 1.0)
 
 

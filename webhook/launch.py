@@ -22,10 +22,16 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
     def told(problem: certs.Problem | None) -> None:
         if problem is None:
             log.info("certificate reloaded", folder=str(settings.certs))
+            _judge(settings, log)
         else:
             log.warning("certificate refused, the old one is kept", code=problem.code, why=problem.says)
 
     first_pair(settings, log)
+    _judge(settings, log)
+    launch(application, settings, log, certs.Loader(settings.certs, told).front)
+
+
+def _judge(settings: Settings, log: Logger) -> None:
+    """Tell what is wrong with the pair. It is served all the same: API servers judge it, and the next one may come."""
     for problem in certs.status(settings.certs, clock.utc()).problems:
         log.warning("certificate", code=problem.code, why=problem.says)
-    launch(application, settings, log, certs.Loader(settings.certs, told).front)

@@ -61,6 +61,8 @@ POOLS = Dashboard(
                   f"sum(pool:trimtab_unrequested:dollars_per_hour{{{_MINE}}}) * 730", "", "currencyUSD"),
             _stat("The plan would save", "In the plan's unit: micro-dollars an hour, millicores or nodes.",
                   f"max by (unit) {_led('trimtab_compactor_plan_saves')}", "{{unit}}"),
+            _stat("Saved so far", "What the nodes that were taken save together, in the plan's unit.",
+                  f"sum by (unit) (max by (pool, unit) {_led(f'trimtab_compactor_saved{{{_MINE}}}')})", "{{unit}}"),
             _stat("Nodes saved", "Nodes that were taken after we emptied them, ever.",
                   f"sum(max by (pool) {_led(f'trimtab_compactor_saved_nodes{{{_MINE}}}')})"),
             _stat("Nodes without a price", "They are missing in the cost. Name their types in the pool's prices.",

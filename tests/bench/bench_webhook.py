@@ -9,7 +9,7 @@ Three kinds of load, told apart because they cost differently:
 
     the same     the load client's one body over and over, as for every server this was ever measured beside
     siblings     another uid and another token volume in each: what a ReplicaSet's pods differ in
-    distinct     another owner, image tag and label besides: never seen before, decided anew every time
+    distinct     another owner and `pod-template-hash` besides: never seen before, decided anew every time
 
 The last line is for "the same"; the lines before it have the others.
 """

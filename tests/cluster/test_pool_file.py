@@ -7,7 +7,7 @@ import pytest
 from trimtab.cluster.documents import Document
 from trimtab.cluster.estafette import KEY as ESTAFETTE
 from trimtab.cluster.estafette import imported
-from trimtab.cluster.pool import LABEL, Goal, Headroom, Pool, Spare
+from trimtab.cluster.pool import LABEL, Goal, Headroom, Pool, Spare, preset
 from trimtab.cluster.pool_file import PoolReading, pools
 from trimtab.cluster.windows import Window
 
@@ -61,6 +61,10 @@ def test_every_field_is_read() -> None:
 def test_nothing_said_is_balanced_and_dry() -> None:
     pool = only("{}")
     assert (pool.dry_run, pool.under["cpu"], pool.goal) == (True, 80, Goal.COST)
+
+
+def test_a_headroom_that_says_nothing_keeps_the_presets() -> None:
+    assert only("preset: careful\nkeep: {headroom: {}}").headroom == preset("careful", "web").headroom
 
 
 def test_all_mistakes_are_told_together_with_their_places() -> None:

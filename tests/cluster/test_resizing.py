@@ -2,7 +2,10 @@
 
 import pytest
 
-from tests.cluster_of import cluster, node, pod
+from tests.cluster_of import Item, cluster, node, pod
+
+SIDE = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}}
+ONCE = {"name": "i", "resources": {"requests": {"cpu": "100m"}}}
 
 
 def requests(asked: str, allocated: dict[str, str]) -> object:
@@ -31,3 +34,10 @@ def test_pods_that_are_resized_do_not_count_for_those_that_are_not() -> None:
     one, two = pod("x-1", "a", "1"), pod("x-2", "a", "1")
     one["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": {"cpu": "2"}}]
     assert [p.ask.requests for p in cluster(node("a"), one, two).pods] == [{"cpu": 2000}, {"cpu": 1000}]
+
+
+@pytest.mark.parametrize(("init", "counted"), [(SIDE, 1500), (ONCE, 1000)])
+def test_a_sidecar_that_is_resized_counts_too_an_init_container_that_ended_does_not(init: Item, counted: int) -> None:
+    found = pod("x-1", "a", "1", spec={"initContainers": [init]})
+    found["status"]["initContainerStatuses"] = [{"name": init["name"], "allocatedResources": {"cpu": "500m"}}]
+    assert cluster(node("a"), found).pods[0].ask.requests == {"cpu": counted}

@@ -13,6 +13,10 @@ import yaml
 from tests.cluster_of import Item, node, pod
 from tests.command.snapshots import snapshot, told, trimtab
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
+from trimtab.cluster import quantity
+from trimtab.sketch.book import Container
+from trimtab.sketch.diary import Diary
+from trimtab.sketch.stored import encode
 
 START = 1767571200
 """2026-01-05."""
@@ -313,15 +317,47 @@ def api(asked: Asked, *, metrics: bool = True) -> Answer:
     return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
 
 
+def kubeconfig(folder: Path, url: str) -> Path:
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    named = {"clusters": [{"name": "c", "cluster": {"server": url}}], "users": [{"name": "u", "user": {}}],
+             "contexts": [context], "current-context": "x"}  # fmt: skip
+    (folder / "kubeconfig").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
+    return folder / "kubeconfig"
+
+
 @pytest.mark.parametrize(("metrics", "note"), [(True, "tells one moment (2 series)"), (False, "serves no metrics API")])
 def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics: bool, note: str) -> None:
     with serving(lambda asked: api(asked, metrics=metrics)) as server:
-        config = tmp_path / "kubeconfig"
-        context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-        named = {"clusters": [{"name": "c", "cluster": {"server": server.url}}], "users": [{"name": "u", "user": {}}],
-                 "contexts": [context], "current-context": "x"}  # fmt: skip
-        config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
-        report = told("recommend", "--cluster", "live", "--kubeconfig", config)
+        report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert any(note in text for text in report["notes"])
     (found,) = report["containers"]
     assert (found["workload"], found["cpu"]["samples"], found["cpu"]["proposed"]) == ("web", int(metrics), None)
+
+
+def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
+    diary, app = Diary(), Container("shop", "Deployment", "web", "app")
+    for at in range(START, START + 2 * DAY, 600):
+        diary.see(app, WEB, "cpu", at, 0.25)
+    shard = {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
+             "data": {"usage.json": encode(diary, [app], 1)}}  # fmt: skip
+
+    def kept(asked: Asked) -> Answer:
+        if asked[0] == "/api/v1/namespaces/trimtab-system/configmaps":
+            return 200, {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
+                         "items": [shard]}  # fmt: skip
+        return api(asked)
+
+    with serving(kept) as server:
+        report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
+    assert "The recommender keeps the history of 1 containers." in report["notes"]
+    assert (report["containers"][0]["cpu"]["p95"], report["containers"][0]["cpu"]["samples"]) == ("250m", 288)
+
+
+def test_a_history_is_exported_for_a_fresh_vpa_and_read_again(tmp_path: Path) -> None:
+    before = only(tmp_path, options=("--export-vpa", str(tmp_path / "vpa.yaml")))
+    [document] = yaml.safe_load_all((tmp_path / "vpa.yaml").read_text())
+    assert (document["metadata"], document["spec"]) == (
+        {"name": "web-app", "namespace": "shop"}, {"vpaObjectName": "web", "containerName": "app"})  # fmt: skip
+    (after,) = told("recommend", "--usage", tmp_path / "vpa.yaml")["containers"]
+    assert after["cpu"]["samples"] == pytest.approx(before["cpu"]["samples"], abs=10)
+    assert quantity.of("cpu", after["cpu"]["p95"]) == pytest.approx(quantity.of("cpu", before["cpu"]["p95"]), rel=0.1)

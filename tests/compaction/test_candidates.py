@@ -208,6 +208,31 @@ def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
     )
 
 
+GROUPS = tuple(
+    replace(CALM, name=f"https://cloud/zones/z{n}/instanceGroups/gke-c-all-{n}-grp", min_size=1) for n in (1, 2)
+)
+SCALED = Now(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=GROUPS))
+
+
+def of_group(name: str, group: int) -> Item:
+    found = node(name)
+    found["spec"]["providerID"] = f"gce://project/z{group}/gke-c-all-{group}-x{name}yz"
+    return found
+
+
+def test_each_group_keeps_its_own_minimum_whatever_the_others_have() -> None:
+    items = [of_group("a", 1), *(of_group(n, 2) for n in "bcd")]
+    assert why("a", *items, now=SCALED) == "pool-at-minimum"
+    assert len(planned(*items, now=SCALED).steps) == 2
+
+
+def test_a_node_that_takes_no_pods_is_none_of_those_a_minimum_keeps() -> None:
+    emptied = node("c", cordoned=True, annotations={"trimtab.dev/cordoned-for": "x"})
+    ill = node("d", ready=False)
+    for other in (emptied, ill):
+        assert not {"a", "b"} & {s.node for s in planned(*TWO, other, pool=replace(ALL, min_nodes=2)).steps}
+
+
 @pytest.mark.parametrize(("chips", "code"), [("4", "group-goes-as-a-whole"), ("16", "goes")])
 def test_a_node_of_a_slice_that_spans_several_nodes_is_left_alone(chips: str, code: str) -> None:
     slice_ = node("a", labels={"cloud.google.com/gke-tpu-topology": "4x4"}, extra={"google.com/tpu": chips})

@@ -275,6 +275,43 @@ def test_headroom_is_really_left() -> None:
     assert len(goes(*items, pool=replace(ALL, spare=Spare.NODE))) == 6
 
 
+def two_pools(**more: object) -> tuple[Pool, Pool]:
+    p, q = (Pool(name=n, min_nodes=0, single_replicas=True) for n in "pq")
+    return p, replace(q, **more)  # type: ignore[arg-type]
+
+
+def of_pool(name: str, cpu: str = "4") -> Item:
+    return node(name, cpu, labels={"trimtab.dev/pool": name[0]})
+
+
+def test_an_empty_node_stays_where_its_pool_would_have_too_little_room() -> None:
+    items = [node("a"), node("b"), keeper("k-1", "b", "3800m")]
+    assert goes(*items, pool=replace(ALL, headroom=Headroom(percent=10))) == []
+
+
+def test_pods_that_go_to_another_pool_leave_that_pool_its_headroom() -> None:
+    items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1"), keeper("k-1", "q1", "2500m")]
+    for percent, gone in ((10, ["p1"]), (20, [])):
+        pools = two_pools(headroom=Headroom(percent=percent))
+        found = plan(build(cluster(*items)), pools, Now(at=NOW))
+        assert [step.node for step in found.steps] == gone
+
+
+def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> None:
+    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}}  # fmt: skip
+    items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1", spec=near), keeper("k-1", "q1", "2500m")]
+    for percent, gone in ((10, ["p1"]), (20, [])):
+        pools = two_pools(headroom=Headroom(percent=percent))
+        found = plan(build(cluster(*items)), pools, Now(at=NOW))
+        assert [step.node for step in found.steps] == gone
+
+
+def test_a_cluster_of_daemons_alone_is_planned_though_one_may_not_go() -> None:
+    items = [node("a"), pod("d-1", "a", owner="DaemonSet", annotations={"trimtab.dev/keep": "true"})]
+    assert planned(*items).refusals["a"].code.name == "pod-must-stay"
+
+
 def test_a_dying_zone_must_find_room_elsewhere() -> None:
     items = [
         item for i in range(6) for item in (node(f"n{i}", "4", labels={ZONE: f"z{i % 2}"}), pod(f"x-{i}", f"n{i}", "1"))

@@ -32,6 +32,28 @@ def test_a_pool_is_emptied_and_no_budget_is_broken() -> None:
     assert played.told("taken") == ["drain-node-taken"] * 3
 
 
+def test_what_was_saved_is_counted_in_its_unit() -> None:
+    played = five()
+    played.takes_after = 20
+    loop = run(played, 120, terms=replace(TERMS, rest=30))
+    memory = loop.books.of("all")
+    assert (memory.saved, memory.worth, memory.promised) == (3, {"millicores": 12000}, {})
+
+
+def test_a_node_that_is_taken_while_successors_still_start_counts_as_saved() -> None:
+    played = five()
+    played.ready_after, played.pools = 60, (replace(ACT, drains=1),)
+    loop = process(played)
+    while not played.cordoned or any(played.on(name) for name in played.cordoned):
+        loop.round()
+        played.tick()
+    [name] = played.cordoned
+    loop.round()
+    del played.nodes[name]
+    run(played, 5, loop)
+    assert played.told("taken") == ["drain-node-taken"]
+
+
 def test_an_empty_node_is_left_cordoned_for_the_autoscaler() -> None:
     played = five()
     run(played, 60)

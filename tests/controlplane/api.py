@@ -57,7 +57,7 @@ class Api:
         self.server = access.server
         self._timeout = timeout
         self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
-        self._pool = urllib3.PoolManager(ssl_context=_context(access), retries=False, maxsize=16, block=False)
+        self._pool = urllib3.PoolManager(ssl_context=context_of(access), retries=False, maxsize=16, block=False)
         self._kinds: dict[tuple[str, str], Kind] = {}
 
     def request(
@@ -114,6 +114,20 @@ class Api:
             if not token:
                 return
 
+    def watch(self, kind: Kind, version: str, seconds: int = 300) -> Iterator[Object]:
+        """Events since this version, as they come, until the server ends it (it is asked to after `seconds`)."""
+        query = urlencode({"watch": "true", "resourceVersion": version, "timeoutSeconds": seconds})
+        url = f"{self.server}{self.path(kind, None)}?{query}"
+        timeout = urllib3.Timeout(connect=5.0, read=seconds + 10.0)
+        try:
+            answer = self._pool.request("GET", url, headers=self._headers, timeout=timeout, preload_content=False)
+            rest = b""
+            for part in answer.stream(65536):
+                *lines, rest = (rest + part).split(b"\n")
+                yield from map(json.loads, lines)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unreachable(f"watch {kind.plural}: {error}") from error
+
     def close(self) -> None:
         self._pool.clear()
 
@@ -136,7 +150,7 @@ class Api:
         return found
 
 
-def _context(access: kubeconfig.Access) -> ssl.SSLContext:
+def context_of(access: kubeconfig.Access) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=access.authority.decode() if access.authority else None)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # clusters older than this rule of Python 3.13 are tested too
     if access.certificate and access.key:

@@ -32,8 +32,9 @@ MASTERS = ("system:masters",)
 class ControlPlane:
     """Everything one control plane has: folder, authority, processes. Make it with `start`."""
 
-    def __init__(self, binaries: Binaries, extra_flags: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, binaries: Binaries, extra_flags: Mapping[str, Sequence[str]], start_up: int = 0) -> None:
         self.binaries = binaries
+        self.start_up = start_up
         self.extra_flags = extra_flags
         self.folder = Path(tempfile.mkdtemp(prefix="trimtab-e2e-"))
         self.processes = Processes(self.folder, folders=[self.folder])
@@ -49,13 +50,14 @@ class ControlPlane:
         *,
         saved: Path | None = None,
         extra_flags: Mapping[str, Sequence[str]] | None = None,
+        start_up: int = 0,
     ) -> ControlPlane:
         """Returns when every component is ready. `saved`: begin with the data that `save()` wrote there.
 
-        `extra_flags`: component → flags added to its command line.
+        `extra_flags`: component → flags added to its command line. `start_up`: seconds until a pod is Ready.
         """
         for last in (False, False, True):
-            plane = cls(binaries, extra_flags or {})
+            plane = cls(binaries, extra_flags or {}, start_up)
             try:
                 if saved is not None:
                     shutil.copytree(saved, plane.layout.data)
@@ -175,6 +177,7 @@ class ControlPlane:
             service_accounts=signing_key(self.folder, "service-accounts"),
             ports=dict(zip(names, ports.free(len(names)), strict=True)),
             kubeconfigs={},
+            stages=flags.stages(self.folder, self.start_up),
         )
         self.layout = layout
         layout.kubeconfigs["admin"] = self.kubeconfig_for("admin", *MASTERS)

@@ -21,6 +21,8 @@ class Layout:
     service_accounts: Pair
     ports: dict[str, int]
     kubeconfigs: dict[str, Path]
+    stages: Path
+    """What kwok plays."""
 
     @property
     def data(self) -> Path:
@@ -33,6 +35,16 @@ class Layout:
     def url(self, component: str) -> str:
         scheme = "http" if component in ("etcd", "kwok") else "https"
         return f"{scheme}://127.0.0.1:{self.ports[component]}"
+
+
+def stages(folder: Path, start_up: int) -> Path:
+    """The stages, with pods that take so many seconds to be Ready unless their annotation says otherwise."""
+    told = (CONFIG / "stages.yaml").read_text()
+    head, mark, tail = told.partition("metadata: {name: pod-starts}")
+    tail = tail.replace("durationMilliseconds: 0", f"durationMilliseconds: {start_up * 1000}", 1)
+    made = folder / "stages.yaml"
+    made.write_text(head + mark + tail)
+    return made
 
 
 def etcd(at: Layout) -> list[str]:
@@ -111,7 +123,7 @@ def kube_scheduler(at: Layout) -> list[str]:
 def kwok(at: Layout) -> list[str]:
     return [
         f"--kubeconfig={at.kubeconfigs['kwok']}",
-        f"--config={CONFIG / 'stages.yaml'}",
+        f"--config={at.stages}",
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=40",
         f"--server-address=127.0.0.1:{at.ports['kwok']}",

@@ -44,7 +44,7 @@ class Compactor:
         self.log = folder / f"{self.ready.name}.log"
         told = {**QUICK, "NAMESPACE": cluster.namespace, "READY_FILE": str(self.ready), **more}
         user = told.pop("USER", USER)
-        told["KUBECONFIG"] = str(cluster.plane.kubeconfig_for(user, "system:masters"))
+        told.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(user, "system:masters")))
         settings = {f"TRIMTAB_{name}": value for name, value in told.items()}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

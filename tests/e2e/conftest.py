@@ -18,6 +18,7 @@ from tests.controlplane import binaries
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster, NotHere
 from tests.controlplane.control_plane import ControlPlane
+from tests.e2e.installed import Installed, installed
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,3 +81,21 @@ def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[
     inside = whole_cluster.in_namespace(f"{name}-{uuid.uuid4().hex[:5]}")
     yield inside
     inside.clean_up()
+
+
+@pytest.fixture(scope="module")
+def here(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """Trimtab as it is installed, and the namespace of a team."""
+    whole_cluster.needs_own("webhooks on this machine")
+    inside = whole_cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
+    with installed(inside, tmp_path_factory.mktemp("installed")) as found:
+        yield found
+    inside.clean_up()
+
+
+@pytest.fixture
+def two_replicas(here: Installed) -> None:
+    """The test begins with two that are ready and are called."""
+    here.replicas = [replica for replica in here.replicas if replica.process.poll() is None]
+    here.start(2 - len(here.replicas)) if len(here.replicas) < 2 else here.route()
+    here.cluster.eventually(here.calls, what="pods changed")

@@ -8,127 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import re
 import signal
-import socket
-import ssl
 import subprocess
 import sys
-import threading
-import urllib.request
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 import certs
-from tests.controlplane import ports
 from tests.controlplane.cluster import Cluster
+from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
 from trimtab.command.install import carry
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import CONFIGURATION, SECRET, account
-from trimtab.command.install.serving import environment
 from trimtab.command.install.values import Values
 from trimtab.kube import whole
 from trimtab.kube.client import connect
 from trimtab.kube.writer import Writer
 from webhook import shared
-
-ROOT = Path(__file__).resolve().parents[2]
-EVERY = 0.3
-"""Seconds between a keeper's looks; ten in production."""
-
-
-class Balancer:
-    """Passes connections on to the replicas that are ready; `serve` is what it passes them to."""
-
-    def __init__(self) -> None:
-        self.backends: list[int] = []
-        self._next = 0
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port = int(self._listening.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        self._listening.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client:
-            backends = list(self.backends)
-            self._next += 1
-            for offset in range(len(backends)):
-                with contextlib.suppress(OSError):
-                    port = backends[(self._next + offset) % len(backends)]
-                    with socket.create_connection(("127.0.0.1", port), 2) as server:
-                        server.settimeout(None)
-                        back = threading.Thread(target=_pump, args=(server, client), daemon=True)
-                        back.start()
-                        _pump(client, server)
-                        back.join()
-                    return
-
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
-    for end in (source, target):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
-
-class Replica:
-    """One process, with the environment of the Deployment and the token of its account."""
-
-    def __init__(self, home: Path, values: Values, kubeconfig: Path) -> None:
-        home.mkdir(parents=True)
-        [self.port] = ports.free(1)
-        own = {
-            "TRIMTAB_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_CERTS": str(home / "certs"),
-            "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
-            "TRIMTAB_GRACEFUL_TIMEOUT": "10",
-        }  # fmt: skip
-        environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
-        self.home, self.certs = home, home / "certs"
-        with (home / "log").open("wb") as log:
-            command = [sys.executable, "-m", "trimtab", "webhook"]
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=log)
-
-    def ready(self) -> bool:
-        """As its readiness probe finds it; nothing of its certificate is checked, as the kubelet doesn't."""
-        anything = ssl.create_default_context()
-        anything.check_hostname, anything.verify_mode = False, ssl.CERT_NONE
-        try:
-            url = f"https://127.0.0.1:{self.port}/readyz"
-            return bool(urllib.request.urlopen(url, timeout=2, context=anything).status == 200)
-        except OSError:
-            return False
-
-    @property
-    def log(self) -> list[dict[str, Any]]:
-        lines = (self.home / "log").read_text().splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{")]
-
-    def send(self, number: int) -> None:
-        """To the master and its worker."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        for pid in [self.process.pid, *map(int, children.read_text().split())]:
-            os.kill(pid, number)
-
-    def end(self, number: int = signal.SIGTERM) -> None:
-        if self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                self.send(signal.SIGCONT)
-                self.send(number) if number == signal.SIGKILL else self.process.send_signal(number)
-        self.process.wait(40)
 
 
 class Installed:
@@ -157,7 +58,10 @@ class Installed:
     def start(self, count: int = 1) -> list[Replica]:
         """So many more, behind the balancer when they are ready."""
         self._count += count
-        made = [Replica(self.home / f"{self._count}-{n}", self.values, self.login) for n in range(count)]
+        made = [
+            Replica(self.home / f"{self._count}-{n}", self.values, self.login, self.cluster.namespace)
+            for n in range(count)
+        ]
         self.replicas += made
         for replica in made:
             self.cluster.eventually(replica.ready, within=60, what="a replica ready")
@@ -224,14 +128,36 @@ class Installed:
     def metric(self, series: str, **labels: str) -> float:
         """The sum over the API server's series of this name with these labels."""
         text = self.cluster.api.request("GET", "/metrics")
-        wanted = [f'{key}="{value}"' for key, value in labels.items()]
-        lines = [line for line in text.splitlines() if re.match(rf"{series}(\{{| )", line)]
-        return sum(float(line.rpartition(" ")[2]) for line in lines if all(word in line for word in wanted))
+        return total(text, series, labels)
 
     @property
     def lost(self) -> float:
         """Reviews of pods that an API server gave up so far, because of us."""
         return self.metric("apiserver_admission_webhook_fail_open_count", name="pods.trimtab.dev")
+
+    def create(self, count: int, clients: int = 8) -> list[dict[str, Any]]:
+        """So many pods by so many clients; whatever is refused raises."""
+        with ThreadPoolExecutor(clients) as pool:
+            return list(pool.map(lambda _: self.cluster.create(pod()), range(count)))
+
+    @property
+    def missed(self) -> set[str]:
+        """The pods of the team that came through without us, as the command names them."""
+        report = json.loads(self.command("admit", "--cluster", "live", "--running", "-o", "json"))
+        found = [one for one in report["findings"] if one["namespace"] == self.cluster.namespace]
+        return {name for one in found if one["reason"]["code"] == "missed-by-webhook" for name in one["names"]}
+
+    @contextlib.contextmanager
+    def working(self, process: str) -> Iterator[Worker]:
+        """`trimtab watchdog`, `compactor` or `recommender` under its account, leading on entry; it ends well."""
+        found = Worker(self.home / f"{process}-{time.monotonic_ns()}", process, self.values, self.login_of(process))
+        try:
+            leads = f"{process}.leads"
+            self.cluster.eventually(lambda: leads in found.log.read_text(), within=60, what=f"{process} leads")
+            yield found
+        finally:
+            found.process.terminate()
+            assert found.process.wait(60) == 0
 
     def calls(self) -> bool:
         """Is a pod changed by us now? Nothing is stored."""

@@ -32,6 +32,8 @@ class Used:
     """What one container used."""
 
     number: int
+    since: int = 0
+    """Second at which it began; before the first scrape for nearly all."""
 
     @property
     def workload(self) -> str:
@@ -63,21 +65,21 @@ def everybody() -> list[Used]:
     return [Used(number) for number in range(CONTAINERS)]
 
 
-def write(path: Path, used: list[Used]) -> None:
+def write(path: Path, used: list[Used], start: int = START) -> None:
     """OpenMetrics, as promtool reads it. Every container restarts once: its counter begins again at nothing."""
-    times = range(START, END + 1, SCRAPE)
+    scrapes = range(start, start + DAYS * 86400 + 1, SCRAPE)
     with path.open("w", encoding="ascii") as out:
         out.write("# TYPE container_cpu_usage_seconds counter\n")
         for one in used:
             counted, name = 0.0, f"container_cpu_usage_seconds_total{{{one.labels}}}"
-            restart = START + 5 * 86400 + one.number % 48 * SCRAPE
-            for at in times:
+            restart = start + 5 * 86400 + one.number % 48 * SCRAPE
+            for at in (at for at in scrapes if at >= one.since):
                 counted = 0.0 if at == restart else counted + one.cores(at) * SCRAPE
                 out.write(f"{name} {counted:.3f} {at}\n")
         out.write("# TYPE container_memory_working_set_bytes gauge\n")
         for one in used:
             name = f"container_memory_working_set_bytes{{{one.labels}}}"
-            for at in times:
+            for at in (at for at in scrapes if at >= one.since):
                 out.write(f"{name} {one.memory(at)} {at}\n")
         out.write("# EOF\n")
 
@@ -89,10 +91,10 @@ def missing() -> str:
 
 
 @contextmanager
-def serving(folder: Path, used: list[Used]) -> Iterator[str]:
-    """Its URL. Raises where it does not come up."""
+def serving(folder: Path, used: list[Used], start: int = START) -> Iterator[str]:
+    """Its URL; two weeks from `start`. Raises where it does not come up."""
     source, data = folder / "metrics.txt", folder / "data"
-    write(source, used)
+    write(source, used, start)
     command = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=1500h", "openmetrics", source, data]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     source.unlink()

@@ -5,16 +5,10 @@ from __future__ import annotations
 import http.client
 import http.server
 import json
-import os
-import signal
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,44 +16,17 @@ import pytest
 
 import certs
 from tests.controlplane.api import ApiError, Unreachable
-from tests.controlplane.cluster import Cluster
-from tests.e2e.installed import EVERY, ROOT, Installed, changed, installed, pod
-from tests.e2e.stand_in import standing_in
+from tests.e2e.installed import Installed, changed, pod
+from tests.e2e.replicas import EVERY
 from tests.webhook.damage import damaged
-from trimtab.command.install import carry, working
+from trimtab.command.install import carry
 from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
 from trimtab.kube import whole
 from trimtab.kube.writer import Writer
 from webhook import shared
 from webhook.keeping import called
 
-
-@pytest.fixture(scope="module")
-def module_cluster(whole_cluster: Cluster) -> Iterator[Cluster]:
-    whole_cluster.needs_own("webhooks on this machine")
-    inside = whole_cluster.in_namespace("pods-of-a-team")
-    yield inside
-    inside.clean_up()
-
-
-@pytest.fixture(scope="module")
-def here(module_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    with installed(module_cluster, tmp_path_factory.mktemp("installed")) as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def two_replicas(here: Installed) -> None:
-    """Every test begins with two that are ready and are called."""
-    here.replicas = [replica for replica in here.replicas if replica.process.poll() is None]
-    here.start(2 - len(here.replicas)) if len(here.replicas) < 2 else here.route()
-    here.cluster.eventually(here.calls, what="pods changed")
-
-
-def create(here: Installed, count: int, clients: int = 8) -> list[dict[str, Any]]:
-    """So many pods by so many clients; whatever is refused raises."""
-    with ThreadPoolExecutor(clients) as pool:
-        return list(pool.map(lambda _: here.cluster.create(pod()), range(count)))
+pytestmark = pytest.mark.usefixtures("two_replicas")
 
 
 # ── the pair ─────────────────────────────────────────────────────────────────────────────────────────
@@ -152,7 +119,7 @@ def test_the_pair_and_its_authority_rotated_twice_under_a_thousand_pods_lose_no_
     rotations.start()
     made: list[dict[str, Any]] = []
     while len(made) < 1000 or not done.is_set():
-        made += create(here, 100)
+        made += here.create(100)
     rotations.join()
     assert [changed(found) for found in made].count(False) == 0
     assert here.lost == lost
@@ -170,79 +137,6 @@ def rotate(here: Installed) -> None:
         return held != before.pair and here.served == {held.certificate}
 
     here.cluster.eventually(everywhere, within=30, what="the new pair served")
-
-
-# ── rights ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="module")
-def account(here: Installed) -> Cluster:
-    """The cluster as the webhook's account sees it."""
-    return Cluster(here.login, here.values.namespace)
-
-
-def test_the_account_may_do_what_its_roles_say(here: Installed, account: Cluster) -> None:
-    account.get("Secret", SECRET)
-    for kind in shared.CONFIGURATIONS:
-        account.get(kind, CONFIGURATION)
-    for kind in ("Namespace", "Node", "LimitRange", "PodPolicy", "ReplicaSet", "RuntimeClass", "EndpointSlice"):
-        account.list(kind, everywhere=True)
-    account.list("ConfigMap")
-
-
-NOT_ALLOWED = [
-    ("GET", "/api/v1/namespaces/kube-system/secrets"),
-    ("GET", "/api/v1/namespaces/{own}/secrets"),
-    ("GET", "/api/v1/namespaces/{own}/secrets/another"),
-    ("POST", "/api/v1/namespaces/{own}/secrets"),
-    ("DELETE", "/api/v1/namespaces/{own}/secrets/" + SECRET),
-    ("GET", "/api/v1/configmaps"),
-    ("POST", "/api/v1/namespaces/{own}/configmaps"),
-    ("GET", "/api/v1/pods"),
-    ("POST", "/api/v1/namespaces/default/pods"),
-    ("DELETE", "/api/v1/namespaces/default/pods/x"),
-    ("POST", "/api/v1/namespaces/default/pods/x/eviction"),
-    ("PATCH", "/api/v1/nodes/x"),
-    ("PATCH", "/apis/trimtab.dev/v1alpha1/podpolicies/x"),
-    ("PATCH", "/apis/trimtab.dev/v1alpha1/podpolicies/x/status"),
-    ("DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/trimtab"),
-    ("PUT", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/another"),
-    ("GET", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"),
-    ("PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/trimtab-webhook"),
-    ("POST", "/api/v1/namespaces/{own}/serviceaccounts/trimtab-compactor/token"),
-    ("PATCH", "/api/v1/namespaces/{own}"),
-]
-
-
-@pytest.mark.parametrize(("process", "leads"), [("watchdog", "watchdog.leads"), ("compactor", "compactor.leads")])
-def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str, leads: str) -> None:
-    log, ready = here.home / f"{process}.log", here.home / f"{process}.json"
-    own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(ready), "TRIMTAB_INTERVAL": "1"}
-    environ = {**os.environ, **working.environment(here.values), **own, "KUBECONFIG": str(here.login_of(process))}
-    with log.open("wb") as out:
-        running = subprocess.Popen([sys.executable, "-m", "trimtab", process], cwd=ROOT, env=environ, stderr=out)
-    try:
-        here.cluster.eventually(lambda: leads in log.read_text(), within=60, what=f"{process} leads")
-        time.sleep(4)  # some rounds
-    finally:
-        running.terminate()
-        assert running.wait(60) == 0
-    refused = [line for line in log.read_text().splitlines() if "orbidden" in line or '"level": "error"' in line]
-    assert refused == []
-
-
-@pytest.mark.parametrize(("method", "path"), NOT_ALLOWED)
-def test_the_account_may_not(account: Cluster, method: str, path: str) -> None:
-    body = None if method in ("GET", "DELETE") else {}
-    how = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    with pytest.raises(ApiError) as refused:
-        account.api.request(method, path.format(own=account.namespace), body, content_type=how)
-    assert refused.value.status == 403
-
-
-def test_the_processes_were_refused_nothing(here: Installed) -> None:
-    told = [line for replica in here.replicas for line in replica.log if "forbidden" in str(line).lower()]
-    assert told == []
 
 
 # ── bad input ────────────────────────────────────────────────────────────────────────────────────────
@@ -269,85 +163,6 @@ def test_two_thousand_damaged_reviews_and_rude_clients_disturb_nobody(here: Inst
     assert statuses <= {200, 400, 413}
     assert here.lost == lost
     assert not [line for line in replica.log if "exception" in line]
-
-
-# ── outages ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_one_of_two_replicas_stopped_under_load_loses_no_review(here: Installed) -> None:
-    lost = here.lost
-    leaving = here.replicas[0]
-    routing = threading.Event()
-
-    def endpoints() -> None:
-        while not routing.wait(0.2):
-            here.balancer.backends = [r.port for r in here.replicas if r.process.poll() is None and r.ready()]
-
-    following = threading.Thread(target=endpoints)
-    following.start()
-    try:
-        made = create(here, 100)
-        leaving.process.send_signal(signal.SIGTERM)
-        while leaving.process.poll() is None:
-            made += create(here, 50)
-        made += create(here, 100)
-    finally:
-        routing.set()
-        following.join()
-    assert leaving.process.returncode == 0
-    assert [changed(found) for found in made].count(False) == 0
-    assert here.lost == lost
-
-
-def test_killed_every_pod_is_created_and_the_loss_is_counted(here: Installed) -> None:
-    lost = here.lost
-    here.stop(signal.SIGKILL)
-    assert [changed(found) for found in create(here, 20)] == [False] * 20
-    assert here.lost == lost + 20
-
-
-def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed) -> None:
-    for replica in here.replicas:
-        replica.send(signal.SIGSTOP)
-    try:
-        begun = time.monotonic()
-        assert not changed(here.cluster.create(pod()))
-        assert time.monotonic() - begun < here.values.timeout + 2
-    finally:
-        for replica in here.replicas:
-            replica.send(signal.SIGCONT)
-    here.cluster.eventually(here.calls, what="called again")
-
-
-def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed) -> None:
-    with standing_in(here, here.store) as other:
-        for other.answer in (b"", b"garbage", b'{"response":{}}', b'{"kind":"AdmissionReview"}', b"[" * 9999):
-            other.asked.clear()
-            # A connection that was kept to those before ends without a question: that pod is created, too.
-            for _ in range(10):
-                assert not changed(here.cluster.create(pod()))
-            assert other.asked
-
-
-def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed) -> None:
-    then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
-    with standing_in(here, certs.signed_anew(here.store, names, now=then, life=timedelta(days=1))) as other:
-        for _ in range(10):
-            assert not changed(here.cluster.create(pod()))
-        assert not other.asked
-
-
-def test_the_api_server_restarted_is_answered_again_and_no_pod_is_refused(here: Installed) -> None:
-    here.cluster.restart("kube-apiserver")
-    here.cluster.eventually(here.calls, within=30, what="called again")
-    made = create(here, 50)
-    assert [changed(found) for found in made].count(False) == here.lost == 0, failed_open(here)
-
-
-def failed_open(here: Installed) -> list[str]:
-    """Why, in the API server's own words."""
-    tail = here.cluster.plane.processes.log_tail("kube-apiserver", 400).splitlines()
-    return [line for line in tail if "failing open" in line]
 
 
 def test_removed_nobody_calls_us_before_we_go(here: Installed) -> None:

@@ -24,6 +24,7 @@ class OneLease:
         self.edits = 0
         """So many times somebody edits it between a reading and the writing after it."""
         self.bug: Exception | None = None
+        self.asked: list[str] = []
 
     def edit(self, **spec: Any) -> None:
         assert self.stored is not None
@@ -33,12 +34,14 @@ class OneLease:
 
     def request(self, method: str, path: str, *, deadline: float, doing: str) -> bytes:
         self._there()
+        self.asked.append(method)
         if self.stored is None:
             raise NotFound(doing, 404, Status())
         return json.dumps(self.stored).encode()
 
     def write(self, method: str, path: str, body: dict[str, Any], *, doing: str) -> bytes:
         self._there()
+        self.asked.append(method)
         if self.edits:
             self.edits -= 1
             self.edit()
@@ -46,7 +49,7 @@ class OneLease:
             raise Conflict(doing, 409, Status())
         self.version += 1
         self.stored = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
-        return b"{}"
+        return json.dumps(self.stored).encode()
 
     def _there(self) -> None:
         if self.cut:
@@ -81,6 +84,27 @@ def test_a_new_leader_waits_one_write_deadline() -> None:
     world.time += 0.2
     assert world.one.leading
     world.one.fence("write")
+
+
+def test_a_renewal_is_one_request() -> None:
+    world = World()
+    world.one.step()
+    world.api.asked.clear()
+    for _ in range(10):
+        world.time += world.one.terms.rhythm
+        assert world.one.step()
+    assert world.api.asked == ["PUT"] * 10
+
+
+def test_a_renewal_that_may_or_may_not_have_come_through_is_read_before_the_next() -> None:
+    world = World()
+    world.one.step()
+    world.api.cut = True
+    assert not world.one.step()
+    world.api.cut = False
+    world.api.asked.clear()
+    world.one.step()
+    assert world.api.asked == ["GET", "PUT"]
 
 
 def test_a_leader_that_sleeps_past_its_renew_deadline_writes_nothing() -> None:

@@ -8,7 +8,7 @@ import json
 import os
 
 import msgspec
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tests.build import (
@@ -32,8 +32,10 @@ from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.document import Policies
 from trimtab.policy.load import load_policies
 
-settings.register_profile("usual", max_examples=30, deadline=None)
-settings.register_profile("thorough", max_examples=3000, deadline=None)
+_ANY_PACE = [HealthCheck.too_slow]
+"""A busy machine is no counterexample."""
+settings.register_profile("usual", max_examples=30, deadline=None, suppress_health_check=_ANY_PACE)
+settings.register_profile("thorough", max_examples=3000, deadline=None, suppress_health_check=_ANY_PACE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 CPU = ["10m", "50m", "0.1", "250m", "500m", "1", "1.5", "2", "4"]

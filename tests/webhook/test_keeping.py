@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.webhook.replicas import NAMES, Replica, World
 from trimtab.runtime import log
+from trimtab.runtime.errors import NoPair
 from trimtab.runtime.settings import Settings
 from trimtab.runtime.stop import Stop
 from webhook.keeping import called, first_pair, keep, wait_for_a_pair
@@ -33,3 +36,10 @@ def test_a_pair_that_is_there_already_is_served_at_once(tmp_path: Path) -> None:
     replica.world.written.clear()
     wait_for_a_pair(replica.keeper, log.build("error"))
     assert replica.world.written == []
+
+
+def test_a_wait_that_takes_too_long_ends_with_what_was_in_the_way(tmp_path: Path) -> None:
+    world = World()
+    del world.objects["Secret"]
+    with pytest.raises(NoPair, match="within 0 s: the Secret for the pair is not there"):
+        wait_for_a_pair(Replica(world, tmp_path / "certs").keeper, log.build("error"), patience=0.0)

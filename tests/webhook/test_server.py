@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,16 @@ def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
     assert served(server) == second.pair.leaf()
     codes = [line.get("code") for line in server.log if line["level"] == "warning"]
     assert codes == ["unusable-pair"]
+
+
+def test_an_expired_pair_in_a_folder_of_somebody_elses_is_served_and_told(server: Server) -> None:
+    whole, then = server.issue(), datetime.now(UTC) - timedelta(days=30)
+    certs.write(server.certs, certs.signed_anew(whole, ["localhost"], now=then, life=timedelta(days=1)))
+    with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+        server.connect().connect()
+    assert "expired" in [line.get("code") for line in server.log if line["event"] == "certificate"]
+    certs.write(server.certs, whole)
+    assert served(server) == whole.pair.leaf()
 
 
 def test_plain_http_on_the_tls_port_disturbs_nobody(server: Server) -> None:

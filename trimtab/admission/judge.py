@@ -6,7 +6,7 @@ from enum import StrEnum
 from trimtab.admission.check import problem
 from trimtab.admission.patch import Operation, diff
 from trimtab.cluster.api.pod import Pod
-from trimtab.policy.decide import Decision, decide
+from trimtab.policy.decide import Decision, decided
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import Facts
 from trimtab.policy.subject import DEFAULT_TERMS, Terms
@@ -50,7 +50,7 @@ class Verdict:
 
 def judge(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms = DEFAULT_TERMS) -> Verdict:
     """Decide, make the patch, and try it before anybody else does."""
-    decision = decide(pod, policies, facts, namespace, terms)
+    decision, asked = decided(pod, policies, facts, namespace, terms)
     if decision.denied is not None:
         return Verdict(outcome=Outcome.DENIED, decision=decision)
     if decision.skipped is not None:
@@ -60,7 +60,7 @@ def judge(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Ter
         return Verdict(outcome=Outcome.UNCHANGED, decision=decision)
 
     def again(found: Pod) -> Pod:
-        return decide(found, policies, facts, namespace, terms, watching=False).pod
+        return decided(found, policies, facts, namespace, terms, watching=False, like=asked)[0].pod
 
     wrong = problem(pod, decision.pod, operations, again, facts, namespace, terms)
     if wrong is not None:

@@ -7,6 +7,7 @@ for the check before each answer: `jsonpatch` gives the same (held by a property
 
 import copy
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -49,35 +50,33 @@ def _values(path: str, before: Any, after: Any, found: list[Operation]) -> None:
 
 def _shapes(path: str, before: Shape, after: Shape, found: list[Operation]) -> None:
     """Field by field; a value that is a field's default is not written out, and so counts as absent."""
-    names = before.__struct_fields__
-    for name, written, default in zip(names, before.__struct_encode_fields__, _defaults(type(before)), strict=True):
+    for name, written, default in _fields(type(before)):
         a, b = getattr(before, name), getattr(after, name)
         if a is b or a == b:
             continue
-        a, b = (UNSET if value == default else value for value in (a, b))
-        _values(f"{path}/{written}", a, b, found)
+        _values(f"{path}/{written}", UNSET if a == default else a, UNSET if b == default else b, found)
 
 
 def plain(value: Any) -> Any:
     """A shape, or anything of shapes, as JSON has it: dicts and lists of its own."""
+    if isinstance(value, str):  # most of what a patch says
+        return value
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-_DEFAULTS: dict[type[Shape], tuple[Any, ...]] = {}
+_Field = tuple[str, str, Any]
+"""Name, name in JSON, default; a field without a default has one that equals nothing."""
 
 
-def _defaults(shape: type[Shape]) -> tuple[Any, ...]:
-    """One per field; a field without a default has a value that equals nothing."""
-    known = _DEFAULTS.get(shape)
-    if known is None:
-        fields = msgspec.structs.fields(shape)
-        known = tuple(object() if f.default is msgspec.NODEFAULT else f.default for f in fields)
-        known = tuple(
-            f.default_factory() if f.default_factory is not msgspec.NODEFAULT else default
-            for f, default in zip(fields, known, strict=True)
-        )
-        _DEFAULTS[shape] = known
-    return known
+@lru_cache
+def _fields(shape: type[Shape]) -> tuple[_Field, ...]:
+    return tuple((f.name, f.encode_name, _default(f)) for f in msgspec.structs.fields(shape))
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return object() if field.default is msgspec.NODEFAULT else field.default
 
 
 def _mappings(path: str, before: dict[str, Any], after: dict[str, Any], found: list[Operation]) -> None:

@@ -27,7 +27,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from trimtab.cluster.documents import Document, read
 from trimtab.cluster.mistake import Mistake, nearest, shown
-from trimtab.cluster.pool import LABEL, PRESETS, Goal, Headroom, Pool, Spare, preset
+from trimtab.cluster.pool import LABEL, PRESETS, Goal, Pool, Spare, preset
 from trimtab.cluster.span import seconds_of
 from trimtab.cluster.windows import DAYS, Window
 from trimtab.cluster.yaml_text import Path
@@ -253,7 +253,7 @@ def _headroom(reader: Reader, top: Mapping[str, Any], pool: Pool, into: dict[str
     reader.take(found, path, "percent", percent, parts, "percent")
     reader.take(found, path, "nodes", whole(), parts, "nodes")
     reader.take(found, path, "largestPod", flag, parts, "largest_pod")
-    into["headroom"] = replace(pool.headroom, **parts) if parts else Headroom()
+    into["headroom"] = replace(pool.headroom, **parts)
 
 
 def _under(reader: Reader, top: Mapping[str, Any], pool: Pool, into: dict[str, Any]) -> None:

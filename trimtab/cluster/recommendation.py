@@ -6,7 +6,7 @@ peaks of intervals, not of instants.
 
     {"schema": 1, "checksum": "<sha256 of workloads, keys sorted>", "workloads":
       {"NAMESPACE/KIND/NAME": {"CONTAINER": {"cpu": {"p5": "12m", "p50": "80m", "p95": "230m", "max": "800m"},
-                                             "memory": {…}, "days": 14, "samples": 20160}}}}
+                                             "memory": {…}, "days": 14, "samples": 20160, "confidence": 1}}}}
 """
 
 import hashlib
@@ -46,6 +46,8 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True):
     memory: Percentiles | None = None
     days: float | None = None
     samples: int | None = None
+    confidence: float | None = None
+    """0 to 1, of the resource that is known less well; None where nobody told."""
 
     def of(self, resource: str) -> Percentiles | None:
         return self.cpu if resource == "cpu" else self.memory if resource == "memory" else None

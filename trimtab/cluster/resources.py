@@ -5,7 +5,7 @@ together, each init container beside the sidecars started before it, the larger 
 instead where given, overhead on top. Numbers are the scheduler's: millicores for cpu, whole units for the rest.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from trimtab.cluster import quantity
@@ -118,32 +118,23 @@ def _pod_level(written: ResourceList) -> Amounts:
 
 def qos(spec: PodSpec) -> QoS:
     """By `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and memory count, zeros count as absent."""
-    parts = (
-        [spec.resources] if not isinstance(spec.resources, UnsetType) else [c.resources for c in all_containers(spec)]
-    )
-    requests, limits, complete = _qos_sums(parts)
-    if not requests and not limits:
-        return QoS.BEST_EFFORT
-    if complete and requests == limits:
-        return QoS.GUARANTEED
-    return QoS.BURSTABLE
-
-
-def _qos_sums(parts: Iterable[Resources | UnsetType]) -> tuple[dict[str, int], dict[str, int], bool]:
-    requests: dict[str, int] = {}
-    limits: dict[str, int] = {}
-    complete = True
+    parts = [spec.resources] if spec.resources is not UNSET else [c.resources for c in all_containers(spec)]
+    complete, anything, above = True, False, dict.fromkeys(POD_LEVEL, 0)
     for part in parts:
-        limited = _positive(limits_of(part))
-        complete = complete and len(limited) == len(POD_LEVEL)
-        for total, own in ((requests, _positive(requests_of(part))), (limits, limited)):
-            for name, value in own.items():
-                total[name] = total.get(name, 0) + value
-    return requests, limits, complete
+        requests, limits = requests_of(part), limits_of(part)
+        for name in POD_LEVEL:
+            asked, limited = _positive(requests.get(name)), _positive(limits.get(name))
+            complete = complete and limited > 0
+            anything = anything or asked > 0 or limited > 0
+            above[name] += limited - asked
+    if not anything:
+        return QoS.BEST_EFFORT
+    return QoS.GUARANTEED if complete and not any(above.values()) else QoS.BURSTABLE
 
 
-def _positive(written: ResourceList) -> dict[str, int]:
-    return {name: value for name in POD_LEVEL if name in written and (value := quantity.parse(written[name])) > 0}
+def _positive(written: Written | None) -> int:
+    number = 0 if written is None else quantity.parse(written)
+    return number if number > 0 else 0
 
 
 def all_containers(spec: PodSpec) -> tuple[Container, ...]:

@@ -9,9 +9,9 @@ import click
 
 import certs
 from trimtab.cluster.mistake import Mistake
-from trimtab.command.main import ASKED_WRONGLY, Wrong
+from trimtab.command.main import ASKED_WRONGLY, Failed, Wrong
 from trimtab.runtime import environment, log
-from trimtab.runtime.errors import CannotServe, RuntimeFault, SettingsError
+from trimtab.runtime.errors import CannotServe, NoPair, RuntimeFault, SettingsError
 from trimtab.runtime.files import UnreadableFiles
 from trimtab.runtime.settings import Settings
 from webhook.launch import run
@@ -58,6 +58,8 @@ def verb(
         run(settings, log.build(settings.log_level, settings.log_format))
     except (UnreadableFiles, UnsoundFiles) as error:
         raise Wrong(error.mistakes) from None
+    except NoPair as error:
+        raise Failed(str(error)) from None
     except (SettingsError, CannotServe, RuntimeFault) as error:
         _refuse(str(error))
     except certs.CertsError as error:

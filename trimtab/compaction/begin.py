@@ -52,14 +52,17 @@ def steps(plan: Plan, pool: Pool, memory: Memory, standing: Standing, now: Secon
     return found[: max(0, terms.drains - len(standing.emptying))]
 
 
-def note(step: Step, view: View) -> Note:
-    """What will stand on the node."""
+def note(step: Step, view: View, unit: str = "") -> Note:
+    """What will stand on the node; `unit` is what the step's saving counts."""
     pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
     moves = tuple(_leaving(pods[move.uid], move.turn) for move in step.moves if move.uid in pods)
     said = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
     drain = hashlib.sha256(said.encode()).hexdigest()[:10]
     surges = dict(_surges(moves, view))
-    return Note(drain=drain, pool=step.pool, since=view.at, home=view.home, moves=moves, surges=surges)
+    return Note(
+        drain=drain, pool=step.pool, since=view.at, home=view.home, moves=moves, surges=surges, saves=step.saves,
+        unit=unit,
+    )  # fmt: skip
 
 
 def _leaving(pod: Pod, turn: int) -> Leaving:

@@ -21,8 +21,12 @@ def bounded(made: Prepared, search: Search) -> Bound:
 
 
 def _all(made: Prepared, node: int) -> list[int]:
-    """The pods that move, and those that must stay, as if nothing kept them but their nature."""
-    return made.loads[node] + [pod for pod in made.world.on[node] if pod in made.pods]
+    """The pods that move, and those that must stay, as if nothing kept them but their nature.
+
+    A DaemonSet pod that keeps its node would still go with it: it needs no place elsewhere.
+    """
+    pods = made.world.pods
+    return made.loads[node] + [pod for pod in made.world.on[node] if pod in made.pods and not pods[pod].daemon]
 
 
 def _item(made: Prepared, node: int) -> Item:

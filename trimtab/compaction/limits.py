@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
+from trimtab.compaction.groups import Groups
 from trimtab.compaction.lasts import Zones
 from trimtab.compaction.reasons import AT_MINIMUM, NO_HEADROOM
 from trimtab.packing.kinds import Kind
@@ -23,11 +24,14 @@ class Limits:
     nodes: Sequence[int]
     cluster: Zones
     """Shared by all pools."""
+    groups: Groups
+    """Shared by all pools."""
     least: int = 0
     """Nodes that the autoscaler keeps in the pool's groups: an emptied one beyond them would stay for ever."""
     kept: int = 0
+    """Nodes that stay and take pods: one that is cordoned, ill or unreadable is none of them."""
     zones: dict[str, int] = field(default_factory=dict)
-    """Zone → nodes that stay."""
+    """Zone → as many of them."""
     have: Pair = field(default_factory=lambda: [0, 0])
     """Allocatable on nodes that stay and take pods."""
     free: Pair = field(default_factory=lambda: [0, 0])
@@ -49,11 +53,7 @@ class Limits:
             self.mean = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
             self.largest = (max(a for a, _ in sizes), max(b for _, b in sizes))
         for node in self.nodes:
-            self.kept += 1
-            zone = self.world.nodes[node].zone
-            self.zones[zone] = self.zones.get(zone, 0) + 1
-            if not self.world.closed[node]:
-                self._count(node, 1)
+            self._stays(node, 1)
 
     def _size(self, node: int) -> tuple[int, int]:
         first, second = self.world.resources
@@ -69,8 +69,18 @@ class Limits:
             self.room.setdefault(zone, [0, 0])[i] += sign * free[i]
             self.used.setdefault(zone, [0, 0])[i] += sign * (size[i] - free[i])
 
+    def _stays(self, node: int, sign: int) -> None:
+        if self.world.closed[node]:
+            return
+        self.kept += sign
+        zone = self.world.nodes[node].zone
+        self.zones[zone] = self.zones.get(zone, 0) + sign
+        self._count(node, sign)
+
     def refuses(self, node: int) -> Reason | None:
-        """Why this node may not go for the pool's or its zone's minimum; None when it may."""
+        """Why this node may not go for a minimum of the pool, its zone or its group; None when it may."""
+        if self.world.closed[node]:
+            return None
         zone, pool = self.world.nodes[node].zone, self.pool
         if self.kept <= pool.min_nodes:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
@@ -78,20 +88,19 @@ class Limits:
             return AT_MINIMUM(f"the autoscaler keeps at least {self.least} nodes in the groups of pool {pool.name}")
         if self.zones[zone] <= pool.min_per_zone:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
-        return self.cluster.refuses(node)
+        return self.cluster.refuses(node) or self.groups.refuses(node)
 
     def go(self, node: int) -> None:
         """The node no longer counts; its pods are somewhere else (`arrive` tells where)."""
-        self.kept -= 1
-        self.cluster.count(node, -1)
-        self.zones[self.world.nodes[node].zone] -= 1
-        self._count(node, -1)
+        self._go(node, -1)
 
     def back(self, node: int) -> None:
-        self.kept += 1
-        self.cluster.count(node, 1)
-        self.zones[self.world.nodes[node].zone] += 1
-        self._count(node, 1)
+        self._go(node, 1)
+
+    def _go(self, node: int, sign: int) -> None:
+        self.cluster.count(node, sign)
+        self.groups.count(node, sign)
+        self._stays(node, sign)
 
     def arrive(self, kind: Kind, node: int, sign: int = 1) -> None:
         """A moved pod came to a node of the pool (sign -1: it went on)."""

@@ -66,13 +66,17 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     drains: dict[str, str] = {}
     """Node → drain, of those that are under way: so that a node's disappearance is noticed."""
     empty: tuple[str, ...] = ()
-    """Of these the nodes that were empty."""
+    """Of these the nodes that all their pods have left."""
+    promised: dict[str, tuple[str, int]] = {}
+    """Of these what each saves when it is taken: (unit, amount)."""
     surged: dict[str, int] = {}
     """namespace/Deployment → replicas it had before a drain gave it one more; while that drain is under way."""
     strikes: int = 0
     closed: Seconds | None = None
     saved: int = 0
     """Nodes that were taken after we emptied them, ever."""
+    worth: dict[str, int] = {}
+    """Unit → what all of them together save."""
     ring: tuple[Record, ...] = ()
     plan: tuple[str, ...] = ()
     """Nodes the last plan would empty, in order."""
@@ -90,7 +94,17 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     def succeeded(self, node: str) -> "Memory":
         """A node went as it should: what failed before no longer counts against the pool."""
         failures = {name: failure for name, failure in self.failures.items() if name != node}
-        return change(self, failures=failures, strikes=0, saved=self.saved + 1)
+        unit, amount = self.promised.get(node, ("", 0))
+        worth = {**self.worth, unit: self.worth.get(unit, 0) + amount} if unit else self.worth
+        return change(self, failures=failures, strikes=0, saved=self.saved + 1, worth=worth)
+
+    def over(self, node: str, drain: str, now: Seconds) -> "Memory":
+        """The drain of this node has ended, however it did."""
+        return change(
+            self, ended={**self.ended, drain: now}, empty=tuple(name for name in self.empty if name != node),
+            drains={name: found for name, found in self.drains.items() if name != node},
+            promised={name: found for name, found in self.promised.items() if name != node},
+        )  # fmt: skip
 
     def evicted(self, now: Seconds) -> "Memory":
         return change(self, evictions=(*self.evictions, now))

@@ -50,6 +50,10 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the last successor was ready; None while it still is being emptied."""
     surges: dict[str, int] = {}
     """namespace/Deployment that is given one replica more while its only pod moves → replicas it had before."""
+    saves: int = 0
+    """What the node's going saves, as the plan counted it."""
+    unit: str = ""
+    """What `saves` counts."""
     v: int = VERSION
 
 

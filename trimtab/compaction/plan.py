@@ -157,7 +157,7 @@ class Planner:
             limits = made.limits[node]
             if checks < 0:
                 break
-            if limits is None or not self._worth(node):
+            if limits is None or not self._worth(node) or self._left(node):
                 continue
             refusal = limits.refuses(node) if node not in self.failed else None
             if refusal is None:
@@ -193,23 +193,24 @@ class Planner:
 
     def _within(self, node: int, dest: Mapping[int, int]) -> bool:
         """Do the pools still have the room they keep? Counted when they have."""
-        limits, kinds = self.made.limits[node], self.world.next_of
-        counts = limits is not None and node not in self.failed
-        if limits is not None and counts:
-            limits.go(node)
+        own, kinds = self.made.limits[node], self.world.next_of
+        counts = own is not None and node not in self.failed
+        if own is not None and counts:
+            own.go(node)
         arrivals = [
             (found, pod, place) for pod, place in dest.items() if (found := self.made.limits[place]) is not None
         ]
         for found, pod, place in arrivals:
             found.arrive(kinds[pod], place)
-        short = limits.short() if limits is not None else None
+        touched = {id(limits): limits for limits in (own, *(found for found, _, _ in arrivals)) if limits is not None}
+        short = next((short for limits in touched.values() if (short := limits.short()) is not None), None)
         if short is None:
             return True
         self.made.refusals[node] = short
         for found, pod, place in arrivals:
             found.arrive(kinds[pod], place, -1)
-        if limits is not None and counts:
-            limits.back(node)
+        if own is not None and counts:
+            own.back(node)
         return False
 
     # ── telling it ───────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import Judge, Moves, Owner, Stays
 from trimtab.compaction.candidates import Nodes, Now, pool_refusal, young_receivers
+from trimtab.compaction.groups import Groups
 from trimtab.compaction.lasts import Zones
 from trimtab.compaction.limits import Limits
 from trimtab.compaction.promises import Promises
@@ -176,9 +177,10 @@ def _limit(made: Prepared) -> None:
     by_pool: dict[int, tuple[Pool, list[int]]] = {}
     for number, pool in made.pool_of.items():
         by_pool.setdefault(id(pool), (pool, []))[1].append(number)
-    made.limits, zones, scaler = [None] * len(made.world.nodes), Zones(made.world), made.now.autoscaler
+    scaler = made.now.autoscaler
+    made.limits, zones, groups = [None] * len(made.world.nodes), Zones(made.world), Groups.read(made.world, scaler)
     for pool, numbers in by_pool.values():
-        limits = Limits(pool, made.world, numbers, zones, scaler.least(pool.name) if scaler else 0)
+        limits = Limits(pool, made.world, numbers, zones, groups, scaler.least(pool.name) if scaler else 0)
         for number in numbers:
             made.limits[number] = limits
     for kind, node in made.reserved:

@@ -78,7 +78,7 @@ class Search:
             return False
         if limits is not None:
             limits.go(node)
-            short = self._short(log)
+            short = self._short(log, limits)
             if short is not None:
                 self.refused[node] = short
                 limits.back(node)
@@ -90,8 +90,10 @@ class Search:
         self.drained.append(node)
         return True
 
-    def _short(self, log: Log) -> object | None:
-        touched = {id(found): found for _, _, node in log if (found := self.limits[node]) is not None}
+    def _short(self, log: Log, *own: Limits) -> object | None:
+        """What one of its own pools lacks, or a pool that pods came to or left."""
+        pools = (*own, *(self.limits[node] for _, _, node in log))
+        touched = {id(found): found for found in pools if found is not None}
         return next((short for found in touched.values() if (short := found.short()) is not None), None)
 
     def _place_all(self, node: int, pods: Sequence[int], log: Log) -> bool:
@@ -271,6 +273,9 @@ class Search:
                 self.undo(log)
                 return False
             self._put(pod, errand, place, log)
+        if self._short(log) is not None:
+            self.undo(log)
+            return False
         return True
 
     def clear(self) -> None:

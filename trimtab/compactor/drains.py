@@ -96,8 +96,9 @@ class Drains:
     def _seen(self, node: Node, note: Note, view: View) -> None:
         memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)
         if memory.drains.get(node.name) != note.drain:
-            memory = change(memory, drains={**memory.drains, node.name: note.drain})
-        if note.emptied is not None and node.name not in memory.empty:
+            promised = {**memory.promised, node.name: (note.unit, note.saves)}
+            memory = change(memory, drains={**memory.drains, node.name: note.drain}, promised=promised)
+        if node.name not in memory.empty and _is_cleared(note, view):
             memory = change(memory, empty=(*memory.empty, node.name))
         others = {name: before for name, before in memory.surged.items() if name not in note.surges}
         surged = {**others, **note.surges} if note.emptied is None else others
@@ -167,11 +168,7 @@ class Drains:
             return
         if blame is not Blame.NOBODY:
             memory = memory.failed(node.name, view.at, strike=blame is Blame.POOL)
-        memory = change(
-            memory, ended={**memory.ended, note.drain: view.at},
-            drains={name: drain for name, drain in memory.drains.items() if name != node.name},
-            empty=tuple(name for name in memory.empty if name != node.name),
-        )  # fmt: skip
+        memory = memory.over(node.name, note.drain, view.at)
         self.books.put(note.pool, memory)
         self._tell(what, reason, view, node, note)
         if memory.strikes >= self.terms.strikes and memory.closed is None:
@@ -208,12 +205,9 @@ class Drains:
     def _over(self, pool: str, name: str, view: View, *, there: bool) -> None:
         memory = self.books.of(pool)
         drain, was_empty = memory.drains[name], name in memory.empty
-        memory = change(
-            memory, drains={n: d for n, d in memory.drains.items() if n != name},
-            empty=tuple(n for n in memory.empty if n != name), ended={**memory.ended, drain: view.at},
-        )  # fmt: skip
         taken = was_empty and not there
-        self.books.put(pool, memory.succeeded(name) if taken else memory)
+        memory = memory.succeeded(name) if taken else memory
+        self.books.put(pool, memory.over(name, drain, view.at))
         told = f"node {name} is gone" if not there else f"the note on node {name} was taken away"
         what, code = ("taken", a.TAKEN) if taken else ("dropped", a.UNCORDONED if there else a.VANISHED)
         self.books.tell(what, code(told), pool=pool, at=view.at, node=name, drain=drain)
@@ -223,6 +217,14 @@ class Drains:
         self.books.tell(
             what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain
         )  # fmt: skip
+
+
+def _is_cleared(note: Note, view: View) -> bool:
+    """Has every pod of it gone? Then whoever takes the node takes an empty one, be its successors ready or not."""
+    if note.emptied is not None:
+        return True
+    leaving = {move.uid for move in note.moves}
+    return not any(pod.uid in leaving and not pod.finished for pod in view.inventory.pods)
 
 
 def _noted(view: View) -> list[tuple[Node, Note | Unreadable]]:

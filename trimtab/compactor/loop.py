@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import NotYet
+from trimtab.compaction.begin import Standing
 from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
@@ -66,16 +67,27 @@ class Loop:
         self._reopen(view)
         self.drains.carry_on(view, now)
         standing = self.drains.standing(view)
-        if self._planned is None or (now - self._planned >= self.interval and self.planning.intent is None):
-            self._planned = now
-            self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
-        # What begins is decided on the view that the next round brings: never on the one it was planned on.
-        elif self.planning.begin(view, standing, now):
-            self.books.save()
+        self._further(view, standing, now)
         self.steering.steer(view)
         self._save(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
-        return self.tick if busy or view.flight else max(self.tick, self._planned + self.interval - now)
+        if busy or view.flight or self._planned is None:
+            return self.tick
+        return max(self.tick, self._planned + self.interval - now)
+
+    def _further(self, view: View, standing: Standing, now: float) -> None:
+        """What begins is decided on the view that a later round brings: never on the one it was planned on."""
+        due = self._planned is None or (now - self._planned >= self.interval and self.planning.intent is None)
+        if not due and self.planning.intent is None:
+            return
+        unready = self.planning.unready()
+        if unready is not None:
+            self.trouble = str(unready)
+        elif due:
+            self._planned = now
+            self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
+        elif self.planning.begin(view, standing, now):
+            self.books.save()
 
     def _mistakes(self, view: View) -> None:
         """Of the pools' settings, told once; a pool with a mistake is as good as gone."""

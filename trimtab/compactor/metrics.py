@@ -42,6 +42,8 @@ class Metrics:
         self.twice = gauge("moved_twice", "Pods whose predecessor had been moved only a short time before.")
         self.pending = counter("pending_seconds", "Seconds that successors of evicted pods waited for a node, summed.")
         self.saved = gauge("saved_nodes", "Nodes that were taken after we emptied them, ever.", "pool")
+        self.gained = gauge("saved", "What the nodes taken after we emptied them save together, in the unit of its label.",
+                            "pool", "unit")  # fmt: skip
         self.worth = gauge(
             "plan_saves", "What carrying out the last plan would save, in the unit of its label.", "unit"
         )
@@ -83,6 +85,8 @@ class Metrics:
         for pool in view.pools:
             memory = loop.books.of(pool.name)
             self.saved.labels(self._pool(pool.name)).set(memory.saved)
+            for unit, amount in memory.worth.items():
+                self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
 
     def _waiting(self, loop: Loop, view: View) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Code
+from trimtab.cluster.reason import Code, NotYet
 from trimtab.compaction import begin
 from trimtab.compaction.begin import Standing
 from trimtab.compaction.candidates import Nodes, Now
@@ -26,8 +26,8 @@ from trimtab.runtime.clock import elapsed
 PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
 BEGUN = Code("drain-begun", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
 
-Readmit = Callable[[View], Again | None]
-"""What pods would ask for if they were admitted again now, for a whole view; None: what they ask for already."""
+Readmit = Callable[[], Again | NotYet | None]
+"""What pods would ask for if they were admitted again now; None: what they ask for already. NotYet: nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +45,27 @@ class Planning:
     books: Books
     terms: Terms
     settle: float
-    readmit: Readmit = lambda view: None
+    readmit: Readmit = lambda: None
     plan: Plan | None = None
     seconds: float = 0.0
     """How long the last plan took."""
     intent: Intent | None = None
+    _again: Again | None = None
     _rehearsed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Pool → nodes whose drains were written down last."""
+
+    def unready(self) -> NotYet | None:
+        """Why no plan can be made or begun now; None when one can. Asked before each."""
+        found = self.readmit()
+        if isinstance(found, NotYet):
+            return found
+        self._again = found
+        return None
 
     def make(self, view: View, standing: Standing, now: float) -> Plan:
         """A plan of this view; what may begin with it is meant to."""
         started = elapsed()
-        world = build(view.inventory, self.readmit(view))
+        world = build(view.inventory, self._again)
         self._observe(world, view)
         found = plan(world, view.pools, self._moment(view, standing))
         self.plan, self.seconds = found, elapsed() - started
@@ -73,7 +82,7 @@ class Planning:
         steps = tuple(step for step in steps if step.node not in standing.emptying)
         if not steps or view.paused:
             return 0
-        world, moment = build(view.inventory, self.readmit(view)), self._moment(view, standing)
+        world, moment = build(view.inventory, self._again), self._moment(view, standing)
         return sum(self._begin(step, world, view, moment) for step in steps)
 
     def _begin(self, step: Step, world: World, view: View, moment: Now) -> bool:
@@ -84,7 +93,7 @@ class Planning:
         if refusal is not None:
             self.books.tell("dropped", refusal, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
             return False
-        note = begin.note(step, view)
+        note = begin.note(step, view, self.plan.unit if self.plan is not None else "")
         door = self.rehearsal if pool.dry_run else self.door
         try:
             door.cordon(step.node, view.versions[step.node], note)
@@ -92,7 +101,10 @@ class Planning:
             return False
         memory = self.books.of(step.pool)
         if not door.rehearsal:
-            self.books.put(step.pool, change(memory, drains={**memory.drains, step.node: note.drain}))
+            promised = {**memory.promised, step.node: (note.unit, note.saves)}
+            self.books.put(
+                step.pool, change(memory, drains={**memory.drains, step.node: note.drain}, promised=promised)
+            )
         told = f"node {step.node} is emptied: {step.reason}"
         self.books.tell(
             "begun", BEGUN(told), pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -15,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.compaction.memory import Record
 from trimtab.compactor.acting import Acting
+from trimtab.compactor.admitting import Admitting, Heard, folder
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
 from trimtab.compactor.drains import Drains
@@ -32,7 +32,8 @@ from trimtab.kube.events import Recorder
 from trimtab.kube.lease import Election
 from trimtab.kube.watch import Watch
 from trimtab.kube.writer import Writer
-from trimtab.runtime import clock, metrics
+from trimtab.policy.document import Policies
+from trimtab.runtime import clock, metrics, ready
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
 from trimtab.runtime.stop import Stop, on_signals
@@ -47,6 +48,8 @@ class Process:
     settings: Settings
     log: Logger
     client: Client
+    policies: Policies | None = None
+    """Those of a folder; None: the cluster's own."""
     stop: Stop = field(default_factory=Stop)
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}")
     watch: Watch | None = None
@@ -78,9 +81,10 @@ class Process:
     def _lead(self) -> None:
         """From now until we lead no more. Everything is read anew: what we knew before may be another's past."""
         self.log.info("compactor.leads", identity=self.identity)
-        with watching(self.client) as watch:
+        heard = Heard(self.settings.admission, self.policies)
+        with watching(self.client) as watch, Admitting(self.client, heard) as admitting:
             self.watch = watch
-            loop = self._loop(watch)
+            loop = self._loop(watch, admitting)
             if self._opened(loop):
                 self._rounds(loop)
                 if self.stop.begun and self.election.leading:
@@ -115,7 +119,7 @@ class Process:
             if self.stop.wait(min(left, 1.0)):
                 return
 
-    def _loop(self, watch: Watch) -> Loop:
+    def _loop(self, watch: Watch, admitting: Admitting) -> Loop:
         settings = self.settings
         writer = Writer(client=self.client, manager=LEASE, fence=self.election.fence)
         sight = Sight(watch, settings, lambda: int(clock.utc().timestamp()))
@@ -125,7 +129,7 @@ class Process:
         books = Books(store, (self._line, self.metrics.count, door.tell))
         return Loop(
             look=sight.look, books=books, drains=Drains(door, books, settings.terms, self.stop),
-            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle),
+            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, admitting.again),
             steering=Steering(door, settings.steer), log=self.log, interval=settings.interval, tick=settings.tick,
             elapsed=clock.elapsed, pause=_wait, reopened=sight.reopened, kept=sight.kept,
         )  # fmt: skip
@@ -148,10 +152,7 @@ class Process:
 
     def _announce(self, url: str) -> None:
         told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        if self.settings.ready_file is not None:
-            unfinished = self.settings.ready_file.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(told))
-            unfinished.replace(self.settings.ready_file)
+        ready.tell(self.settings.ready_file, told)
         self.log.info("compactor.ready", **told)
 
 
@@ -161,9 +162,10 @@ def _wait(seconds: float) -> None:
 
 def run(settings: Settings, log: Logger) -> None:
     """One replica, until a signal. Raises RuntimeFault where it cannot begin."""
+    policies = folder(settings.policies)
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     client = connect(kubeconfig, deadlines=settings.deadlines)
-    process = Process(settings, log, client)
+    process = Process(settings, log, client, policies)
     on_signals(process.stop)
     try:
         process.run()

@@ -9,6 +9,7 @@ from trimtab.cluster.autoscaler import flags_of
 from trimtab.compaction.terms import Terms
 from trimtab.kube.client import Deadlines
 from trimtab.kube.lease import Terms as LeaseTerms
+from trimtab.policy.subject import Terms as AdmissionTerms
 from trimtab.runtime.settings import Address
 
 
@@ -43,14 +44,14 @@ class Settings:
     stale: float = 120.0
     """Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute."""
 
-    lease: int = 30
-    """Seconds a leader that died keeps the lease."""
+    lease: int = 60
+    """Seconds a leader that died keeps the lease. What plans once a minute need not be back sooner."""
 
-    renew_deadline: float = 15.0
-    """Seconds since its last renewal after which a leader writes nothing any more."""
+    renew_deadline: float = 30.0
+    """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
 
     retry: float = 3.0
-    """Seconds between two renewals, or tries to become the leader."""
+    """Seconds until the next try to renew, or to become the leader, after one that failed."""
 
     write_deadline: float = 10.0
     """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
@@ -82,6 +83,13 @@ class Settings:
     steer: bool = True
     """True: nodes the plan will empty get the soft taint `trimtab.dev/leaving`, so that successors land elsewhere."""
 
+    policies: tuple[Path, ...] = ()
+    """Files or folders of policies, separated by `:`, where the webhook reads them, too. Empty: the cluster's own. What
+    they would give a successor is what must fit elsewhere."""
+
+    overhead: Literal["server", "webhook"] = "server"
+    """Who writes pod overhead, as the webhook is set."""
+
     autoscaler: Literal["seen", "assumed"] = "seen"
     """`seen`: without a status ConfigMap of the cluster autoscaler nothing begins, for nobody would take what is
     emptied. `assumed`: there is one that writes no status here, and it is taken for well."""
@@ -105,6 +113,11 @@ class Settings:
             drain=self.drain_limit, end=self.end_limit, ready=self.ready_limit, pending=self.pending_limit,
             taken=self.taken_limit, rest=self.rest, closed=self.closed, drains=self.drains,
         )  # fmt: skip
+
+    @property
+    def admission(self) -> AdmissionTerms:
+        """What the webhook is told."""
+        return AdmissionTerms(overhead=self.overhead, own_namespace=self.namespace)
 
     @property
     def lease_terms(self) -> LeaseTerms:

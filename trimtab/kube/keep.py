@@ -69,7 +69,11 @@ class Keeper:
         conditions = tuple([_condition(c) for c in status.conditions if c.type in CONDITIONS])
         containers = tuple(map(_container_status, status.container_statuses))
         return changed(
-            status, phase=sys.intern(status.phase), conditions=conditions, container_statuses=self._shared(containers)
+            status,
+            phase=sys.intern(status.phase),
+            conditions=conditions,
+            container_statuses=self._shared(containers),
+            init_container_statuses=self._shared(_held(status.init_container_statuses)),
         )
 
     def metadata(self, meta: Metadata) -> Metadata:
@@ -155,6 +159,17 @@ def _container_status(status: ContainerStatus) -> ContainerStatus:
     if not last and isinstance(state, dict) and "running" in state:
         return changed(status, state=_RUNNING, last_state=UNSET)  # nearly all of them
     return changed(status, state=_state(state), last_state=_state(last))
+
+
+def _held(inits: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    """Of init containers only what is set aside for them is read."""
+    return tuple(
+        [
+            ContainerStatus(name=c.name, allocated_resources=c.allocated_resources)
+            for c in inits
+            if c.allocated_resources
+        ]
+    )
 
 
 _RUNNING: dict[str, Any] = {"running": {}}

@@ -4,12 +4,13 @@ Of ConfigMaps only ours are ever asked for (by label), and the autoscaler's stat
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trimtab.cluster.api.meta import Shape
 from trimtab.cluster.api.rules import DatedRuntimeClass
 from trimtab.cluster.api.webhooks import Custom, EndpointSlice, MutatingWebhookConfiguration
+from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import KINDS
 from trimtab.kube.client import segment
@@ -22,6 +23,7 @@ SHAPES: dict[str, type[Shape]] = {
     "EndpointSlice": EndpointSlice,
     "PodPolicy": Custom,
     "RuntimeClass": DatedRuntimeClass,
+    **{f"{kind}Template": Templated for kind in ("ReplicaSet", "StatefulSet", "ReplicationController")},
 }
 """Kind → the shape it is decoded into; more than a Snapshot holds."""
 AUTOSCALER_STATUS = "metadata.namespace=kube-system,metadata.name=cluster-autoscaler-status"
@@ -114,6 +116,11 @@ PLACES["PriorityClass"] = Source(
 PLACES["PodPolicy"] = Source(
     kind="PodPolicy", group_version="trimtab.dev/v1alpha1", plural="podpolicies", namespaced=False, optional=True
 )
+
+PLACES |= {
+    name: replace(PLACES[name.removesuffix("Template")], kind=name) for name in SHAPES if name.endswith("Template")
+}
+"""The same lists, read for the pods that their owners make."""
 
 
 def sources(kinds: Iterable[str] = tuple(KINDS)) -> tuple[Source, ...]:

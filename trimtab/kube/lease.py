@@ -37,7 +37,12 @@ class Terms:
     renew_deadline: float = 15.0
     """A leader whose last renewal began longer ago than this writes nothing any more."""
     retry: float = 3.0
-    """Between tries to renew or to take over."""
+    """Until the next try after one that failed."""
+
+    @property
+    def rhythm(self) -> float:
+        """Between renewals, and between looks of those who wait: half of the deadline leaves time to try again."""
+        return self.renew_deadline / 2
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -84,6 +89,7 @@ class Election:
         self._may_write = 0.0
         self._seen: tuple[str | None, str | None] | None = None
         self._seen_since = 0.0
+        self._written: _Lease | None = None
         self.trouble = ""
         """What went wrong last; empty while it goes well."""
         if self.terms.renew_deadline + self._write_deadline >= self.terms.lease:
@@ -107,7 +113,7 @@ class Election:
         """Renew or try to take over until `stop`; then give the lease back."""
         while not stop.is_set():
             self.step()
-            stop.wait(self.terms.retry)
+            stop.wait(min(self.terms.retry, self.terms.rhythm) if self.trouble else self.terms.rhythm)
         self.release()
 
     def step(self) -> bool:
@@ -153,7 +159,9 @@ class Election:
         return self._once(begun)
 
     def _once(self, begun: float) -> bool:
-        found = self._read()
+        """What we wrote last is not read again: were it changed since, the server would not take our next."""
+        found, self._written = self._written if self._renewed is not None else None, None
+        found = found or self._read()
         if found is None:
             self._create()
             return self._taken(begun)
@@ -201,21 +209,29 @@ class Election:
             body = self._client.request("GET", path, deadline=self._write_deadline, doing=doing)
         except NotFound:
             return None
-        found: _Lease = parsed(body, _Lease, doing)
-        found.whole = parsed(body, dict, doing)
-        return found
+        return self._decoded(body, doing)
 
     def _create(self) -> None:
         meta = {"name": self._name, "namespace": self._namespace}
         body = {**_KIND, "metadata": meta, "spec": self._spec(None)}
         doing = f"create Lease {self._namespace}/{self._name}"
-        self._client.write("POST", collection(PLACES["Lease"], self._namespace), body, doing=doing)
+        self._keep(self._client.write("POST", collection(PLACES["Lease"], self._namespace), body, doing=doing), doing)
 
     def _put(self, found: _Lease, spec: dict[str, Any]) -> None:
         """The version goes along: of two that try at once one gets Conflict. What others wrote there stays."""
         body = {**found.whole, **_KIND, "spec": {**found.whole.get("spec", {}), **spec}}
         path = one(PLACES["Lease"], self._namespace, self._name)
-        self._client.write("PUT", path, body, doing=f"renew Lease {self._namespace}/{self._name}")
+        doing = f"renew Lease {self._namespace}/{self._name}"
+        self._keep(self._client.write("PUT", path, body, doing=doing), doing)
+
+    def _keep(self, answer: bytes, doing: str) -> None:
+        """Only for the next renewal; whoever does not lead then, reads."""
+        self._written = self._decoded(answer, doing)
+
+    def _decoded(self, body: bytes, doing: str) -> _Lease:
+        found: _Lease = parsed(body, _Lease, doing)
+        found.whole = parsed(body, dict, doing)
+        return found
 
 
 _KIND = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}

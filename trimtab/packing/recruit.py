@@ -62,9 +62,11 @@ class Recruiter:
         self.counted = Counter([kind.number for kind in found])
         return found
 
-    def kind(self, pod: Pod, again: Amounts | None = None) -> Kind:
+    def kind(self, pod: Pod, again: Amounts | Unreadable | None = None) -> Kind:
         """The kind of this pod; made when first seen."""
         ask, claims = pod.ask, pod.claims
+        if isinstance(again, Unreadable):
+            return self._unplaced(pod, again)
         if not claims and again is None and not pod.devices:
             found = self.known.get(id(ask))
             return found if found is not None else self._make(id(ask), pod, {}, ())
@@ -72,6 +74,15 @@ class Recruiter:
         name = (id(ask), tuple(sorted((again or {}).items())), tuple(map(id, volumes)), pod.devices, claims)
         found = self.known.get(name)
         return found if found is not None else self._make(name, pod, again or {}, volumes)
+
+    def _unplaced(self, pod: Pod, why: Unreadable) -> Kind:
+        """Of a pod whose successor nobody can speak for: it asks as now, and is placed nowhere."""
+        found = self.known.get((id(pod.ask), why))
+        if found is None:
+            claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
+            found = self._make((id(pod.ask), why), pod, {}, claims)
+            found.unknown = UNJUDGED(str(why))
+        return found
 
     def _make(self, name: object, pod: Pod, again: Amounts, claims: Sequence[Claim | None]) -> Kind:
         bound = [claim for claim in claims if claim is not None]

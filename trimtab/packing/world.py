@@ -16,8 +16,9 @@ from trimtab.packing.groups import Group
 from trimtab.packing.kinds import Kind
 from trimtab.packing.recruit import Recruiter
 
-Again = Callable[[Pod], Amounts | None]
-"""What a pod would ask for if it were admitted again now; None where that is what it asks for already."""
+Again = Callable[[Pod], Amounts | Unreadable | None]
+"""What a pod would ask for if it were admitted again now; None where that is what it asks for already. Unreadable:
+nobody can say, so it cannot be placed."""
 
 
 @dataclass(slots=True, eq=False)

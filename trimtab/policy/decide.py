@@ -14,47 +14,16 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import qos
 from trimtab.policy import marker, reasons
-from trimtab.policy.actions import (
-    labels,
-    limits,
-    overhead,
-    placement,
-    priority_class,
-    requests,
-    runtime_class,
-    safe_to_evict_volumes,
-    topology_spread,
-)
-from trimtab.policy.document import Actions, PodPolicy, Policies
+from trimtab.policy.actions import overhead, priority_class, runtime_class
+from trimtab.policy.asked import Asked, ask
+from trimtab.policy.document import Policies
 from trimtab.policy.draft import Change, Draft, Left
 from trimtab.policy.facts import Facts
 from trimtab.policy.marker import Marker
-from trimtab.policy.match import always_left_alone, in_rollout, matches, meant, names_daemons
+from trimtab.policy.match import always_left_alone, meant
 from trimtab.policy.settle import settle
-from trimtab.policy.subject import DEFAULT_TERMS, Place, Subject, Terms
-
-Propose = Callable[[Any, Draft, tuple[Place, ...]], None]
-
-ACTIONS: tuple[tuple[str, Propose], ...] = (
-    ("runtime_class", runtime_class.propose),
-    ("overhead", overhead.propose),
-    ("priority_class", priority_class.propose),
-    ("requests", requests.propose),
-    ("limits", limits.propose),
-    ("placement", placement.propose),
-    ("topology_spread", topology_spread.propose),
-    ("safe_to_evict_volumes", safe_to_evict_volumes.propose),
-    ("labels", labels.propose),
-    ("annotations", labels.propose_annotations),
-)
-"""Field of `Actions` → what it would do. A class comes first: what it brings decides what placement contradicts."""
-
-
-class Matched(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A policy that meant the pod, and what it is allowed to do about it."""
-
-    policy: str
-    mode: str
+from trimtab.policy.subject import DEFAULT_TERMS, Subject, Terms
+from trimtab.policy.turns import Matched, Turn
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -99,17 +68,36 @@ def decide(
     What one policy changes may be what another one asks for (a label, a class): policies are asked again until
     nothing more changes, so that a second call of ours finds nothing to do. A field that is decided stays decided.
     """
-    decision = _once(pod, policies, facts, namespace, terms, watching)
+    return decided(pod, policies, facts, namespace, terms, watching=watching)[0]
+
+
+def decided(
+    pod: Pod,
+    policies: Policies,
+    facts: Facts,
+    namespace: str,
+    terms: Terms = DEFAULT_TERMS,
+    *,
+    watching: bool = True,
+    like: Asked | None = None,
+) -> tuple[Decision, Asked | None]:
+    """`decide`, and who was asked at last (None where nobody was).
+
+    like: who was asked about a pod before, with the same policies, facts, namespace and terms. It saves work where
+    nothing that they are chosen by differs, and changes nothing (a law).
+    """
+    decision, asked = _once(pod, policies, facts, namespace, terms, watching, like)
+    came = asked.subject if asked else None
     for _ in range(_MOST_ROUNDS):
-        if not _asked_for(pod, decision):
+        if came is None or not _asked_for(came, decision):
             break
-        again = _once(decision.pod, policies, facts, namespace, terms, watching)
+        again, asked = _once(decision.pod, policies, facts, namespace, terms, watching, asked)
         if again.denied is not None:
-            return change(again, pod=pod)
+            return change(again, pod=pod), asked
         if again.pod is decision.pod:
             break
         decision = _together(decision, again)
-    return decision
+    return decision, asked
 
 
 _MOST_ROUNDS = 5
@@ -117,13 +105,13 @@ _MOST_ROUNDS = 5
 _ASKED_FOR = (runtime_class.FIELD, priority_class.FIELD)
 
 
-def _asked_for(pod: Pod, decision: Decision) -> bool:
+def _asked_for(came: Subject, decision: Decision) -> bool:
     """Did anything change that a policy's `match`, or another action, may ask for?"""
     names = [found.field for found in decision.changes]
     if any(name.startswith("labels[") or name in _ASKED_FOR for name in names):
         return True
     sized = any(".requests." in name or ".limits." in name for name in names)
-    return sized and qos(pod.spec) is not qos(decision.pod.spec)
+    return sized and came.qos is not qos(decision.pod.spec)
 
 
 def _together(first: Decision, again: Decision) -> Decision:
@@ -145,23 +133,31 @@ def _together(first: Decision, again: Decision) -> Decision:
     )
 
 
-def _once(pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms, watching: bool) -> Decision:
+def _once(
+    pod: Pod, policies: Policies, facts: Facts, namespace: str, terms: Terms, watching: bool, like: Asked | None
+) -> tuple[Decision, Asked | None]:
     """One round: every policy is asked about the pod as it is."""
-    subject = Subject(pod=pod, namespace=namespace, facts=facts, terms=terms)
+    subject = (
+        Subject(pod=pod, namespace=namespace, facts=facts, terms=terms) if like is None else like.subject.as_now(pod)
+    )
     skipped = always_left_alone(subject)
     if skipped is not None:
-        return Decision(pod=pod, skipped=skipped)
-    meaning = [policy for policy in policies.all if matches(policy, subject)]
-    ours = [policy for policy in meaning if in_rollout(policy, subject)]
+        return Decision(pod=pod, skipped=skipped), None
+    asked = ask(policies, subject, like)
     before = marker.read(pod, namespace)
-    asked = ours if watching else [policy for policy in ours if policy.spec.mode == "apply"]
-    draft, failures, eager = _draft(subject, asked, before, silent=not watching)
+    turns = asked.ours if watching else tuple([turn for turn in asked.ours if turn.applies])
+    draft, failures, eager = _draft(subject, turns, before, silent=not watching)
     decision = _decision(draft, subject, failures, before)
-    left = (*decision.left, *_not_in_rollout(meaning, ours))
-    if not meaning:
-        left = (Left(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod")),)
-    matched = tuple(Matched(policy=p.name, mode=p.spec.mode) for p in ours)
-    return change(decision, left=left, matched=matched, would=_would(subject, ours, eager, before))
+    return _told(decision, asked, _would(subject, turns, eager, before) if eager else ()), asked
+
+
+def _told(decision: Decision, asked: Asked, would: tuple[Change, ...]) -> Decision:
+    """With what is said of whole policies."""
+    left = (*decision.left, *asked.not_in_rollout) if asked.meaning else (_NOBODY,)
+    return change(decision, left=left, matched=tuple([turn.matched for turn in asked.ours]), would=would)
+
+
+_NOBODY = Left(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod"))
 
 
 def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marker | None) -> Decision:
@@ -177,12 +173,12 @@ def _decision(draft: Draft, subject: Subject, failures: list[str], before: Marke
 
 def _draft(
     subject: Subject,
-    policies: list[PodPolicy],
+    turns: tuple[Turn, ...],
     before: Marker | None,
-    trial: PodPolicy | None = None,
+    trial: Turn | None = None,
     *,
     silent: bool = False,
-) -> tuple[Draft, list[str], list[PodPolicy]]:
+) -> tuple[Draft, list[str], list[Turn]]:
     """The pod after all policies that apply (and `trial`, as if it did), what failed, and the policies that would.
 
     before: what an earlier call of ours did to this very pod. The policies that would: those in mode `warn` or
@@ -195,41 +191,34 @@ def _draft(
         decided_before=before.deciders if before else {},
     )
     failures: list[str] = []
-    eager: list[PodPolicy] = []
-    for policy in policies:
-        if policy.spec.mode == "apply" or policy is trial:
-            _turn(policy, draft, failures)
-        elif trial is None and _is_eager(policy, draft):
-            eager.append(policy)
+    eager: list[Turn] = []
+    for turn in turns:
+        if turn.applies or turn is trial:
+            _take(turn, draft, failures)
+        elif trial is None and _is_eager(turn, draft):
+            eager.append(turn)
     draft.policy = ""
     for name, finish in (("requests and limits", settle), ("overhead", overhead.finish)):
         _safely(name, finish, (draft,), draft, failures)
     return draft, failures, eager
 
 
-def _turn(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
-    draft.policy = policy.name
-    draft.changes_guaranteed = policy.spec.guaranteed == "change"
-    draft.names_daemons = names_daemons(policy)
-    _ask(policy, draft, failures)
+def _take(turn: Turn, draft: Draft, failures: list[str]) -> None:
+    draft.policy = turn.name
+    draft.changes_guaranteed = turn.changes_guaranteed
+    draft.names_daemons = turn.names_daemons
+    places = meant(turn.policy, draft.subject)
+    for name, propose, settings in turn.actions:
+        _safely(name, propose, (settings, draft, places), draft, failures)
 
 
-def _is_eager(policy: PodPolicy, draft: Draft) -> bool:
+def _is_eager(turn: Turn, draft: Draft) -> bool:
     """Would this policy decide anything now? What it decides and says is taken back."""
     stands = draft.kept()
-    _turn(policy, draft, [])
+    _take(turn, draft, [])
     eager = draft.moved_since(stands)
     draft.restore(stands)
     return eager
-
-
-def _ask(policy: PodPolicy, draft: Draft, failures: list[str]) -> None:
-    places = meant(policy, draft.subject)
-    actions: Actions = policy.spec.actions
-    for name, propose in ACTIONS:
-        settings = getattr(actions, name)
-        if settings is not None:
-            _safely(name, propose, (settings, draft, places), draft, failures)
 
 
 def _safely(name: str, step: Callable[..., None], given: tuple[Any, ...], draft: Draft, failures: list[str]) -> None:
@@ -243,23 +232,13 @@ def _safely(name: str, step: Callable[..., None], given: tuple[Any, ...], draft:
         draft.leave(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
 
 
-def _not_in_rollout(meaning: list[PodPolicy], ours: list[PodPolicy]) -> list[Left]:
-    return [
-        Left(field="", policy=p.name, reason=reasons.NOT_IN_ROLLOUT(f"rolled out to {p.spec.rollout}% of owners"))
-        for p in meaning
-        if p not in ours
-    ]
-
-
-def _would(
-    subject: Subject, policies: list[PodPolicy], eager: list[PodPolicy], before: Marker | None
-) -> tuple[Change, ...]:
+def _would(subject: Subject, turns: tuple[Turn, ...], eager: list[Turn], before: Marker | None) -> tuple[Change, ...]:
     """What each policy that only watches would change beside all those that apply.
 
     One that decides nothing in its turn changes nothing for those after it either: only the others are tried.
     """
     found: list[Change] = []
     for watching in eager:
-        draft, _, _ = _draft(subject, policies, before, trial=watching)
+        draft, _, _ = _draft(subject, turns, before, trial=watching)
         found += [c for c in draft.changes if c.policy == watching.name]
     return tuple(found)

@@ -4,8 +4,9 @@ The types of the policy language: the JSON Schema and the CustomResourceDefiniti
 the loader there is nothing else. Values are checked by `load`; a policy built in code is believed.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -20,6 +21,8 @@ from trimtab.policy.actions.runtime_class import RuntimeClassChoice
 from trimtab.policy.actions.safe_to_evict_volumes import SafeToEvictVolumes
 from trimtab.policy.actions.topology_spread import TopologySpread
 from trimtab.policy.vocabulary import Flag, LabelKey, LabelValue, Mode, Pattern, Percent, Role, Whole, words
+
+T = TypeVar("T")
 
 API_VERSION = "trimtab.dev/v1alpha1"
 KIND = "PodPolicy"
@@ -171,6 +174,14 @@ class Policies:
     """A checked set of policies in the order in which they decide."""
 
     all: tuple[PodPolicy, ...] = ()
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, make: "Callable[[Policies], T]") -> T:
+        """What `make` makes of this set, made when it is first asked for: the set never changes."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: T = self._made[make]
+        return made
 
     @classmethod
     def of(cls, *policies: PodPolicy) -> "Policies":

@@ -1,15 +1,17 @@
 """Does this policy mean this pod, and which of its containers?"""
 
 import hashlib
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import glob, labels_match
 from trimtab.policy import hpa, reasons, vpa
 from trimtab.policy.containers import is_image, means
-from trimtab.policy.document import Conditions, Containers, Namespaces, PodPolicy
+from trimtab.policy.document import Conditions, Containers, Match, Namespaces, PodPolicy, Selector
 from trimtab.policy.subject import MIRROR, OPT_OUT, Place, Subject
+
+Test = Callable[[Subject], bool]
+"""A question about a pod, its patterns read once for many pods."""
 
 
 def always_left_alone(subject: Subject) -> Reason | None:
@@ -32,10 +34,24 @@ def _says(value: str | None) -> bool:
     return value is not None and value.lower() not in ("false", "no", "off", "0")
 
 
-def matches(policy: PodPolicy, subject: Subject) -> bool:
+def test(match: Match) -> Test:
     """All conditions of `match`, and none of its exclusions."""
-    match = policy.spec.match
-    return policy.spec.enabled and _meets(match, subject) and not any(_meets(e, subject) for e in match.exclude)
+    wanted, unwanted = tuple(_asked(match)), tuple(tuple(_asked(excluded)) for excluded in match.exclude)
+
+    def meets(subject: Subject) -> bool:
+        # Loops, not generators: this runs for every policy and pod.
+        for asks in wanted:
+            if not asks(subject):
+                return False
+        for excluded in unwanted:
+            for asks in excluded:
+                if not asks(subject):
+                    break
+            else:
+                return False
+        return True
+
+    return meets
 
 
 def in_rollout(policy: PodPolicy, subject: Subject) -> bool:
@@ -54,54 +70,84 @@ def meant(policy: PodPolicy, subject: Subject) -> tuple[Place, ...]:
     return tuple(place for place in subject.places if _is(containers, place))
 
 
-def _meets(conditions: Conditions, subject: Subject) -> bool:
-    """Cheapest questions first."""
-    spec = subject.pod.spec
-    return (
-        (conditions.namespaces is None or _in_namespaces(conditions.namespaces, subject))
-        and (not conditions.pod_labels or _labelled(conditions.pod_labels, subject))
-        and (conditions.pod_selector is None or labels_match(conditions.pod_selector.selector, subject.labels))
-        and (not conditions.runtime_classes or _named(conditions.runtime_classes, spec.runtime_class_name))
-        and (not conditions.priority_classes or _named(conditions.priority_classes, spec.priority_class_name))
-        and (not conditions.owners or _owned(conditions.owners, subject))
-        and (conditions.containers is None or any(_is(conditions.containers, place) for place in subject.places))
-        and (conditions.vpa is None or (conditions.vpa == "managed") == (vpa.of(subject) is not None))
-        and (conditions.hpa is None or (conditions.hpa == "utilization") == hpa.by_utilization(subject))
-    )
+def _asked(given: Conditions) -> Iterator[Test]:
+    """Cheapest questions first; what is not given is not asked."""
+    if given.namespaces is not None:
+        yield _in_namespaces(given.namespaces)
+    if given.pod_labels:
+        yield _labelled(given.pod_labels)
+    if given.pod_selector is not None:
+        yield _selected(given.pod_selector)
+    if given.runtime_classes:
+        of_class = _named(given.runtime_classes)
+        yield lambda subject: of_class(subject.pod.spec.runtime_class_name)
+    if given.priority_classes:
+        of_priority = _named(given.priority_classes)
+        yield lambda subject: of_priority(subject.pod.spec.priority_class_name)
+    if given.owners:
+        yield _owned(given.owners)
+    yield from _found_out(given)
 
 
-def _in_namespaces(namespaces: Namespaces, subject: Subject) -> bool:
-    name = subject.namespace
-    if namespaces.include and not glob(namespaces.include)(name):
-        return False
-    if namespaces.exclude and glob(namespaces.exclude)(name):
-        return False
-    if namespaces.selector is None:
-        return True
-    labels = subject.namespace_labels
-    # A namespace that is not known yet is not guessed at: the policy waits for it.
-    return labels is not None and labels_match(namespaces.selector.selector, labels)
+def _found_out(given: Conditions) -> Iterator[Test]:
+    """What has to be looked up, or looked for in every container."""
+    if given.containers is not None:
+        containers = given.containers
+        yield lambda subject: any(_is(containers, place) for place in subject.places)
+    if given.vpa is not None:
+        managed = given.vpa == "managed"
+        yield lambda subject: managed == (subject.once(vpa.of) is not None)
+    if given.hpa is not None:
+        by_utilization = given.hpa == "utilization"
+        yield lambda subject: by_utilization == subject.once(hpa.by_utilization)
 
 
-def _labelled(wanted: dict[str, str], subject: Subject) -> bool:
-    return all(key in subject.labels and glob((pattern,))(subject.labels[key]) for key, pattern in wanted.items())
+def _in_namespaces(namespaces: Namespaces) -> Test:
+    by_name = name_test(namespaces)
+    selector = None if namespaces.selector is None else namespaces.selector.selector
+
+    def is_in(subject: Subject) -> bool:
+        if not by_name(subject.namespace):
+            return False
+        if selector is None:
+            return True
+        labels = subject.namespace_labels
+        # A namespace that is not known yet is not guessed at: the policy waits for it.
+        return labels is not None and labels_match(selector, labels)
+
+    return is_in
 
 
-def _named(patterns: tuple[str, ...], name: object) -> bool:
+def name_test(namespaces: Namespaces) -> Callable[[str], bool]:
+    """May a namespace of this name be meant?"""
+    included, excluded = glob(namespaces.include or ("*",)), glob(namespaces.exclude)
+    return lambda name: included(name) and not excluded(name)
+
+
+def _labelled(wanted: dict[str, str]) -> Test:
+    patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
+
+    def is_labelled(subject: Subject) -> bool:
+        labels = subject.labels
+        return all(key in labels and pattern(labels[key]) for key, pattern in patterns)
+
+    return is_labelled
+
+
+def _selected(wanted: Selector) -> Test:
+    selector = wanted.selector
+    return lambda subject: labels_match(selector, subject.labels)
+
+
+def _named(patterns: tuple[str, ...]) -> Callable[[object], bool]:
     """`none` stands for a pod that names nothing; no other pattern does."""
-    if not isinstance(name, str) or not name:
-        return "none" in patterns
-    return glob(patterns)(name)
+    nothing, named = "none" in patterns, glob(patterns)
+    return lambda name: named(name) if isinstance(name, str) and name else nothing
 
 
-def _owned(wanted: tuple[str, ...], subject: Subject) -> bool:
-    test = _owners(wanted)
-    return any(test(name) for name in subject.owner_names)
-
-
-@lru_cache(maxsize=1024)
-def _owners(wanted: tuple[str, ...]) -> Callable[[str], bool]:
-    return glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
+def _owned(wanted: tuple[str, ...]) -> Test:
+    is_wanted = glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
+    return lambda subject: any(map(is_wanted, subject.owner_names))
 
 
 def _is(containers: Containers, place: Place) -> bool:

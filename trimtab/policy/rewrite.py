@@ -112,6 +112,8 @@ def _changes(draft: Draft, settled: Iterable[Settled]) -> list[Change]:
 
 def _is_foreign(draft: Draft, one: Settled) -> bool:
     """Did something else change request or limit after us? Then both are left: one follows from the other."""
+    if not draft.applied_before:
+        return False
     resources = one.place.container.resources
     for side, before, after, want in (
         ("requests", requests_of(resources).get(one.resource), one.request, one.request_want or one.limit_want),

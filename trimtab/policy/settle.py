@@ -31,6 +31,7 @@ class _Cell(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     bounds: Bounds
     request: Want | None
     limit: Want | None
+    vpa: vpa.Sizing | None
 
     @property
     def written_request(self) -> Written | None:
@@ -48,21 +49,19 @@ class _Cell(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def limit_name(self) -> str:
         return f"{self.place.name}.limits.{self.resource}"
 
-    @property
-    def vpa(self) -> vpa.Sizing | None:
-        return vpa.sizing(vpa.of(self.subject), self.subject, self.place, self.resource)
-
 
 def settle(draft: Draft) -> None:
     """Turn the wants of all policies into the containers of the draft's pod."""
-    keys = sorted(draft.requests.keys() | draft.limits.keys(), key=lambda k: (k[0].part, k[0].index, k[1]))
+    keys = sorted({**draft.requests, **draft.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
     if not keys or _pod_level(draft):
         return
-    bounds = draft.subject.facts.bounds.get(draft.subject.namespace, {})
+    subject = draft.subject
+    bounds, manager = subject.facts.bounds.get(subject.namespace, {}), subject.once(vpa.of)
     cells = [
         _Cell(
-            subject=draft.subject, place=place, resource=resource, bounds=bounds.get(resource, _NO_BOUNDS),
+            subject=subject, place=place, resource=resource, bounds=bounds.get(resource, _NO_BOUNDS),
             request=draft.requests.get((place, resource)), limit=draft.limits.get((place, resource)),
+            vpa=vpa.sizing(manager, subject, place, resource),
         )
         for place, resource in keys
     ]  # fmt: skip

@@ -4,16 +4,18 @@ Everything the policies ask about one pod, found once: its owners, its container
 service, who else sizes it. A `Subject` never changes while policies are asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from trimtab.cluster.api.meta import Labels, get
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.resources import QoS, Role, qos, role
 from trimtab.policy.facts import OWN_NAMESPACE, Facts
+
+T = TypeVar("T")
 
 OverheadBy = Literal["server", "webhook"]
 
@@ -71,6 +73,26 @@ class Subject:
     def owner_names(self) -> tuple[str, ...]:
         """As policies write them, `Deployment/web`; a bare pod stands for itself."""
         return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
+
+    def once(self, find: "Callable[[Subject], T]") -> T:
+        """What `find` finds out of the pod and its surroundings, looked for when it is first asked for."""
+        known: dict[Any, Any] = self._known
+        if find not in known:
+            known[find] = find(self)
+        found: T = known[find]
+        return found
+
+    @cached_property
+    def _known(self) -> dict[Any, Any]:
+        return {}
+
+    def as_now(self, pod: Pod) -> "Subject":
+        """The same of another state of the pod: its owners, too, where nothing says other ones."""
+        now = Subject(pod=pod, namespace=self.namespace, facts=self.facts, terms=self.terms)
+        was, will = self.pod.metadata, pod.metadata
+        if was.owner_references == will.owner_references and was.labels == will.labels:
+            now.__dict__["owners"] = self.owners  # where cached_property looks
+        return now
 
     @property
     def top(self) -> Owner | None:

@@ -13,7 +13,7 @@ from trimtab.cluster.owner import Owner, chain
 from trimtab.cluster.quantity import NotAQuantity, whole
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.kube.client import Client
-from trimtab.kube.kinds import PLACES
+from trimtab.kube.kinds import PLACES, Source
 from trimtab.kube.state import Change, Terms, What
 from trimtab.kube.watch import Watch
 from trimtab.policy.held import OWNERS, owner
@@ -150,15 +150,19 @@ def _next(owners: tuple[Owner, ...], at: Owner) -> Owner | None:
     return owners[place] if place < len(owners) else None
 
 
+def sources() -> tuple[Source, ...]:
+    """Every list that is watched. Of owners only the metadata is asked for."""
+    return (PLACES["Pod"], *(replace(PLACES[kind], slim=True) for kind in OWNERS))
+
+
 class Following:
     """The watches, from `__enter__` to `__exit__`."""
 
     def __init__(self, client: Client) -> None:
         self.seen = Seen()
         self._changes: SimpleQueue[Change[Any]] = SimpleQueue()
-        slim = [replace(PLACES[kind], slim=True) for kind in OWNERS]
         holds: dict[str, Any] = {"Pod": living, **dict.fromkeys(OWNERS, owner)}
-        self.watch = Watch(client, (PLACES["Pod"], *slim), terms=TERMS, holds=holds, told=self._changes.put)
+        self.watch = Watch(client, sources(), terms=TERMS, holds=holds, told=self._changes.put)
 
     def __enter__(self) -> Following:
         self.watch.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -13,10 +12,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from trimtab.cluster.recommendation import KEY, LABEL
 from trimtab.kube.client import Client, connect
 from trimtab.kube.lease import Election
 from trimtab.kube.writer import Writer
+from trimtab.recommender import shelf
 from trimtab.recommender.cabinet import NotNow
 from trimtab.recommender.checkpoints import Checkpoints
 from trimtab.recommender.collecting import Histories, Moments, Source
@@ -26,8 +25,7 @@ from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.missing import page
 from trimtab.recommender.publishing import Publishing, Verdicts
 from trimtab.recommender.settings import Settings
-from trimtab.recommender.shelf import USAGE, ConfigMaps
-from trimtab.runtime import clock, metrics
+from trimtab.runtime import clock, metrics, ready
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
 from trimtab.runtime.stop import Stop, on_signals
@@ -157,8 +155,7 @@ class Process:
     def _loop(self, following: Following) -> Loop:
         settings = self.settings
         writer = Writer(client=self.client, manager=LEASE, fence=self.election.fence)
-        usage = ConfigMaps(writer, settings.namespace, "trimtab-usage", USAGE, "usage.json")
-        told = ConfigMaps(writer, settings.namespace, "trimtab-recommendations", LABEL, KEY)
+        usage, told = shelf.usage(writer, settings.namespace), shelf.recommendations(writer, settings.namespace)
         diary = Diary(settings.days)
         return Loop(
             diary=diary, source=self._source(), seen=following.seen,
@@ -193,10 +190,7 @@ class Process:
 
     def _announce(self, url: str) -> None:
         told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        if self.settings.ready_file is not None:
-            unfinished = self.settings.ready_file.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(told))
-            unfinished.replace(self.settings.ready_file)
+        ready.tell(self.settings.ready_file, told)
         self.log.info("recommender.ready", **told)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trimtab.cluster.recommendation import KEY, LABEL
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.kube import listing, objects
 from trimtab.kube.errors import KubeFault
@@ -16,6 +17,15 @@ USAGE = "trimtab.dev/usage"
 """The label of checkpoints."""
 DAMAGED = "trimtab.dev/damaged"
 """The label of what was kept aside; nobody reads it but people."""
+
+
+def usage(writer: Writer, namespace: str) -> ConfigMaps:
+    """Checkpoints."""
+    return ConfigMaps(writer, namespace, "trimtab-usage", USAGE, "usage.json")
+
+
+def recommendations(writer: Writer, namespace: str) -> ConfigMaps:
+    return ConfigMaps(writer, namespace, "trimtab-recommendations", LABEL, KEY)
 
 
 @dataclass(frozen=True, slots=True)

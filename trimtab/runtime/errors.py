@@ -3,6 +3,7 @@
 RuntimeFault                 all of them; the text is for the person who starts the process
 ├── SettingsError            the environment asks for something we don't understand; `mistakes` has all of it
 └── CannotServe              the server cannot be brought up as asked
+    └── NoPair               it was asked well; the cluster gave no certificate in time
 """
 
 from trimtab.cluster.mistake import Mistake
@@ -22,3 +23,7 @@ class SettingsError(RuntimeFault):
 
 class CannotServe(RuntimeFault):
     """The server cannot be brought up as asked; the text says why."""
+
+
+class NoPair(CannotServe):
+    """No certificate could be had from the cluster in time; the text says why."""

@@ -10,9 +10,6 @@ import gc
 import ssl
 from asyncio import sslproto
 from collections.abc import Callable
-from typing import Any
-
-from gunicorn.asgi.protocol import ASGIProtocol
 
 BUFFER = 32 * 1024
 """Bytes of read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfer."""
@@ -26,24 +23,8 @@ def settle() -> None:
     # No documented way leads to this size; the attribute has been there from 3.11 to 3.14.
     if hasattr(sslproto.SSLProtocol, "max_size"):
         sslproto.SSLProtocol.max_size = BUFFER
-    _part_from_parsers()
     gc.collect()
     gc.freeze()
-
-
-def _part_from_parsers() -> None:
-    """Make each connection let go of its parser when it is lost.
-
-    gunicorn_h1c's parser (0.6.9) holds its connection and is unknown to the collector: the two would stay for ever,
-    63 kB for each connection.
-    """
-    lost = ASGIProtocol.connection_lost
-
-    def connection_lost(self: Any, error: Exception | None) -> None:
-        lost(self, error)
-        self._callback_parser = None
-
-    ASGIProtocol.connection_lost = connection_lost
 
 
 def sweep(context: ssl.SSLContext, every: int = SWEEP_EVERY) -> None:

@@ -1,6 +1,5 @@
 """Bring up gunicorn for an application named by a string, and tell where it listens."""
 
-import json
 import os
 import socket
 import ssl
@@ -11,7 +10,7 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger as GunicornLogger
 
-from trimtab.runtime import environment, memory
+from trimtab.runtime import connections, environment, memory, parser, ready
 from trimtab.runtime.drain import drain_on_term
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.log import Forward, Logger, forward
@@ -83,12 +82,10 @@ def _options(settings: Settings) -> dict[str, Any]:
         # One worker: it holds the watches and the metrics. More load is more replicas.
         "workers": 1,
         "worker_class": "asgi",
-        # What was measured and tested: named, so that a start fails where it is not there.
+        # What was measured and tested.
         "asgi_loop": "uvloop",
         "asgi_lifespan": "on",
-        # The parser in C on uvloop ends a kept connection after nearly every second body over 64 kB, without a word:
-        # the API server's next review on it is lost (tests/webhook/test_server.py shows it).
-        "http_parser": "python",
+        "http_parser": parser.chosen(),
         "keepalive": settings.keepalive,
         "timeout": WORKER_TIMEOUT,
         "graceful_timeout": int(settings.graceful_timeout),
@@ -129,18 +126,11 @@ def _logging(handler: Forward) -> dict[str, Any]:
 def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
         memory.settle()
+        connections.limit(settings.connections)
         drain_on_term(worker, settings)
         host, port = worker.sockets[0].sock.getsockname()[:2]
         url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         log.info("ready", url=url, pid=worker.ppid)
-        if settings.ready_file:
-            _tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
+        ready.tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
 
     return post_worker_init
-
-
-def _tell(file: Path, facts: dict[str, Any]) -> None:
-    # Renamed into place: who waits for the file never reads half of it.
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(facts) + "\n")
-    temporary.replace(file)

@@ -78,6 +78,10 @@ class Settings:
     keepalive: int = 120
     """Seconds an idle connection is kept. The API server keeps them 90: it must be the one that lets go."""
 
+    connections: int = 2000
+    """Connections held at once: 106 MB of memory at the most. An API server has as many as it has pods to ask about in
+    the same moment, 200 by default. One too many ends the one that was never used, or was silent longest."""
+
     @property
     def live(self) -> bool:
         """Do the facts come from watches?"""

@@ -17,7 +17,7 @@ def usage(cpu: Seen | NotYet, memory: Seen | NotYet) -> ContainerUsage | None:
         return None
     return ContainerUsage(
         cpu=_percentiles(cpu), memory=_percentiles(memory), days=max(seen.days for seen in known),
-        samples=max(seen.samples for seen in known),
+        samples=max(seen.samples for seen in known), confidence=min(seen.confidence for seen in known),
     )  # fmt: skip
 
 

@@ -98,6 +98,14 @@ class Book:
         page.days.setdefault(last // DAY, Counts()).merge(counts)
         page.span(first, last)
 
+    def hold(self, container: Container, resource: str, window: Window) -> None:
+        """All that a window holds, beside what is here."""
+        if window.last:
+            page = self.pages.setdefault((container, resource), _Open())
+            for day, counts in window.by_day().items():
+                page.days.setdefault(day, Counts()).merge(counts)
+            page.span(window.first, window.last)
+
     def containers(self) -> list[Container]:
         """In order of name."""
         return sorted({container for container, _ in self.pages})

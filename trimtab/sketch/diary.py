@@ -125,7 +125,10 @@ class Diary:
 
     def put(self, container: Container, resource: str, window: Window) -> None:
         """What an earlier life held."""
-        self._window(container, resource).merge(window)
+        if (container, resource) in self.windows or window.days != self.days:
+            self._window(container, resource).merge(window)
+        else:
+            self.windows[container, resource] = window
         if resource == "cpu":
             self._loaded[container] = self.windows[container, "cpu"].last
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -19,7 +18,7 @@ from trimtab.kube.client import Client, connect
 from trimtab.kube.events import Recorder
 from trimtab.kube.lease import Election
 from trimtab.kube.writer import Writer
-from trimtab.runtime import clock, metrics
+from trimtab.runtime import clock, metrics, ready
 from trimtab.runtime.log import Logger
 from trimtab.runtime.pages import TEXT, Pages
 from trimtab.runtime.stop import Stop, on_signals
@@ -45,6 +44,8 @@ PATIENCE = 30.0
 
 @dataclass(slots=True)
 class Process:
+    """One replica: it leads while it may, and waits otherwise."""
+
     settings: Settings
     log: Logger
     client: Client
@@ -172,10 +173,7 @@ class Process:
 
     def _announce(self, url: str) -> None:
         told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        if self.settings.ready_file is not None:
-            unfinished = self.settings.ready_file.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(told))
-            unfinished.replace(self.settings.ready_file)
+        ready.tell(self.settings.ready_file, told)
         self.log.info("watchdog.ready", **told)
 
 

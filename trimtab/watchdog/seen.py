@@ -56,6 +56,8 @@ class SeenPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SeenConfiguration:
+    """A MutatingWebhookConfiguration, as far as it tells who was called since when."""
+
     labelled: bool
     """Does it carry our label?"""
     created: Moment | None
@@ -64,12 +66,16 @@ class SeenConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class SeenClass:
+    """A RuntimeClass, and when what pods get from it was last written."""
+
     whole: RuntimeClass
     written: Moment | None
 
 
 @dataclass(frozen=True, slots=True)
 class SeenOwner:
+    """Who controls an owner, and its own uid."""
+
     above: Owner | None
     uid: str
 

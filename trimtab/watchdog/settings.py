@@ -87,7 +87,7 @@ class Settings:
     """Seconds since its last renewal after which a leader writes nothing any more."""
 
     retry: float = 3.0
-    """Seconds between two renewals, or tries to become the leader."""
+    """Seconds until the next try to renew, or to become the leader, after one that failed."""
 
     write_deadline: float = 10.0
     """Seconds a write may take. With the renew deadline it must be shorter than the lease."""

@@ -24,6 +24,8 @@ class Policy:
 
 
 class Door(Protocol):
+    """What may be done to a policy that harms."""
+
     def warn(self, policy: Policy, harm: Harm) -> str:
         """What was done: put-to-warn, told, failed."""
 

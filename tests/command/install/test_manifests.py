@@ -10,9 +10,11 @@ from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.rbac import CLUSTER, OWN
 from trimtab.command.install.serving import GRACE, environment
 from trimtab.command.install.values import Values
+from trimtab.compactor import admitting, sight
 from trimtab.compactor import settings as compactor_settings
-from trimtab.compactor import sight
 from trimtab.kube import kinds
+from trimtab.recommender import following as recommender_following
+from trimtab.recommender import settings as recommender_settings
 from trimtab.runtime import environment as read_environment
 from trimtab.runtime.settings import Settings
 from trimtab.watchdog import seen as watchdog_seen
@@ -121,7 +123,8 @@ def may(process: str, group: str, resource: str, verb: str, rules: dict[str, Any
 FOLLOWED = {
     "webhook": [*webhook_seen.sources("trimtab-system", policies=True), webhook_seen.slices(("anywhere", "vpa"))],
     "watchdog": [*watchdog_seen.sources("trimtab-system", policies=True), watchdog_seen.slices(("anywhere", "vpa"))],
-    "compactor": [*kinds.sources(sight.KINDS)],
+    "compactor": [*kinds.sources(sight.KINDS), *admitting.sources("trimtab-system"), kinds.PLACES["PodPolicy"]],
+    "recommender": [*recommender_following.sources()],
 }
 
 
@@ -141,9 +144,11 @@ def test_a_process_may_watch_what_it_follows_and_nothing_else(process: str) -> N
         assert all(may(process, group, source.plural, verb, rules) for verb in ("list", "watch")), source.kind
 
 
-@pytest.mark.parametrize("process", ["watchdog", "compactor"])
+@pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
 def test_the_environment_of_who_works_behind_a_lease_is_understood(process: str) -> None:
-    found = {"watchdog": watchdog_settings.Settings, "compactor": compactor_settings.Settings}[process]
+    found = {"watchdog": watchdog_settings, "compactor": compactor_settings, "recommender": recommender_settings}[
+        process
+    ].Settings
     settings: Any = read_environment.read_as(working.environment(VALUES), found)
     assert (settings.namespace, settings.listen.port) == ("trimtab-system", working.PORT)
     [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]

@@ -29,6 +29,8 @@ _DEMANDED = {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "
 def validate(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
     """Refused by what a quota makes a pod say, then by what it leaves."""
     covering = [q for q in facts.quotas.get(namespace, ()) if quota_covers(q, pod) and _names(q)]
+    if not covering:
+        return pod
     for quota in covering:
         refused = _unspecified(quota, pod.spec) or _unknown(quota)
         if refused:

@@ -14,11 +14,12 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
 from trimtab.policy.actions import overhead
+from trimtab.policy.asked import Asked, ask
 from trimtab.policy.decide import Decision, decide
-from trimtab.policy.document import PodPolicy, Policies
+from trimtab.policy.document import Policies
 from trimtab.policy.draft import Change
 from trimtab.policy.facts import Facts
-from trimtab.policy.match import always_left_alone, in_rollout, matches
+from trimtab.policy.match import always_left_alone
 from trimtab.policy.subject import Subject, Terms
 
 
@@ -50,7 +51,7 @@ def stand(alike: Alike, policies: Policies, facts: Facts, terms: Terms) -> Stand
     carried = {name: frozenset(fields) for name, fields in alike.marker.by.items() if name} if alike.marker else {}
     skipped = always_left_alone(subject)
     if skipped is not None:
-        left_out = dict.fromkeys((policy.name for policy in policies.all if matches(policy, subject)), skipped)
+        left_out = dict.fromkeys((turn.name for turn in ask(policies, subject).meaning), skipped)
         return Standing(carried=carried, left_out=left_out)
     decision = decide(pod, policies, facts, alike.namespace, terms)
     return Standing(
@@ -58,7 +59,7 @@ def stand(alike: Alike, policies: Policies, facts: Facts, terms: Terms) -> Stand
         carried=carried,
         lacks=_by_policy(decision.changes, decision.modes),
         would=_by_policy(decision.would, decision.modes),
-        left_out=_left_out(policies.all, subject),
+        left_out=_left_out(ask(policies, subject)),
         overruled=_overruled(alike, decision),
         failed=_failed(decision),
         denied=decision.denied,
@@ -87,12 +88,8 @@ def _by_policy(changes: tuple[Change, ...], known: Mapping[str, str]) -> dict[st
     return found
 
 
-def _left_out(policies: tuple[PodPolicy, ...], subject: Subject) -> dict[str, Reason]:
-    return {
-        policy.name: reasons.NOT_IN_ROLLOUT(f"rolled out to {policy.spec.rollout}% of owners")
-        for policy in policies
-        if policy.spec.rollout < 100 and matches(policy, subject) and not in_rollout(policy, subject)
-    }
+def _left_out(asked: Asked) -> dict[str, Reason]:
+    return {left.policy: left.reason for left in asked.not_in_rollout}
 
 
 def _overruled(alike: Alike, decision: Decision) -> frozenset[str]:

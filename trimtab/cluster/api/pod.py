@@ -178,6 +178,7 @@ class PodStatus(Shape, frozen=True, kw_only=True):
     start_time: str | None = None
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     nominated_node_name: str = ""
 
 

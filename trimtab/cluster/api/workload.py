@@ -29,3 +29,15 @@ class Workload(Shape, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
+
+
+class TemplatedSpec(Shape, frozen=True, kw_only=True):
+    replicas: int | UnsetType = UNSET
+    template: PodTemplate = PodTemplate()
+
+
+class Templated(Shape, frozen=True, kw_only=True):
+    """An owner as whoever makes its next pod reads it."""
+
+    metadata: Metadata = Metadata()
+    spec: TemplatedSpec = TemplatedSpec()

@@ -29,15 +29,15 @@ _APPS = {"web": (12, 250, 512), "api": (9, 400, 768), "worker": (10, 300, 1024),
 
 def show(console: Console) -> None:
     """The pool before and after, then what a scheduler that spreads would make of it."""
-    asked = _asked()
-    found = plan(world_of(asked.inventory), asked.pools, asked.now)
-    report = tell.report(asked, found, [])
+    shop = asked()
+    found = plan(world_of(shop.inventory), shop.pools, shop.now)
+    report = tell.report(shop, found, [])
     console.print(Text("\nAnd a pool of nodes, compacted (cpu requested, before and after)", style="bold"))
     console.print(_bars(report))
     console.print(
         Text.assemble((f"{report.nodes_before} nodes → {report.nodes_after}", "bold green"), _comes_to(report))
     )
-    made = simulate(asked.inventory, asked.pools, Scheduler.SPREAD, asked.now, marked=True)
+    made = simulate(shop.inventory, shop.pools, Scheduler.SPREAD, shop.now, marked=True)
     console.print(
         f"Simulated with a scheduler that spreads: {made.nodes_before} nodes → {made.nodes_after} in "
         f"{counted(len(made.rounds), 'round')}, {made.moved_twice} pods moved twice, {made.waiting} left waiting.",
@@ -45,7 +45,8 @@ def show(console: Console) -> None:
     )
 
 
-def _asked() -> Asked:
+def asked() -> Asked:
+    """The pool as `trimtab plan` reads it."""
     reading = read("pool.json", snapshot())
     inventory = take(build(reading.documents).snapshot)
     chosen = pools.found(None, reading.documents, inventory, ())

@@ -19,7 +19,7 @@ from trimtab.cluster.snapshot import build
 from trimtab.command import output
 from trimtab.command.admit.draw import draw
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
-from trimtab.command.demo import pool
+from trimtab.command.demo import pool, steps
 from trimtab.command.demo.service import Client, DidNotStart, running
 from trimtab.command.main import FAILED
 from trimtab.policy.facts import Facts, from_snapshot
@@ -34,7 +34,8 @@ def verb(keep: Path | None) -> None:
     """The main job end to end on this machine, without a cluster.
 
     Issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as a real API
-    server would (HTTPS, AdmissionReview v1), and shows what becomes of them. Then plans and simulates a small pool.
+    server would (HTTPS, AdmissionReview v1), and shows what becomes of them. Then plans and simulates a small pool, and
+    lets it go from a rehearsal to the real thing.
     """
     console = output.terminal()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
@@ -49,6 +50,7 @@ def verb(keep: Path | None) -> None:
             sys.exit(FAILED)
         (folder / "pool.json").write_bytes(pool.snapshot())
     pool.show(console)
+    steps.show(console, pool.asked())
     _onwards(console)
 
 

@@ -42,6 +42,16 @@ _FACTS = (
 )
 """What decisions about a pod rest on; the last two tell whether the VPA's own webhook is able to act."""
 
+_READMISSION = (
+    Rule("", ("limitranges", "resourcequotas"), WATCH),
+    Rule("apps", ("daemonsets",), WATCH),
+    Rule("batch", ("cronjobs",), WATCH),
+    *(rule for rule in _FACTS if rule.group in (
+        "autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev",
+    )),
+)  # fmt: skip
+"""What an evicted pod's successor would be given by policies: beside what a plan rests on anyway."""
+
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
 _EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch"))
 _LEADING = Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
@@ -67,6 +77,7 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("batch", ("jobs",), WATCH),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
         Rule("storage.k8s.io", ("csinodes",), WATCH),
+        *_READMISSION,
         Rule("", ("pods/eviction",), ("create",)),
         # For a moment one replica more, where a pool asks for it.
         Rule("apps", ("deployments/scale",), ("get", "patch")),

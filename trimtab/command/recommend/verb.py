@@ -11,7 +11,7 @@ from trimtab.cluster.snapshot import build
 from trimtab.command import live, output
 from trimtab.command.main import Wrong
 from trimtab.command.plan.asked import documents, moment
-from trimtab.command.recommend import moments, patch, sources, standing
+from trimtab.command.recommend import moments, patch, sources, standing, vpa
 from trimtab.command.recommend.draw import as_csv, draw
 from trimtab.command.recommend.page import page
 from trimtab.command.recommend.report import RecommendReport
@@ -54,6 +54,8 @@ FORMS = ("table", "json", "yaml", "csv", "html")
 @click.option("--guaranteed", is_flag=True, help="Change Guaranteed pods too, request and limit together.")
 @click.option("--vpa-down", is_flag=True, help="The VPA's webhook cannot act: P95 instead of P5.")
 @click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches there.")
+@click.option("--export-vpa", "export", metavar="FILE", type=click.Path(dir_okay=False, writable=True),
+              help="Write checkpoints there that a fresh VPA begins with.")  # fmt: skip
 @click.option("--number", is_flag=True, help="Of a single series: only the request, in cores or bytes, not rounded.")
 @click.option("-o", "--output", "form", type=click.Choice(FORMS), default="table", show_default=True,
               help="The form of the report.")  # fmt: skip
@@ -88,6 +90,10 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
         written = patch.write(told, more["folder"])
         count = f"{len(written)} patch{'' if len(written) == 1 else 'es'}"
         click.echo(f"{count} and a kustomization.yaml in {more['folder']}", err=True)
+    if more["export"]:
+        exported = vpa.checkpoints(book, found)
+        output.write(vpa.text(exported), more["export"])
+        click.echo(f"{len(exported)} checkpoints in {more['export']}", err=True)
     _emit(more["form"], more["output_file"], told)
 
 

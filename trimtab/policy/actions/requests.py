@@ -76,7 +76,7 @@ class Requests:
 
 def propose(settings: Requests, draft: Draft, places: tuple[Place, ...]) -> None:
     """One want per container and resource that this policy is the first to decide."""
-    manager = vpa.of(draft.subject)
+    manager = draft.subject.once(vpa.of)
     for place in places:
         for resource in RESOURCES:
             rule = _rule(settings, place, resource)
@@ -164,6 +164,8 @@ def _percentile(
     usage, percentiles = seen
     share, value = ("P5", percentiles.p5) if sizing is not None else ("P95", percentiles.p95)
     history = f" over {usage.days:g} days" if usage.days is not None else ""
+    if usage.confidence is not None and usage.confidence < 1:
+        history += f" (sure to {usage.confidence:.0%})"
     why = f", VPA {sizing.name} takes over" if sizing is not None else ""
     peaks = " of peaks" if resource == "memory" else ""
     return quantity.of(resource, value), reasons.FROM_USAGE(f"{share}{peaks}{history} is {value}{why}")

@@ -26,14 +26,19 @@ def unsupported(field: str, value: str, supported: Iterable[str]) -> str:
 
 def labels(field: str, written: Mapping[str, str]) -> Iterator[str]:
     for key, value in written.items():
-        yield from key_complaints(field, key)
-        yield from (invalid(field, value, why) for why in value_complaints(value))
+        if _key(key):
+            yield from key_complaints(field, key)
+        if value_complaints(value):
+            yield from (invalid(field, value, why) for why in value_complaints(value))
 
 
 def annotations(field: str, written: Mapping[str, str]) -> Iterator[str]:
     """Keys as labels' keys, capitals allowed anywhere; values as long as they like, together 256 KiB."""
     for key in written:
-        yield from (invalid(field, key, why) for why in _key(key.lower()))
+        if wrong := _key(key.lower()):
+            yield from (invalid(field, key, why) for why in wrong)
+    if 4 * sum(map(len, written.values())) + 4 * sum(map(len, written)) <= ANNOTATION_BYTES:
+        return  # no character takes more than four bytes
     if sum(len(key.encode()) + len(value.encode()) for key, value in written.items()) > ANNOTATION_BYTES:
         yield f"{field}: Too long: may not be more than {ANNOTATION_BYTES} bytes"
 

@@ -20,8 +20,19 @@ _OF_QUOTAS = {f"{side}.{part}" for side in ("requests", "limits") for part in _S
 
 def of_container(field: str, resources: Resources | None) -> Iterator[str]:
     """Names, quantities, and each request at most its limit."""
-    if resources is not None:
+    if resources is not None and not _is_usual(requests_of(resources), limits_of(resources)):
         yield from _requirements(field, requests_of(resources), limits_of(resources), _container_name)
+
+
+def _is_usual(requests: ResourceList, limits: ResourceList) -> bool:
+    """What nearly every container asks for, and nothing wrong with it: standard names, no request above its limit."""
+    for name, value in limits.items():
+        if name not in _STANDARD or quantity.parse(value) < 0:
+            return False
+    for name, value in requests.items():
+        if name not in _STANDARD or quantity.parse(value) < 0 or quantity.compare(value, limits.get(name, value)) > 0:
+            return False
+    return True
 
 
 def of_overhead(field: str, overhead: ResourceList) -> Iterator[str]:

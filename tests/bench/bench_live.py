@@ -1,0 +1,162 @@
+"""Is what a plan promises what a cluster saves? `make bench-live`, about a quarter of an hour.
+
+The openb cluster on a real control plane: 310 nodes, 6 170 pods, 260 budgets, the default scheduler; a new pod is Ready
+after twenty seconds, an emptied node is taken after a few. The compactor runs as a process of its own, the audit is a
+watch of its own. The saving is compared with `trimtab simulate` on the cluster as it was, with the pool's settings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane import binaries, prepared, workloads
+from tests.controlplane.autoscaler import Autoscaler
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.witness import Witness
+from tests.e2e.compactors import EAGER, Compactor, noted
+from trimtab.cluster.quantity import milli
+
+START_UP = 20
+LONGEST = int(os.environ.get("BENCH_LIVE_SECONDS", "1200"))
+QUIET = 90
+"""Seconds without an eviction after which nothing more is expected."""
+AT_ONCE = os.environ.get("BENCH_LIVE_DRAINS", "20")
+POOL = {
+    **EAGER, "nodes": "all", "pace": {"drains": int(AT_ONCE), "evictionsPerHour": 100_000},
+}  # fmt: skip
+SETTINGS = {
+    "INTERVAL": "10", "SETTLE": "2", "TICK": "1", "DRAINS": AT_ONCE, "REST": "3600", "TAKEN_LIMIT": "300",
+    "PENDING_LIMIT": "30", "END_LIMIT": "120", "READY_LIMIT": "300", "LEASE": "30", "RENEW_DEADLINE": "15",
+    "RETRY": "3", "WRITE_DEADLINE": "10",
+}  # fmt: skip
+
+
+def main() -> int:
+    plane = prepared.start(binaries.find(), "openb", "1", workloads.openb, start_up=START_UP)
+    with plane, tempfile.TemporaryDirectory() as folder:
+        cluster = Cluster(plane.kubeconfig, "default", plane)
+        cluster.apply(_pool(cluster))
+        promised = _promised(cluster)
+        print(
+            f"promised: {promised['cores']:.0f} cores, {promised['nodes']} nodes, {promised['evictions']} evictions",
+            flush=True,
+        )
+        return _run(cluster, plane, Path(folder), promised)
+
+
+def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str, Any]) -> int:
+    before = {node["metadata"]["name"]: _cores(node) for node in cluster.list("Node", everywhere=True)}
+    auditor = cluster.auditor
+    with (
+        Witness(cluster) as witness,
+        Autoscaler(cluster, lambda node: "all", reports=False, unneeded=30, every=3) as scaler,
+    ):
+        one = Compactor(cluster, folder, AUTOSCALER="assumed", **SETTINGS)
+        try:
+            spent = _until_quiet(one, witness, scaler)
+            used = cpu(one)
+        finally:
+            one.stop()
+        cluster.eventually(lambda: not _emptied(cluster) - set(scaler.removed), within=60, every=3)
+    left = cluster.list("Node", everywhere=True)
+    gone = set(before) - {node["metadata"]["name"] for node in left}
+    evictions = auditor.writes(user="compactor", resource="pods/eviction")
+    done = [write for write in evictions if write.allowed]
+    twice = [write.name for write in done if f"{write.namespace}/{write.name}" in witness.born]
+    print(f"{spent:.0f} s, {used:.0f} s of CPU; the API answered {dict(Counter(write.status for write in evictions))}")
+    _tell(one)
+    figures = {
+        "cores_freed": round(sum(before[name] for name in gone)), "evictions": len(done), "moved_twice": len(twice),
+        "refused": len(evictions) - len(done), "broken": len(witness.broken),
+    }  # fmt: skip
+    share = figures["cores_freed"] / promised["cores"]
+    print(
+        f"{len(gone)} nodes gone of {len(before)}; {share:.1%} of the promised saving; moved twice "
+        f"{len(twice) / max(1, len(done)):.1%}; refused {figures['refused'] / max(1, len(evictions)):.2%}; waited for "
+        f"a node {witness.longest_wait:.1f} s at most, ready after {witness.longest_start:.1f} s at most; "
+        f"{witness.events} events seen; still cordoned: {sorted(_noted(left))}; still waiting: {witness.waiting()}"
+    )
+    print(*witness.broken, sep="\n", end="")
+    print("RESULT " + " ".join(f"{name}={value}" for name, value in figures.items()))
+    sound = not witness.broken and not witness.waiting() and witness.longest_wait < START_UP
+    kept = share >= 0.9 and len(twice) * 20 <= len(done) and figures["refused"] * 100 < len(evictions)
+    return 0 if sound and kept else 1
+
+
+def _until_quiet(one: Compactor, witness: Witness, scaler: Autoscaler) -> float:
+    """Seconds until nothing moved any more."""
+    started = last = time.monotonic()
+    known = (0, 0)
+    while (now := time.monotonic()) - last < QUIET and now - started < LONGEST:
+        time.sleep(10)
+        assert one.process.poll() is None, one.log.read_text()[-3000:]
+        found = (len(witness.born), len(scaler.removed))
+        if found != known:
+            known, last = found, time.monotonic()
+            print(
+                f"  {now - started:4.0f} s: {found[0]} pods moved, {found[1]} nodes gone, {len(witness.waiting())} wait"
+                f", {len(witness.broken)} broken", flush=True,
+            )  # fmt: skip
+    return last - started
+
+
+def cpu(one: Compactor) -> float:
+    """Seconds of CPU its process has used."""
+    fields = Path(f"/proc/{one.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _tell(one: Compactor) -> None:
+    ends = Counter((line["event"].partition(".")[2], line.get("code", "")) for line in one.lines())
+    for (what, code), count in sorted(ends.items()):
+        if what in ("released", "dropped", "taken", "closed", "begun", "emptied", "failed"):
+            print(f"  {what} {code}: {count}")
+    kept = os.environ.get("BENCH_LIVE_LOG")
+    if kept:
+        Path(kept).write_text(one.log.read_text())
+
+
+def _promised(cluster: Cluster) -> dict[str, Any]:
+    command = [sys.executable, "-m", "trimtab", "simulate", "--cluster", "live", "-o", "json"]
+    login = ["--kubeconfig", str(cluster.kubeconfig)]
+    printed = subprocess.run([*command, *login], capture_output=True, text=True, check=False)
+    assert printed.returncode == 0, printed.stderr
+    found = json.loads(printed.stdout)
+    return {
+        "cores": found["saves"]["amount"], "evictions": found["evictions"],
+        "nodes": found["nodesBefore"] - found["nodesAfter"],
+    }  # fmt: skip
+
+
+def _pool(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "pool-all", "namespace": cluster.namespace, "labels": {"trimtab.dev/pool": "all"}},
+        "data": {"pool.yaml": json.dumps(POOL)},
+    }  # fmt: skip
+
+
+def _emptied(cluster: Cluster) -> set[str]:
+    nodes = cluster.list("Node", everywhere=True)
+    return {node["metadata"]["name"] for node in nodes if (noted(node) or {}).get("emptied")}
+
+
+def _noted(nodes: list[dict[str, Any]]) -> set[str]:
+    return {node["metadata"]["name"] for node in nodes if noted(node)}
+
+
+def _cores(node: dict[str, Any]) -> float:
+    return milli(node["status"]["allocatable"]["cpu"]) / 1000
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,131 @@
+"""Is each setting of a pool obeyed, as its ConfigMap writes it? What is said, and what becomes of node a.
+
+Every line is asked twice, without the setting and with it: without it node a goes.
+"""
+
+import pytest
+
+from tests.cluster_of import NOW, ZONE, Item, cluster, node, pod
+from trimtab.cluster.documents import Document
+from trimtab.cluster.moment import written
+from trimtab.cluster.pool import LABEL, Pool
+from trimtab.cluster.pool_file import KEY, pools
+from trimtab.compaction.candidates import Now
+from trimtab.compaction.observations import Observations
+from trimtab.compaction.pace import due
+from trimtab.compaction.plan import plan
+from trimtab.compaction.values import Plan
+from trimtab.packing.world import build
+
+GPU = "nvidia.com/gpu"
+SINCE = Observations(under_since={"a": NOW - 900}, evictions=())
+JUST = written(NOW - 900)
+MARKED = {"example.com/stay": "true"}
+KEPT = {"trimtab.dev/keep": "true"}
+
+
+def pool(*said: str) -> Pool:
+    """A bold pool over all nodes, and what is said of it beside that."""
+    bold = () if any(s.startswith("preset") for s in said) else ("preset: keen",)
+    text = "\n".join(("nodes: all", *bold, *said))
+    value = {"kind": "ConfigMap", "metadata": {"name": "x", "labels": {LABEL: "web"}}, "data": {KEY: text}}
+    reading = pools([Document(file="test", index=0, value=value)])
+    assert not reading.mistakes, reading.mistakes
+    return reading.pools[0]
+
+
+def planned(items: list[Item], *said: str) -> Plan:
+    return plan(build(cluster(*items)), [pool(*said)], Now(at=NOW, observations=SINCE))
+
+
+def fate(items: list[Item], *said: str) -> str:
+    found = planned(items, *said)
+    return found.refusals["a"].code.name if "a" in found.refusals else "goes"
+
+
+def full(name: str, cpu: str = "1", **more: object) -> Item:
+    """A node that keeps what is on it."""
+    return pod(f"k-{name}", name, cpu, annotations=KEPT, **more)
+
+
+def pair(*on_a: Item, a: Item | None = None, b: Item | None = None) -> list[Item]:
+    """Node a with these pods, and b, which stays."""
+    return [a or node("a"), b or node("b"), full("b"), *on_a]
+
+
+HALF = pair(pod("x-1", "a", "2400m", "1Gi"))
+FAT = pair(pod("x-1", "a", "1", "40Gi"))
+GPUS = pair(pod("x-1", "a", extra={GPU: "3"}), a=node("a", extra={GPU: "4"}), b=node("b", extra={GPU: "4"}))
+LIGHT = pair(pod("x-1", "a", "1"))
+ZONES = [
+    *(node(n, labels={ZONE: z}) for n, z in (("a", "one"), ("b", "two"), ("c", "two"))), full("b"), full("c"),
+    pod("x-1", "a", "1"),
+]  # fmt: skip
+TALL = pair(pod("x-1", "a", "2"), b=node("b", "3"))
+JOB = pair(pod("x-1", "a", owner="Job"))
+
+
+@pytest.mark.parametrize(
+    ("said", "items", "code"),
+    [
+        ("underUsed: {cpu: 50}", HALF, "node-not-under-used"),
+        ("underUsed: {cpu: 60}", HALF, "goes"),
+        ("underUsed: {memory: 60}", FAT, "node-not-under-used"),
+        ("underUsed: {memory: 63}", FAT, "goes"),
+        (f"underUsed: {{{GPU}: 70}}", GPUS, "node-not-under-used"),
+        (f"underUsed: {{{GPU}: 75}}", GPUS, "goes"),
+        ("underUsed: {pods: 20}", pair(pod("x-1", "a"), a=node("a", pods=4)), "node-not-under-used"),
+        ("underUsed: {count: 3}", LIGHT, "too-few-under-used"),
+        ("underUsed: {for: 15m}", LIGHT, "goes"),
+        ("underUsed: {for: 16m}", LIGHT, "not-under-used-long-enough"),
+        ("age: {node: 25h}", LIGHT, "node-too-young"),
+        ("age: {receiver: 25h}", LIGHT, "no-place"),
+        ("age: {pod: 25h}", LIGHT, "pod-must-stay"),
+        ("quiet: 16m", [*LIGHT, node("new", "100m", created=JUST, cordoned=True)], "pool-not-quiet"),
+        ("quiet: 15m", [*LIGHT, node("new", "100m", created=JUST, cordoned=True)], "goes"),
+        ("keep: {nodes: 2}", LIGHT, "pool-at-minimum"),
+        ("keep: {nodesPerZone: 1}", ZONES, "pool-at-minimum"),
+        ("keep: {headroom: {percent: 50}}", LIGHT, "goes"),
+        ("keep: {headroom: {percent: 51}}", LIGHT, "headroom"),
+        ("keep: {headroom: {nodes: 1}}", LIGHT, "headroom"),
+        ("keep: {headroom: {largestPod: true}}", TALL, "no-place"),
+        ("keep: {spare: node}", LIGHT, "headroom"),
+        ("keep: {spare: zone}", [*ZONES, full("c", "2500m", app="l")], "headroom"),
+        ("pace: {leastGain: 1001}", LIGHT, "not-worth-it"),
+        ("pace: {leastGain: 1000}", LIGHT, "goes"),
+        ("optOut: {nodes: [example.com/stay]}", pair(a=node("a", annotations=MARKED)), "node-kept"),
+        ("optOut: {pods: [example.com/stay]}", pair(pod("x-1", "a", annotations=MARKED)), "pod-must-stay"),
+        ("protect: {singleReplicas: true}", LIGHT, "pod-must-stay"),
+        ("protect: {notReady: true}", pair(pod("x-1", "a", ready=False)), "pod-must-stay"),
+        ("enabled: false", LIGHT, "pool-disabled"),
+        ('windows: [{from: "23:00", to: "00:30"}]', LIGHT, "goes"),
+        ('windows: [{from: "23:00", to: "00:30", timeZone: Europe/Berlin}]', LIGHT, "outside-window"),
+        ('windows: [{from: "00:30", to: "01:30", timeZone: Europe/Berlin}]', LIGHT, "goes"),
+        ("windows: [{days: [fri], from: '00:00', to: '23:59'}]", LIGHT, "outside-window"),
+    ],
+)
+def test_a_setting_is_obeyed(said: str, items: list[Item], code: str) -> None:
+    assert (fate(items), fate(items, said)) == ("goes", code)
+
+
+def test_jobs_stay_unless_their_protection_is_taken_off() -> None:
+    assert (fate(JOB), fate(JOB, "protect: {jobs: false}")) == ("pod-must-stay", "goes")
+
+
+@pytest.mark.parametrize(
+    ("said", "begin"),
+    [("pace: {drains: 1}", 1), ("pace: {drains: 2}", 2), ("pace: {evictionsPerHour: 2}", 2)],
+)
+def test_the_pace_is_kept(said: str, begin: int) -> None:
+    items = [node("k", "8"), full("k"), *(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
+    mine, seen = pool(said), Observations(under_since=dict.fromkeys("abck", 0))
+    wave = plan(build(cluster(*items)), [mine], Now(at=NOW, observations=seen)).waves[0]
+    assert (len(wave.steps), len(due(wave, mine, seen, NOW))) == (3, begin)
+
+
+@pytest.mark.parametrize(
+    ("preset", "code"), [("careful", "node-not-under-used"), ("balanced", "goes"), ("keen", "goes")]
+)
+def test_presets_differ_in_boldness(preset: str, code: str) -> None:
+    items = [*pair(pod("x-1", "a", "2400m", "1Gi"), pod("x-2", "b", "100m")), node("c"), full("c", app="l")]
+    assert fate(items, f"preset: {preset}", "protect: {singleReplicas: false}") == code

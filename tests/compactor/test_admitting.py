@@ -1,0 +1,67 @@
+"""Are successors planned with what policies of today would give them?"""
+
+from tests.admission.test_readmitted import RAISE, half_a_core, policies
+from tests.cluster_of import ALL, cluster, node, pod
+from trimtab.cluster.api.workload import PodTemplate
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.plan import plan
+from trimtab.compaction.values import Plan
+from trimtab.compactor.admitting import Heard
+from trimtab.kube.state import Change, What
+from trimtab.packing.reasons import UNJUDGED
+from trimtab.packing.world import build
+from trimtab.policy.held import SeenNamespace
+from trimtab.policy.subject import Terms
+
+TERMS = Terms(own_namespace="trimtab-system")
+
+
+def heard(*changes: Change) -> Heard:
+    found = Heard(TERMS, policies(RAISE))
+    for change in changes:
+        found.hear(change)
+    return found
+
+
+def of_web(made: PodTemplate | None) -> Change:
+    return Change(What.ADDED, "ReplicaSetTemplate", ("team", "web"), None, made)
+
+
+def two_half_empty(again=None) -> Plan:
+    """Two nodes of two cores, two pods of half a core on each."""
+    pods = [pod(f"web-{number}", on=f"n{number % 2}", namespace="team") for number in range(4)]
+    return plan(build(cluster(node("n0", cpu="2"), node("n1", cpu="2"), *pods), again), [ALL])
+
+
+def test_what_would_fit_as_it_is_does_not_go_where_a_policy_would_raise_it():
+    assert len(two_half_empty().steps) == 1
+    assert two_half_empty(heard(of_web(half_a_core())).again()).steps == ()
+
+
+def test_an_owner_without_a_template_we_read_is_taken_as_it_is():
+    assert len(two_half_empty(heard().again()).steps) == 1
+    gone = Change(What.DELETED, "ReplicaSetTemplate", ("team", "web"), half_a_core(), None)
+    assert len(two_half_empty(heard(of_web(half_a_core()), gone).again()).steps) == 1
+
+
+def test_while_everything_is_paused_policies_raise_nothing():
+    ours = Change(What.ADDED, "Namespace", ("", "trimtab-system"), None, SeenNamespace(paused=True))
+    assert len(two_half_empty(heard(of_web(half_a_core()), ours).again()).steps) == 1
+
+
+def test_a_policy_that_came_or_went_counts_at_once():
+    one = Heard(TERMS)
+    [policy] = policies(RAISE).all
+    assert one.in_force.all == ()
+    one.hear(Change(What.ADDED, "PodPolicy", ("", "one"), None, policy))
+    one.hear(of_web(half_a_core()))
+    assert two_half_empty(one.again()).steps == ()
+    one.hear(Change(What.DELETED, "PodPolicy", ("", "one"), policy, None))
+    assert one.in_force.all == ()
+
+
+def test_a_pod_whose_successor_nobody_can_speak_for_keeps_its_node():
+    found = two_half_empty(lambda pod: Unreadable("the next pod", "a policy denies it"))
+    assert found.steps == ()
+    world = build(cluster(node("n0"), pod("web-0", on="n0")), lambda pod: Unreadable("the next pod", "denied"))
+    assert [kind.unknown for kind in world.next_of] == [UNJUDGED("the next pod: denied")]

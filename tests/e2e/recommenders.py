@@ -1,0 +1,97 @@
+"""`trimtab recommender` as a process, under the rights that `trimtab install` grants it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.cluster import Cluster
+from tests.e2e.test_webhook import ROOT
+from trimtab.command.install import rbac
+
+USER = "system:serviceaccount:trimtab-system:trimtab-recommender"
+GROUP = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True)
+class Recommender:
+    """A running one, by its pages."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    home: Path
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def value(self, name: str) -> float:
+        """Of a metric with its labels as they are written; 0 where it is not there."""
+        lines = (line.rpartition(" ") for line in self.get("/metrics").splitlines() if not line.startswith("#"))
+        return float({series: value for series, _, value in lines}.get(f"trimtab_recommender_{name}", 0.0))
+
+    @property
+    def missing(self) -> list[dict[str, str]]:
+        return list(json.loads(self.get("/missing"))["missing"])
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """Its log lines of one event."""
+        lines = (self.home / "log").read_text().splitlines()
+        return [line for line in (json.loads(one) for one in lines if one[:1] == "{") if line["event"] == event]
+
+
+def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, str]:
+    given = {
+        "LISTEN": "127.0.0.1:0", "NAMESPACE": own.namespace, "PROMETHEUS": prometheus, "STEP": 1800, "RATE": "2h",
+        "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "INTERVAL": 1, "LEASE": 4,
+        "RENEW_DEADLINE": 2, "RETRY": "0.5", "WRITE_DEADLINE": 1, **settings,
+    }  # fmt: skip
+    return {**os.environ, **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+
+
+@contextmanager
+def recommender(own: Cluster, prometheus: str, home: Path, **settings: object) -> Iterator[Recommender]:
+    """Stopped at the end, unless it was killed meanwhile."""
+    home.mkdir(parents=True, exist_ok=True)
+    ready = home / "ready.json"
+    environ = environment(own, prometheus, READY_FILE=ready, **settings)
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "trimtab", "recommender"], cwd=ROOT, env=environ, stderr=log)
+        try:
+            until = time.monotonic() + 30
+            while not ready.exists():
+                assert process.poll() is None, (home / "log").read_text()
+                assert time.monotonic() < until, "trimtab recommender did not become ready"
+                time.sleep(0.05)
+            yield Recommender(process, json.loads(ready.read_text())["url"], home)
+        finally:
+            process.terminate()
+            assert process.wait(30) in (0, -9)
+
+
+def once(own: Cluster, prometheus: str, **settings: object) -> subprocess.CompletedProcess[str]:
+    """As a CronJob runs it."""
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", "recommender", "--once"], cwd=ROOT, capture_output=True, text=True,
+        env=environment(own, prometheus, **settings), timeout=120, check=False,
+    )  # fmt: skip
+
+
+def allow(whole: Cluster, own: Cluster) -> None:
+    """What `trimtab install` grants it, and nothing else."""
+    subject = {"kind": "User", "name": USER, "apiGroup": GROUP}
+    for kind, rules in (("ClusterRole", rbac.CLUSTER["recommender"]), ("Role", rbac.OWN["recommender"])):
+        meta = {"name": f"recommender-{own.namespace}", **({"namespace": own.namespace} if kind == "Role" else {})}
+        role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "rules": [r.plain() for r in rules]}
+        ref = {"apiGroup": GROUP, "kind": kind, "name": meta["name"]}
+        binding = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Binding", "metadata": meta}
+        own.apply([role, {**binding, "roleRef": ref, "subjects": [subject]}])

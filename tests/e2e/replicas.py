@@ -1,0 +1,170 @@
+"""Our processes as their Deployments start them, with the tokens of their accounts; and a Service before them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane import ports
+from trimtab.command.install import working
+from trimtab.command.install.serving import environment
+from trimtab.command.install.values import Values
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY = 0.3
+"""Seconds between a keeper's looks; ten in production."""
+
+
+class Balancer:
+    """Passes connections on to the replicas that are ready; `serve` is what it passes them to."""
+
+    def __init__(self) -> None:
+        self.backends: list[int] = []
+        self._next = 0
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = int(self._listening.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client:
+            backends = list(self.backends)
+            self._next += 1
+            for offset in range(len(backends)):
+                with contextlib.suppress(OSError):
+                    port = backends[(self._next + offset) % len(backends)]
+                    with socket.create_connection(("127.0.0.1", port), 2) as server:
+                        server.settimeout(None)
+                        back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+                        back.start()
+                        _pump(client, server)
+                        back.join()
+                    return
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    for end in (source, target):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+class Replica:
+    """One process, with the environment of the Deployment and the token of its account."""
+
+    def __init__(self, home: Path, values: Values, kubeconfig: Path, team: str) -> None:
+        home.mkdir(parents=True)
+        self.team = team
+        [self.port] = ports.free(1)
+        own = {
+            "TRIMTAB_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_CERTS": str(home / "certs"),
+            "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
+            "TRIMTAB_GRACEFUL_TIMEOUT": "10",
+        }  # fmt: skip
+        environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        self.home, self.certs = home, home / "certs"
+        with (home / "log").open("wb") as log:
+            command = [sys.executable, "-m", "trimtab", "webhook"]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=log)
+
+    def ready(self) -> bool:
+        """As its readiness probe finds it; nothing of its certificate is checked, as the kubelet doesn't."""
+        try:
+            return bool(self._ask("/readyz"))
+        except OSError:
+            return False
+
+    def metric(self, name: str) -> float:
+        """The sum over its series of this name."""
+        return total(self._ask("/metrics"), name, {})
+
+    def asked(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Its response to the review of this pod of the team."""
+        review = {
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "asked", "operation": "CREATE", "namespace": self.team, "object": given,
+                "resource": {"group": "", "version": "v1", "resource": "pods"},
+            },
+        }  # fmt: skip
+        answer: dict[str, Any] = json.loads(self._ask("/mutate", json.dumps(review).encode()))["response"]
+        return answer
+
+    def _ask(self, path: str, body: bytes | None = None) -> str:
+        asked = urllib.request.Request(
+            f"https://127.0.0.1:{self.port}{path}", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(asked, timeout=5, context=_anything()) as answer:
+            return str(answer.read().decode())
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        lines = (self.home / "log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def send(self, number: int) -> None:
+        """To the master and its worker."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        for pid in [self.process.pid, *map(int, children.read_text().split())]:
+            os.kill(pid, number)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        if self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                self.send(signal.SIGCONT)
+                self.send(number) if number == signal.SIGKILL else self.process.send_signal(number)
+        self.process.wait(40)
+
+
+class Worker:
+    """A process behind a Lease, with the environment of its Deployment and the token of its account."""
+
+    def __init__(self, home: Path, process: str, values: Values, kubeconfig: Path) -> None:
+        home.mkdir(parents=True)
+        self.log, self._ready = home / "log", home / "ready.json"
+        own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(self._ready), "TRIMTAB_INTERVAL": "1"}
+        environ = {**os.environ, **working.environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "trimtab", process], cwd=ROOT, env=environ, stderr=log
+            )
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum over the series of this name with these labels."""
+        with urllib.request.urlopen(f"{json.loads(self._ready.read_text())['url']}/metrics", timeout=5) as answer:
+            return total(answer.read().decode(), name, labels)
+
+
+def _anything() -> ssl.SSLContext:
+    """Nothing of a certificate is checked, as the kubelet doesn't."""
+    found = ssl.create_default_context()
+    found.check_hostname, found.verify_mode = False, ssl.CERT_NONE
+    return found
+
+
+def total(text: str, series: str, labels: dict[str, str]) -> float:
+    """The sum over the series of this name with these labels, in what a scrape gave."""
+    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    lines = [line for line in text.splitlines() if re.match(rf"{series}(\{{| )", line)]
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(word in line for word in wanted))

@@ -1,0 +1,73 @@
+"""An API server that answers 429, 500 or not at all for a minute, or starts anew: nothing broken, nothing forgotten."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.troubled import relay
+from tests.controlplane.witness import Witness
+from tests.e2e.compactors import USER, Compactor, budget, compactor, is_cordoned, nodes, noted, pool
+
+MINUTE = 60.0
+
+
+def five_nodes(cluster: Cluster, name: str) -> None:
+    """Ten pods of 900m of two workloads with a budget of one each: three nodes of four cores would do."""
+    cluster.pool(name, nodes=5, cpu="4", memory="16Gi")
+    slow = {"testbed.trimtab.dev/ready-after": "2s"}
+    for app in ("a", "b"):
+        cluster.deployment(app, replicas=5, cpu="900m", annotations=slow, spec={"nodeSelector": {"pool": name}})
+        cluster.apply(budget(app))
+    cluster.eventually(lambda: len(cluster.running()) == 10, within=60)
+    cluster.apply(pool(cluster, name))
+
+
+def empty(cluster: Cluster, name: str) -> list[str]:
+    return [node["metadata"]["name"] for node in nodes(cluster, name) if (noted(node) or {}).get("emptied")]
+
+
+def is_sound(cluster: Cluster, one: Compactor, name: str) -> None:
+    """Two nodes are empty and left to the autoscaler, each after one drain; nothing else of ours is on any node."""
+    assert len(cluster.running()) == 10
+    gone = set(empty(cluster, name))
+    assert {node["metadata"]["name"] for node in nodes(cluster, name) if is_cordoned(node) or noted(node)} == gone
+    assert not one.told("closed")
+
+
+def test_a_minute_of_refusals_errors_and_silence(cluster: Cluster, tmp_path: Path) -> None:
+    name = f"ill-{cluster.namespace[-5:]}"
+    five_nodes(cluster, name)
+    login = cluster.plane.kubeconfig_for(USER, "system:masters")
+    with (
+        relay(login, tmp_path) as (troubled, path),
+        Witness(cluster) as witness,
+        compactor(cluster, tmp_path, KUBECONFIG=str(path)) as one,
+    ):
+        cluster.eventually(lambda: one.told("begun"), within=30)
+        troubled.trouble, until = 0.5, time.monotonic() + MINUTE
+        while time.monotonic() < until:
+            assert one.process.poll() is None
+            time.sleep(0.5)
+        troubled.trouble = 0.0
+        cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=60, what="two nodes emptied")
+        cluster.eventually(lambda: is_sound(cluster, one, name) or True, within=10)
+    assert set(troubled.failed) == {"429", "500", "hang", "untold"}
+    assert witness.broken == []
+    assert not witness.waiting()
+
+
+def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path: Path) -> None:
+    name = f"anew-{cluster.namespace[-5:]}"
+    five_nodes(cluster, name)
+    with Witness(cluster) as witness, compactor(cluster, tmp_path) as one:
+        cluster.eventually(lambda: one.told("evicted"), within=30)
+        cluster.restart("kube-apiserver", signal.SIGKILL)
+        cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=150, what="two nodes emptied")
+        cluster.eventually(lambda: is_sound(cluster, one, name) or True, within=10)
+        begun = [line["node"] for line in one.told("begun")]
+        assert len(begun) == len(set(begun)), "the drain that was under way went on: it did not begin again"
+        assert one.process.poll() is None
+    assert witness.broken == []

@@ -1,0 +1,58 @@
+"""Beside our own webhook: successors are admitted by today's policies, and what was planned to fit still fits."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.witness import Witness
+from tests.e2e.compactors import budget, compactor, nodes, noted, planned, pool
+from tests.e2e.ours import Ours, following
+
+
+@pytest.fixture
+def ours(whole_cluster: Cluster, tmp_path: Path) -> Iterator[Ours]:
+    with following(whole_cluster, tmp_path / "ours") as found:
+        yield found
+
+
+@pytest.fixture
+def team(cluster: Cluster) -> Iterator[Cluster]:
+    """A namespace that is not the compactor's own: policies leave that alone."""
+    found = cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
+    yield found
+    found.clean_up()
+    found.delete("Namespace", found.namespace)
+
+
+def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
+    ours: Ours, cluster: Cluster, team: Cluster, tmp_path: Path
+) -> None:
+    """Two pods of half a core on each of four nodes; the policy, that came later, asks 1.5 cores for each new one."""
+    name = f"more-{cluster.namespace[-5:]}"
+    cluster.pool(name, nodes=4, cpu="4", memory="16Gi")
+    spread = {
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }  # fmt: skip
+    spec = {"nodeSelector": {"pool": name}, "topologySpreadConstraints": [spread]}
+    team.deployment("web", replicas=8, cpu="500m", memory="100Mi", spec=spec)
+    team.apply(budget("web", unavailable=2))
+    team.eventually(lambda: len(team.running("app=web")) == 8, within=60)
+    ours.serves(team)
+    ours.policy(team, "more", "{requests: {cpu: {from: policy, otherwise: 1500m, when: always}}}")
+    cluster.apply(pool(cluster, name))
+    assert len(planned(cluster, name)) == 3, "without the policy one node holds all eight"
+    with Witness(cluster) as witness, compactor(cluster, tmp_path / "one", REST="0") as one:
+        cluster.eventually(lambda: len(one.told("emptied")) == 2, within=60, what="two nodes emptied")
+        time.sleep(6)  # three plans
+        gone = [node for node in nodes(cluster, name) if (noted(node) or {}).get("emptied")]
+        assert (len(gone), one.told("released")) == (2, [])
+    assert witness.longest_wait < 3
+    asked = sorted(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in team.running("app=web"))
+    assert asked == ["1500m"] * 4 + ["500m"] * 4

@@ -1,0 +1,159 @@
+"""Every right each account has, asked of the real authorizer: what its roles say, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.controlplane.api import ApiError
+from tests.controlplane.cluster import Cluster
+from tests.e2e.installed import Installed
+from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, account
+from trimtab.command.install.rbac import CLUSTER, OWN, Rule
+from webhook import shared
+
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+EVERYBODYS = {
+    ("authorization.k8s.io", "selfsubjectaccessreviews"), ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+}  # fmt: skip
+"""Who is logged in may ask what it may (`system:basic-user`)."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """May this process do that? `namespace` empty: everywhere."""
+
+    process: str
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def granted(self, own: str) -> bool:
+        """What its roles say."""
+        if self.verb == "create" and (self.group, self.resource) in EVERYBODYS:
+            return True
+        rules: Iterable[Rule] = CLUSTER[self.process]
+        if self.namespace == own:
+            rules = (*rules, *OWN[self.process])
+        return any(self._by(rule) for rule in rules)
+
+    def _by(self, rule: Rule) -> bool:
+        named = not rule.names or self.name in rule.names
+        return rule.group == self.group and self.resource in rule.resources and self.verb in rule.verbs and named
+
+    def asked(self, own: str) -> dict[str, Any]:
+        resource, _, sub = self.resource.partition("/")
+        what = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": sub}
+        where = {"namespace": self.namespace, "name": self.name}
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{own}", "system:authenticated"]
+        user = f"system:serviceaccount:{own}:{account(self.process)}"
+        spec = {"user": user, "groups": groups, "resourceAttributes": {**what, **where}}
+        return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+
+
+def resources(cluster: Cluster) -> set[tuple[str, str]]:
+    """(group, resource) of all there is, subresources too."""
+    groups = cluster.api.request("GET", "/apis")["groups"]
+    served = {f"/apis/{version['groupVersion']}": group["name"] for group in groups for version in group["versions"]}
+    return {
+        (group, found["name"])
+        for path, group in {"/api/v1": "", **served}.items()
+        for found in cluster.api.request("GET", path)["resources"]
+    }
+
+
+def questions(process: str, everything: set[tuple[str, str]], own: str) -> Iterator[Question]:
+    for group, resource in sorted(everything):
+        for verb in VERBS:
+            yield Question(process, verb, group, resource)
+            yield Question(process, verb, group, resource, own)
+    for verb in VERBS:
+        for name in (SECRET, CONFIGURATION, "another"):
+            yield Question(process, verb, "", "secrets", own, name)
+            for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+                yield Question(process, verb, "admissionregistration.k8s.io", kind, "", name)
+    for verb, group, resource in (
+        ("impersonate", "", "users"), ("impersonate", "", "serviceaccounts"), ("*", "*", "*"),
+        ("escalate", "rbac.authorization.k8s.io", "clusterroles"),
+        ("bind", "rbac.authorization.k8s.io", "clusterroles"),
+        ("sign", "certificates.k8s.io", "signers"),
+    ):  # fmt: skip
+        yield Question(process, verb, group, resource)
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_an_account_may_do_exactly_what_its_roles_say(here: Installed, process: str) -> None:
+    own, path = here.values.namespace, "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+    def allowed(question: Question) -> bool:
+        return bool(here.cluster.api.request("POST", path, question.asked(own))["status"]["allowed"])
+
+    asked = list(questions(process, resources(here.cluster), own))
+    with ThreadPoolExecutor(8) as pool:
+        answers = dict(zip(asked, pool.map(allowed, asked), strict=True))
+    assert len(asked) > 1500
+    assert [one for one, yes in answers.items() if yes != one.granted(own)] == []
+
+
+def test_no_role_has_a_wildcard() -> None:
+    rules = [rule for process in PROCESSES for rule in (*CLUSTER[process], *OWN[process])]
+    assert not [rule for rule in rules if any("*" in word for word in (rule.group, *rule.resources, *rule.verbs))]
+
+
+@pytest.fixture(scope="module")
+def webhooks(here: Installed) -> Cluster:
+    """The cluster as the webhook's account sees it."""
+    return Cluster(here.login, here.values.namespace)
+
+
+def test_the_webhooks_account_reads_and_lists_what_it_needs(webhooks: Cluster) -> None:
+    webhooks.get("Secret", SECRET)
+    for kind in shared.CONFIGURATIONS:
+        webhooks.get(kind, CONFIGURATION)
+    for kind in ("Namespace", "Node", "LimitRange", "PodPolicy", "ReplicaSet", "RuntimeClass", "EndpointSlice"):
+        webhooks.list(kind, everywhere=True)
+    webhooks.list("ConfigMap")
+
+
+NOT_ALLOWED = [
+    ("GET", "/api/v1/namespaces/kube-system/secrets"),
+    ("GET", "/api/v1/namespaces/{own}/secrets/another"),
+    ("POST", "/api/v1/namespaces/{own}/secrets"),
+    ("DELETE", "/api/v1/namespaces/{own}/secrets/" + SECRET),
+    ("POST", "/api/v1/namespaces/default/pods"),
+    ("POST", "/api/v1/namespaces/default/pods/x/eviction"),
+    ("PATCH", "/apis/trimtab.dev/v1alpha1/podpolicies/x/status"),
+    ("PUT", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/another"),
+    ("PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/trimtab-webhook"),
+    ("POST", "/api/v1/namespaces/{own}/serviceaccounts/trimtab-compactor/token"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), NOT_ALLOWED)
+def test_tried_with_its_own_token_it_is_refused(webhooks: Cluster, method: str, path: str) -> None:
+    body = None if method in ("GET", "DELETE") else {}
+    how = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    with pytest.raises(ApiError) as refused:
+        webhooks.api.request(method, path.format(own=webhooks.namespace), body, content_type=how)
+    assert refused.value.status == 403
+
+
+@pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
+def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: str) -> None:
+    with here.working(process) as worker:
+        time.sleep(4)  # some rounds
+    lines = worker.log.read_text().splitlines()
+    assert [line for line in lines if "orbidden" in line or '"level": "error"' in line] == []
+
+
+def test_the_webhooks_were_refused_nothing(here: Installed) -> None:
+    told = [line for replica in here.replicas for line in replica.log if "forbidden" in str(line).lower()]
+    assert told == []

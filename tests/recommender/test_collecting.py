@@ -1,0 +1,139 @@
+"""Prometheus, and the metrics API, into the diary."""
+
+from typing import Any
+
+import pytest
+
+from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
+from trimtab.recommender.collecting import LAG, Histories, Moments
+from trimtab.recommender.process import Headers
+from trimtab.recommender.settings import Settings
+from trimtab.sketch.book import Container
+from trimtab.sketch.diary import Diary
+from trimtab.sketch.window import DAY
+from trimtab.usage.errors import GarbledSource, UnreachableSource, UsageFault
+from trimtab.usage.http import Manners, Source
+from trimtab.usage.owners import Owners
+from trimtab.usage.prometheus import Pieces, Prometheus
+
+START = 20_000 * DAY
+WEB = Container("shop", "Deployment", "web", "app")
+API = Container("team", "Deployment", "api", "app")
+
+
+class Played:
+    """A Prometheus with two namespaces; of each moment it knows a tenth of a core."""
+
+    def __init__(self) -> None:
+        self.broken = ""
+        """The namespace it cannot answer for."""
+        self.empty = False
+
+    def __call__(self, asked: Asked) -> Answer:
+        path, query, _ = asked
+        if path.endswith("/namespace/values"):
+            return 200, labels(*(() if self.empty else ("shop", "team")))
+        namespace = "shop" if '"shop"' in str(query) else "team"
+        if path.endswith("/pod/values"):
+            return 200, labels("web-7d4b9c6f5d-x2x4k" if namespace == "shop" else "api-7d4b9c6f5d-x2x4k")
+        if path.endswith("/query"):
+            return 200, vector()
+        if namespace == self.broken:
+            return 400, {"status": "error", "error": "broken"}
+        pod = "web-7d4b9c6f5d-x2x4k" if namespace == "shop" else "api-7d4b9c6f5d-x2x4k"
+        times = range(int(query["start"]), int(query["end"]) + 1, int(query["step"]))
+        metric = {"namespace": namespace, "pod": pod, "container": "app"}
+        return 200, matrix((metric, [(float(at), 0.1) for at in times]))
+
+
+def histories(url: str) -> Histories:
+    return Histories(Prometheus(Source(url, manners=Manners(tries=1)), Pieces(step=3600)))
+
+
+def collect(source: Any, diary: Diary, now: int) -> int:
+    found: int = source.collect(diary, Owners(), now + LAG, lambda: True)
+    return found
+
+
+def test_the_whole_window_is_asked_for_first_and_then_what_is_new() -> None:
+    diary = Diary(days=2)
+    with serving(Played()) as server:
+        source = histories(server.url)
+        assert collect(source, diary, START) > 0
+        asked = len(server.asked)
+        assert collect(source, diary, START + 60) == 0  # before the next point nobody is asked
+        assert len(server.asked) == asked
+        collect(source, diary, START + 3600)
+    first = [int(query["start"]) for path, query, _ in server.asked[:asked] if path.endswith("query_range")]
+    later = [int(query["start"]) for path, query, _ in server.asked[asked:] if path.endswith("query_range")]
+    assert (min(first), set(later)) == (START - 2 * DAY, {START})
+    assert diary.until == {"shop": START + 3600, "team": START + 3600}
+    assert diary.window(WEB, "cpu").whole().total == diary.window(API, "cpu").whole().total
+
+
+def test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_twice() -> None:
+    diary, played = Diary(days=2), Played()
+    played.broken = "team"
+    with serving(played) as server:
+        source = histories(server.url)
+        with pytest.raises(UsageFault):
+            collect(source, diary, START)
+        assert diary.containers() == [WEB]
+        played.broken = ""
+        collect(source, diary, START)
+    assert diary.containers() == [WEB, API]
+    assert diary.window(WEB, "cpu") == diary.window(API, "cpu")
+
+
+def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
+    diary, played = Diary(days=2), Played()
+    with serving(played) as server:
+        source = histories(server.url)
+        collect(source, diary, START)
+        played.empty = True
+        with pytest.raises(GarbledSource, match="no container at all"):
+            collect(source, diary, START + 3600)
+        assert diary.until == {"shop": START, "team": START}
+        played.empty = False
+        collect(source, diary, START + 7200)
+    assert diary.until == {"shop": START + 7200, "team": START + 7200}
+
+
+def test_who_leads_no_more_reads_no_further() -> None:
+    diary = Diary(days=2)
+    with serving(Played()) as server:
+        assert histories(server.url).collect(diary, Owners(), START, lambda: False) == 0
+    assert diary.containers() == []
+
+
+def test_a_moment_from_the_future_is_left_out() -> None:
+    usage = [{"name": "app", "usage": {"cpu": "100m", "memory": "64Mi"}}]
+    moments = (("web", "2024-10-04T00:00:00Z"), ("api", "2034-01-01T00:00:00Z"))
+    items = [
+        {"metadata": {"name": f"{name}-7d4b9c6f5d-x2x4k", "namespace": "shop"}, "timestamp": at, "containers": usage}
+        for name, at in moments
+    ]
+    diary = Diary()
+    with serving(lambda _asked: (200, {"items": items})) as server:
+        client = _client(server.url)
+        assert collect(Moments(client), diary, START) == 2
+    assert diary.containers() == [WEB]
+
+
+def _client(url: str) -> Any:
+    from kubernetes.client import ApiClient, Configuration
+
+    from trimtab.kube.client import Client
+
+    return Client(ApiClient(Configuration(host=url, retries=False)))  # type: ignore[arg-type]
+
+
+def test_a_token_is_read_each_time_and_said_to_be_missing(tmp_path: Any) -> None:
+    headers = Headers(Settings(prometheus_token_file=tmp_path / "token", prometheus_tenant="a"))
+    for token in ("one", "two"):
+        (tmp_path / "token").write_text(token + "\n")
+        assert {**headers} == {"X-Scope-OrgID": "a", "Authorization": f"Bearer {token}"}
+    (tmp_path / "token").unlink()
+    with pytest.raises(UnreachableSource, match="token of Prometheus"):
+        dict(headers)
+    assert dict(Headers(Settings())) == {}

@@ -1,0 +1,72 @@
+"""What the recommender publishes is what `trimtab admit` goes by, and says."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from tests.cluster_of import Item
+from tests.command.snapshots import trimtab
+from tests.recommender.played import Process, World, moments
+from trimtab.cluster.recommendation import KEY, LABEL
+from trimtab.recommender.missing import page
+from trimtab.sketch.window import DAY
+
+RULES = {
+    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
+    "spec": {"actions": {"requests": {"cpu": {"from": "usage", "otherwise": "55m"}}}},
+}  # fmt: skip
+
+
+def _config_map(number: int, text: str) -> Item:
+    name = f"trimtab-recommendations-{number:03}"
+    metadata = {"name": name, "namespace": "trimtab-system", "labels": {LABEL: "v1"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}}
+
+
+def explained(world: World, folder: Path, workload: str) -> str:
+    """`trimtab admit --explain` of a Deployment, beside a cluster that holds what is published."""
+    container = {"name": "app", "image": "app:1"}
+    labels = {"app": workload}
+    deployment = {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": workload, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": labels},
+                 "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+    }  # fmt: skip
+    shards = [_config_map(number, text) for number, text in world.told.stored.items()]
+    for name, documents in (("pods", [deployment]), ("cluster", shards), ("policies", [RULES])):
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents))
+    result = trimtab("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
+                     "--policies", folder / "policies.yaml", "--explain")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def lived() -> tuple[World, Process]:
+    """Web for two days, new for two hours."""
+    world = World().runs("web", cores=0.3)
+    process = moments(world).lives(2 * DAY)
+    world.runs("new")
+    return world, process.lives(7200)
+
+
+def test_a_request_says_which_percentile_of_how_much_history_it_is_and_how_sure(tmp_path: Path) -> None:
+    world, _ = lived()
+    text = explained(world, tmp_path, "web")
+    assert "298m" in text or "300m" in text
+    assert "P95 over 2" in text
+    assert "(sure to 1" in text
+
+
+def test_two_hours_of_history_give_the_default_and_the_reason(tmp_path: Path) -> None:
+    world, process = lived()
+    text = explained(world, tmp_path, "new")
+    assert "55m" in text
+    assert "no usage is known of container app of Deployment shop/new" in text
+    told = json.loads(page(process.loop.verdicts))
+    lacking = {one["resource"]: one for one in told["missing"] if one["container"] == "shop/Deployment/new/app"}
+    assert (lacking["cpu"]["reason"], lacking["cpu"]["need"]) == ("insufficient-history", "24 hours, 100 samples")
+
+
+def test_who_waits_says_that_it_knows_nothing() -> None:
+    assert json.loads(page(None)) == {"leading": False, "missing": []}

@@ -1,0 +1,74 @@
+"""More clients than there is room for: those that ask are answered, those that only sit there make room."""
+
+import asyncio
+import socket
+import ssl
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.webhook.server import Server, post, serving
+from tests.webhook.worlds import review
+from webhook import body
+
+
+def silent(server: Server, count: int) -> list[ssl.SSLSocket]:
+    """Connections over TLS that ask for nothing."""
+    found = [server.connect() for _ in range(count)]
+    for connection in found:
+        connection.connect()
+    return [connection.sock for connection in found]
+
+
+def ended(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_one_connection_too_many_ends_the_oldest_that_asked_for_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path, CONNECTIONS="8") as server:
+        used = server.connect()
+        assert post(used, review())[0] == 200
+        before = used.sock.getsockname()
+        crowd = silent(server, 12)
+        assert all(ended(client) for client in crowd[:5])
+        assert post(used, review())[0] == 200
+        assert used.sock.getsockname() == before
+        assert post(server.connect(), review())[0] == 200
+
+
+def test_who_never_asks_for_anything_sits_there_no_longer_than_a_kept_connection(tmp_path: Path) -> None:
+    with serving(tmp_path, KEEPALIVE="1") as server:
+        assert [ended(client) for client in silent(server, 2)] == [True, True]
+
+
+def pieces(*sizes: int) -> body.Receive:
+    """A body that comes in so many bytes at a time."""
+    waiting = [{"type": "http.request", "body": b" " * size, "more_body": True} for size in sizes]
+    waiting.append({"type": "http.request", "body": b"", "more_body": False})
+
+    async def receive() -> dict[str, Any]:
+        return waiting.pop(0)
+
+    return receive
+
+
+def test_a_large_body_for_which_there_is_no_room_is_refused() -> None:
+    with pytest.raises(body.Full):
+        asyncio.run(body.read(pieces(60_000, 60_000), 1, body.Room(50_000)))
+
+
+def test_a_small_body_is_read_however_full_it_is() -> None:
+    assert asyncio.run(body.read(pieces(30_000, 30_000), 1, body.Room(0))) == b" " * 60_000
+
+
+@pytest.mark.parametrize("sizes", [(1, 70_000, 70_000), (70_000, 9_000_000), (70_000, 100_000, 100_000)])
+def test_the_room_of_a_body_is_free_again_when_it_is_read_or_refused(sizes: tuple[int, ...]) -> None:
+    room = body.Room(150_000)
+    with suppress(body.Full):
+        asyncio.run(body.read(pieces(*sizes), 1, room))
+    assert room.left == 150_000

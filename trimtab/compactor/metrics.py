@@ -42,7 +42,7 @@ class Metrics:
         self.twice = gauge("moved_twice", "Pods whose predecessor had been moved only a short time before.")
         self.pending = counter("pending_seconds", "Seconds that successors of evicted pods waited for a node, summed.")
         self.saved = gauge("saved_nodes", "Nodes that were taken after we emptied them, ever.", "pool")
-        self.gained = gauge("saved", "What the nodes taken after we emptied them save together, in the unit of its label.",
+        self.gained = gauge("saved", "What the nodes taken after we emptied them save together, in its unit.",
                             "pool", "unit")  # fmt: skip
         self.worth = gauge(
             "plan_saves", "What carrying out the last plan would save, in the unit of its label.", "unit"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy.observe import rules
+from deploy.observe.dashboards import ALL
 
 pytestmark = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="needs promtool: apt-get install prometheus (make e2e does)"
@@ -37,3 +38,11 @@ def test_every_alert_fires_when_it_should_and_none_when_all_is_well(tmp_path: Pa
         text = text.replace(f"- {name}\n", f"- {rules.FOLDER / file}\n")
     (tmp_path / "rules.test.yaml").write_text(text)
     promtool("test", "rules", tmp_path / "rules.test.yaml")
+
+
+def test_every_query_of_the_dashboards_is_promql(tmp_path: Path) -> None:
+    asked = [query.asks for board in ALL for panel in board.panels for query in panel.queries]
+    meant = [text.replace("$pool", ".*").replace("$__rate_interval", "5m") for text in asked]
+    made = [{"record": f"asked:{number}", "expr": text} for number, text in enumerate(meant)]
+    (tmp_path / "asked.json").write_text(json.dumps({"groups": [{"name": "asked", "rules": made}]}))
+    assert f"{len(asked)} rules found" in promtool("check", "rules", tmp_path / "asked.json")

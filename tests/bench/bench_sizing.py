@@ -30,8 +30,8 @@ from trimtab.sketch.vpa.histogram import DAY as HALF_LIFE
 from trimtab.sketch.vpa.histogram import Histogram
 from trimtab.sketch.vpa.scale import CPU
 from trimtab.sketch.window import DAY, Window, observe
+from trimtab.usage.answer import parsed
 from trimtab.usage.owners import Owners
-from trimtab.usage.prometheus import parsed
 from trimtab.usage.take import take
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))

@@ -302,6 +302,32 @@ def test_a_header_without_a_colon_is_named(tmp_path: Path) -> None:
     assert "NAME: VALUE" in result.output
 
 
+def test_a_folder_of_usage_is_read(tmp_path: Path) -> None:
+    usage(tmp_path)
+    assert [found["workload"] for found in told("recommend", "--usage", tmp_path)["containers"]] == ["web"]
+
+
+def test_an_address_without_its_scheme_is_asked_wrongly() -> None:
+    result = trimtab("recommend", "--prometheus", "prometheus:9090")
+    assert (result.exit_code, "https://prometheus:9090" in result.output) == (2, True)
+
+
+def test_where_nothing_was_found_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "usage.csv").write_text("timestamp,cpu\n")
+    report = told("recommend", "--usage", tmp_path)
+    assert any("No usage was found" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [((401, b"Unauthorized"), "--header 'Authorization"), ((302, b""), "log-in page"), ((200, b"<html>"), "http://")],
+)
+def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words: str) -> None:
+    with serving(lambda asked: answer) as server:
+        result = trimtab("recommend", "--prometheus", server.url)
+    assert (result.exit_code, words in result.output) == (3, True)
+
+
 # ── the cluster itself ───────────────────────────────────────────────────
 def api(asked: Asked, *, metrics: bool = True) -> Answer:
     """A cluster with one pod, its metrics and no history."""
@@ -323,6 +349,41 @@ def kubeconfig(folder: Path, url: str) -> Path:
              "contexts": [context], "current-context": "x"}  # fmt: skip
     (folder / "kubeconfig").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
     return folder / "kubeconfig"
+
+
+def with_vpa(asked: Asked, *, ready: bool = True, allowed: bool = True) -> Answer:
+    """The same, with a VPA that has nothing to say yet, and its webhook."""
+    path = asked[0]
+    service = {"namespace": "kube-system", "name": "vpa-webhook"}
+    hook = {"name": "vpa.k8s.io", "clientConfig": {"service": service, "caBundle": "Q0E="},
+            "admissionReviewVersions": ["v1"], "sideEffects": "None"}  # fmt: skip
+    slice_ = {"metadata": {"name": "s", "namespace": "kube-system",
+                           "labels": {"kubernetes.io/service-name": "vpa-webhook"}},
+              "addressType": "IPv4",
+              "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]}  # fmt: skip
+    said = {"verticalpodautoscalers": vpa(), "endpointslices": slice_,
+            "mutatingwebhookconfigurations": {"metadata": {"name": "vpa"}, "webhooks": [hook]}}  # fmt: skip
+    plural = path.rsplit("/", 1)[-1]
+    if plural in said:
+        if plural.startswith("mutating") and not allowed:
+            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no"}
+        return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [said[plural]]}
+    return api(asked)
+
+
+@pytest.mark.parametrize(
+    ("world", "share", "note"),
+    [({}, "p5", ""), ({"ready": False}, "p95", "cannot act"), ({"allowed": False}, "p95", "may not be looked at")],
+)
+def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
+    tmp_path: Path, world: dict[str, bool], share: str, note: str
+) -> None:
+    with serving(lambda asked: with_vpa(asked, **world)) as server:
+        config = kubeconfig(tmp_path, server.url)
+        report = told("recommend", "--usage", usage(tmp_path), "--cluster", "live", "--kubeconfig", config)
+    (found,) = report["containers"]
+    assert found["cpu"]["proposed"] == found["cpu"][share]
+    assert any(note in text for text in report["notes"]) or not note
 
 
 @pytest.mark.parametrize(("metrics", "note"), [(True, "tells one moment (2 series)"), (False, "serves no metrics API")])

@@ -66,6 +66,12 @@ def kubectl(tell: Tell = told_on_stderr) -> Path:
     return Path(there) if there else find(tell=tell).paths["kubectl"]
 
 
+def helm(tell: Tell = told_on_stderr) -> Path:
+    """Only who installs the chart needs it; KUBEBUILDER_ASSETS may hold it, too."""
+    module = modules.helm()
+    return (named_by_the_user(module) or built(module, tell))["helm"]
+
+
 def named_by_the_user(module: Module) -> dict[str, Path]:
     """What KUBEBUILDER_ASSETS holds of this module; often only etcd, kube-apiserver and kubectl."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
@@ -159,8 +165,8 @@ def jobs() -> int:
 
 if __name__ == "__main__":
     try:
-        found = find()
+        found = {**find().paths, "helm": helm()}
     except (CannotBuild, LookupError) as error:
         raise SystemExit(str(error)) from None
-    for program, where in sorted(found.paths.items()):
+    for program, where in sorted(found.items()):
         print(f"{program:26} {where}")

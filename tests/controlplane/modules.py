@@ -43,7 +43,7 @@ class Module:
         """Names a build: the same key, the same binaries."""
         content = b"".join((self.folder / name).read_bytes() for name in ("go.mod", "go.sum"))
         digest = hashlib.sha256(content + self.ldflags.encode()).hexdigest()[:8]
-        name = self.path.removesuffix("/v3").removesuffix("/server").rsplit("/", 1)[-1]
+        name = re.sub(r"/v\d+$", "", self.path).removesuffix("/server").rsplit("/", 1)[-1]
         return f"{name}-{self.version}-{platform.system().lower()}-{platform.machine()}-{digest}"
 
 
@@ -67,3 +67,8 @@ def etcd() -> Module:
 def kwok() -> Module:
     path = "sigs.k8s.io/kwok"
     return Module(folder=HERE / "kwok", path=path, packages={"kwok": f"{path}/cmd/kwok"}, minutes=2)
+
+
+def helm() -> Module:
+    path = "helm.sh/helm/v4"
+    return Module(folder=HERE / "helm", path=path, packages={"helm": f"{path}/cmd/helm"}, minutes=5)

@@ -18,6 +18,7 @@ from tests.controlplane import binaries
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster, NotHere
 from tests.controlplane.control_plane import ControlPlane
+from tests.e2e.charts import Helm
 from tests.e2e.installed import Installed, installed
 
 
@@ -55,6 +56,14 @@ def built(request: pytest.FixtureRequest) -> Binaries:
             binaries.told_on_stderr(line)
 
     return binaries.find(tell=tell)
+
+
+@pytest.fixture(scope="session")
+def helm(built: Binaries, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real one, built where it is not there yet."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        return Helm(binaries.helm(), tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="session")

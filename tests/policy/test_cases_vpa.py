@@ -54,6 +54,12 @@ def test_the_first_request_is_not_below_what_the_vpa_would_evict():
     assert changed(decided(owned(), FROM_USAGE, world))[CPU] == "200m"
 
 
+def test_the_vpas_own_floor_is_two_hundred_and_fifty_mebibytes_a_pod():
+    low = usage(cpu=("1m", "900m"), memory=("10Mi", "700Mi"))
+    found = changed(decided(owned(), FROM_USAGE, facts(low, vpa())))
+    assert (found[CPU], found[MEMORY]) == ("25m", "250Mi")
+
+
 def test_f6_the_ratio_that_a_vpa_keeps_is_not_changed():
     both = {"cpu": "2", "memory": "200Mi"}
     came = owned(container(requests={"cpu": "1"}, limits=both))

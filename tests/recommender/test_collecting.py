@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
-from trimtab.recommender.collecting import Histories, Moments
+from trimtab.recommender.collecting import LAG, Histories, Moments
 from trimtab.recommender.process import Headers
 from trimtab.recommender.settings import Settings
 from trimtab.sketch.book import Container
 from trimtab.sketch.diary import Diary
 from trimtab.sketch.window import DAY
-from trimtab.usage.errors import UnreachableSource, UsageFault
+from trimtab.usage.errors import GarbledSource, UnreachableSource, UsageFault
 from trimtab.usage.http import Manners, Source
 from trimtab.usage.owners import Owners
 from trimtab.usage.prometheus import Pieces, Prometheus
@@ -27,11 +27,12 @@ class Played:
     def __init__(self) -> None:
         self.broken = ""
         """The namespace it cannot answer for."""
+        self.empty = False
 
     def __call__(self, asked: Asked) -> Answer:
         path, query, _ = asked
         if path.endswith("/namespace/values"):
-            return 200, labels("shop", "team")
+            return 200, labels(*(() if self.empty else ("shop", "team")))
         namespace = "shop" if '"shop"' in str(query) else "team"
         if path.endswith("/pod/values"):
             return 200, labels("web-7d4b9c6f5d-x2x4k" if namespace == "shop" else "api-7d4b9c6f5d-x2x4k")
@@ -50,7 +51,7 @@ def histories(url: str) -> Histories:
 
 
 def collect(source: Any, diary: Diary, now: int) -> int:
-    found: int = source.collect(diary, Owners(), now, lambda: True)
+    found: int = source.collect(diary, Owners(), now + LAG, lambda: True)
     return found
 
 
@@ -82,6 +83,20 @@ def test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_tw
         collect(source, diary, START)
     assert diary.containers() == [WEB, API]
     assert diary.window(WEB, "cpu") == diary.window(API, "cpu")
+
+
+def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
+    diary, played = Diary(days=2), Played()
+    with serving(played) as server:
+        source = histories(server.url)
+        collect(source, diary, START)
+        played.empty = True
+        with pytest.raises(GarbledSource, match="no container at all"):
+            collect(source, diary, START + 3600)
+        assert diary.until == {"shop": START, "team": START}
+        played.empty = False
+        collect(source, diary, START + 7200)
+    assert diary.until == {"shop": START + 7200, "team": START + 7200}
 
 
 def test_who_leads_no_more_reads_no_further() -> None:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
 from trimtab.cluster.owner import Owner
+from trimtab.usage.answer import parsed
 from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
 from trimtab.usage.http import Manners, Source
-from trimtab.usage.prometheus import Pieces, Prometheus, parsed, spans
+from trimtab.usage.prometheus import Pieces, Prometheus, spans
 
 DAY = 86400
 END = 20_000 * DAY

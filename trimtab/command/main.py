@@ -7,6 +7,7 @@ every mistake named, nothing done), 3 we or the cluster failed.
 import importlib
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
@@ -85,10 +86,16 @@ class Failed(click.ClickException):
         click.echo(self.message, err=True)
 
 
+def _called(script: str) -> str | None:
+    """As a plugin of kubectl the command is told as it was typed; None: click's own way."""
+    plugin = script.removeprefix("kubectl-")
+    return f"kubectl {plugin}" if plugin != script else None
+
+
 def main() -> None:
-    """The console script."""
+    """The console script, also as `kubectl-trimtab`."""
     try:
-        cli(standalone_mode=True)
+        cli(prog_name=_called(Path(sys.argv[0]).name), standalone_mode=True)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

@@ -112,6 +112,9 @@ PLACES: dict[str, Source] = {
 PLACES["PriorityClass"] = Source(
     kind="PriorityClass", group_version="scheduling.k8s.io/v1", plural="priorityclasses", namespaced=False
 )
+PLACES["NetworkPolicy"] = Source(
+    kind="NetworkPolicy", group_version="networking.k8s.io/v1", plural="networkpolicies", namespaced=True
+)
 
 PLACES["PodPolicy"] = Source(
     kind="PodPolicy", group_version="trimtab.dev/v1alpha1", plural="podpolicies", namespaced=False, optional=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Raw
 
@@ -43,6 +44,15 @@ def pages(client: Client, source: Source, size: int = PAGE) -> Iterator[Listed]:
         token = found.metadata.continue_ or None
         if token is None:
             return
+
+
+def listed(client: Client, source: Source) -> Iterator[tuple[decode.Key, Any]]:
+    """Every object of a list that can be read, under its (namespace, name)."""
+    for part in pages(client, source):
+        for raw in part.items:
+            found: Any = decode.item(source.kind, raw)
+            if not isinstance(found, decode.Broken):
+                yield decode.key(found.metadata), found
 
 
 @dataclass(frozen=True, slots=True)

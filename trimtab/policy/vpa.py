@@ -14,8 +14,9 @@ from trimtab.cluster.api.scaling import ContainerPolicy, VerticalPodAutoscaler
 from trimtab.cluster.resources import Role
 from trimtab.policy.subject import Place, Subject
 
-_FLOOR = {"cpu": "25m", "memory": "250M"}
-"""Per pod, shared by its containers (recommender flags pod-recommendation-min-cpu-millicores, -memory-mb)."""
+_FLOOR = {"cpu": "25m", "memory": "250Mi"}
+"""Per pod, shared by its containers (recommender flags pod-recommendation-min-cpu-millicores, -memory-mb; the latter
+counts in units of 1024 * 1024 bytes, whatever it is called)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,14 @@ from trimtab.kube.client import Client
 from trimtab.sketch.diary import Diary, Reading
 from trimtab.sketch.window import DAY
 from trimtab.usage import metrics
+from trimtab.usage.errors import GarbledSource
 from trimtab.usage.owners import Owners
 from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.series import SKEW
 from trimtab.usage.take import container
 
+LAG = 120
+"""Seconds that a scrape may need until it can be asked for: by remote write it takes a while."""
 Alive = Callable[[], bool]
 """May we go on?"""
 
@@ -65,13 +68,16 @@ class Histories:
 
     def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
         step = self.prometheus.pieces.step
-        end, oldest = now - now % step, now - diary.days * DAY
+        end, oldest = (now - LAG) // step * step, now - diary.days * DAY
         known = min(diary.until.values(), default=oldest) if self._begin is None else self._begin
         begin = self._begin = max(oldest, known)
         if begin >= end:
             return 0
         whose, count = self._whose(owners, begin, end), 0
-        for namespace in self.prometheus.namespaces(begin, end):
+        namespaces = self.prometheus.namespaces(begin, end)
+        if not namespaces and diary.until:
+            raise GarbledSource("Prometheus tells of no container at all: it lost its data, or has not got them yet")
+        for namespace in namespaces:
             start = max(oldest, diary.until.get(namespace, oldest))
             if alive() and start < end:
                 count += self._namespace(diary, whose, namespace, start, end)

@@ -22,13 +22,13 @@ class UnreadableFiles(RuntimeFault):
         self.mistakes = mistakes
 
 
-def read(paths: Iterable[str | Path]) -> list[Content]:
-    """Every file of every path, folders in alphabetical order. Raises UnreadableFiles."""
+def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
+    """Every file of every path, folders in alphabetical order: of those, files that end so. Raises UnreadableFiles."""
     found: list[Content] = []
     mistakes: list[Mistake] = []
     for path in map(str, paths):
         try:
-            found += list(_read(path))
+            found += list(_read(path, endings))
         except OSError as error:
             came = (error.strerror or type(error).__name__).lower()
             mistakes.append(Mistake(file=path, expected="a file or folder that can be read", came=came))
@@ -37,7 +37,7 @@ def read(paths: Iterable[str | Path]) -> list[Content]:
     return found
 
 
-def _read(path: str) -> Iterator[Content]:
+def _read(path: str, endings: tuple[str, ...]) -> Iterator[Content]:
     if path == "-":
         yield "-", sys.stdin.buffer.read()
         return
@@ -46,15 +46,15 @@ def _read(path: str) -> Iterator[Content]:
         yield path, place.read_bytes()
         return
     # A mounted ConfigMap holds its files twice: behind `..data` and as links to there.
-    names = sorted(file for file in place.rglob("*") if _counts(file.relative_to(place)) and file.is_file())
+    names = sorted(file for file in place.rglob("*") if _counts(file.relative_to(place), endings) and file.is_file())
     if not names:
-        raise FileNotFoundError(2, f"no {', '.join(ENDINGS[:3])} file in the folder")
+        raise FileNotFoundError(2, f"no {', '.join(endings[:3])} file in the folder")
     for file in names:
         yield str(file), file.read_bytes()
 
 
-def _counts(file: Path) -> bool:
-    return file.name.endswith(ENDINGS) and not any(part.startswith(".") for part in file.parts)
+def _counts(file: Path, endings: tuple[str, ...]) -> bool:
+    return file.name.endswith(endings) and not any(part.startswith(".") for part in file.parts)
 
 
 def shipped(folder: str = "recommended") -> list[Content]:

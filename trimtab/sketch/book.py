@@ -41,7 +41,10 @@ class _Open:
     last: int = 0
 
     def day(self, number: int) -> Counts:
-        return self.days.setdefault(number, Counts())
+        found = self.days.get(number)
+        if found is None:
+            found = self.days[number] = Counts()
+        return found
 
     def span(self, first: int, last: int) -> None:
         self.first = min(self.first or first, first)
@@ -80,14 +83,20 @@ class Book:
             for number, peak in of_series(times, values).items():
                 page.day(number * INTERVAL // DAY).add(peak)
         else:
-            found = spread(values)
-            for start, end in _days(times):
-                counts, part = page.day(int(times[start]) // DAY), values[start:end]
-                if found is None:
-                    counts.extend(part)
-                else:
-                    counts.tally(found[0], found[1][start:end], max(part))
+            self._days(page, times, values)
         page.span(int(times[0]), int(times[-1]))
+
+    def _days(self, page: _Open, times: Sequence[int], values: Sequence[float]) -> None:
+        """All buckets are found at once, then each day counts its own."""
+        parts = [(start, values[start:end]) for start, end in _days(times)]
+        tops = [max(part) for _, part in parts]
+        found = spread(values, max(tops))
+        for (start, part), top in zip(parts, tops, strict=True):
+            counts = page.day(int(times[start]) // DAY)
+            if found is None:
+                counts.extend(part)
+            else:
+                counts.tally(found[0], found[1][start : start + len(part)], top)
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
         """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last

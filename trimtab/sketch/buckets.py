@@ -39,24 +39,27 @@ def halves(values: Iterable[float]) -> "array[int]":
 
 
 def offsets(found: "array[int]", first: int) -> bytes | None:
-    """How far each half's bucket is above the first, a byte each; None where that is 256 or more for one of them.
+    """How far each half's bucket is above the first, a byte each; None where one is below it, or 256 or more above.
 
-    All at once: the halves as one long number, of which one subtraction takes the first from each. No half may be
-    below the first's.
+    All at once: the halves as one long number, of which one subtraction takes the first from each. The upper bit of
+    each place is set before, and lends: where it is gone, or others above the byte are there, a half was outside.
     """
     ones, places = _ones(len(found))
-    lanes = ((int.from_bytes(found.tobytes(), sys.byteorder) - 2 * first * ones) >> 1) & (0x7FFF * ones)
-    told = lanes.to_bytes(places, sys.byteorder)
-    low, high = (told[::2], told[1::2]) if sys.byteorder == "little" else (told[1::2], told[::2])
-    return None if high.strip(b"\0") else low
-
-
-def spread(values: Sequence[float]) -> tuple[int, bytes] | None:
-    """The bucket of the least, and how far each value's is above it; None where there are no values, some are nothing
-    or no amount, or they lie more than four octaves apart."""
-    first = number(min(values)) if len(values) else None
-    if first is None or first < FIRST:
+    lanes, lent = int.from_bytes(found.tobytes(), sys.byteorder), 0x8000 * ones
+    apart = (lanes | lent) - 2 * first * ones
+    if lanes & lent or apart & (0xFE00 * ones) != lent:
         return None
+    told = ((apart >> 1) & (0xFF * ones)).to_bytes(places, sys.byteorder)
+    return told[::2] if sys.byteorder == "little" else told[1::2]
+
+
+def spread(values: Sequence[float], top: float) -> tuple[int, bytes] | None:
+    """A bucket, and how far each value's is above it; `top`: the greatest value. None where there are no values, some
+    are nothing or no amount, or they lie more than about four octaves apart."""
+    last = number(top) if len(values) else None
+    if last is None or last < FIRST:
+        return None
+    first = max(FIRST, last - 255)
     told = offsets(halves(values), first)
     return None if told is None else (first, told)
 

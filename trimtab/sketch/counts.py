@@ -45,29 +45,37 @@ class Counts:
         found = number(value)
         if found is None:
             return
-        self.top = max(self.top, value)
+        if value > self.top:
+            self.top = value
         self._count(found, 1)
 
     def extend(self, values: Sequence[float]) -> None:
         """Many values at once."""
-        found = spread(values)
+        top = max(values, default=0.0)
+        found = spread(values, top)
         if found is None:
             self.take(numbers(halves(values)), greatest(values))
         else:
-            self.tally(*found, max(values))
+            self.tally(*found, top)
 
     def tally(self, first: int, told: bytes, top: float) -> None:
         """Values as `spread` gives them, and the greatest of them: a short step for each."""
-        cells = [0] * (max(told) + 1)
+        cells = [0] * 256
         for offset in told:
             cells[offset] += 1
-        self._room(first + len(cells) - 1)
-        start = self._room(first)
-        if start < 0:
+        try:
+            body = bytes(cells).rstrip(b"\0")
+        except ValueError:
             self.take({first + offset: count for offset, count in enumerate(cells) if count}, top)
             return
-        self.top = max(self.top, top)
-        self._put(start, list(map(operator.add, self.counts[start : start + len(cells)], cells)))
+        held = body.lstrip(b"\0")
+        base = first + len(body) - len(held)
+        if len(self.counts):
+            self.merge(Counts(base, array("B", held), 0, top))
+            return
+        self.base, self.counts = base, array("B", held)
+        if top > self.top:
+            self.top = top
 
     def take(self, found: Mapping[int, int], top: float) -> None:
         """Bucket number → count, and the greatest of the values."""
@@ -108,7 +116,10 @@ class Counts:
             self.nothing += count
             return
         place = max(0, self._room(bucket))
-        self._put(place, (self.counts[place] + count,))
+        try:
+            self.counts[place] += count
+        except OverflowError:
+            self._put(place, (self.counts[place] + count,))
 
     def _put(self, start: int, counts: Sequence[int]) -> None:
         """These counts from there on, in wider cells where they need them."""
@@ -128,11 +139,11 @@ class Counts:
             self.base, self.counts = bucket, array("B", [0])
         place = bucket - self.base
         if place >= len(self.counts):
-            self.counts.extend([0] * (place - len(self.counts) + 1))
+            self.counts.frombytes(bytes((place - len(self.counts) + 1) * self.counts.itemsize))
             self._fold()
         elif place < 0:
             more = min(-place, self.base - self._floor())
-            self.counts = array(self.counts.typecode, [0] * more) + self.counts
+            self.counts = array(self.counts.typecode, bytes(more * self.counts.itemsize)) + self.counts
             self.base -= more
         return bucket - self.base
 

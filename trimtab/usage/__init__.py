@@ -6,7 +6,8 @@ checkpoints. Every reader gives series of single pods' containers; `owners` says
     series       one container of one pod: cleaned of duplicates, resets and gaps
     owners       which workload is this pod of?
     files        CSV, Parquet, saved answers of Prometheus
-    prometheus   queries in pieces, read without ever holding them as objects
+    prometheus   queries in pieces
+    answer       what it answers, read series by series without ever holding it as objects
     metrics      the metrics API and the kubelet's summary: the moment, not history
     checkpoints  what a VPA wrote down
 """

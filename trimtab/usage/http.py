@@ -59,7 +59,7 @@ class Source:
                 if status < 300:
                     return body
                 if last or status not in AGAIN:
-                    raise RefusedSource(f"{doing}: {self.url}", status, _said(body))
+                    raise RefusedSource(f"{doing}: {self.url}", status, _said(body) + _HELP.get(status, ""))
             self.wait(max(after or 0.0, self.manners.first_wait * 2.0**attempt))
         raise AssertionError("unreachable")
 
@@ -82,6 +82,12 @@ class Source:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             answer = self._pool.request("POST", url, body=form, headers=headers, timeout=timeout)
         return answer.status, answer.data, _seconds(answer.headers.get("Retry-After"))
+
+
+_LOG_IN = " (log in by a header: --header 'Authorization: Bearer …')"
+_ELSEWHERE = " (the address asks for another one: a log-in page, or a path that is missing, such as /prometheus)"
+_HELP = {401: _LOG_IN, 403: _LOG_IN, 404: " (is the API at this address, or below a path such as /prometheus?)",
+         **dict.fromkeys((301, 302, 303, 307, 308), _ELSEWHERE)}  # fmt: skip
 
 
 class _Error(msgspec.Struct, frozen=True):

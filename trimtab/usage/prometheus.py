@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
 
 from trimtab.cluster.owner import Owner
+from trimtab.usage.answer import Metric, metrics, parsed
 from trimtab.usage.errors import GarbledSource, RefusedSource
 from trimtab.usage.http import Source
 from trimtab.usage.owners import chained
-from trimtab.usage.series import SKEW, Series
+from trimtab.usage.series import Series
 
 DAY = 86400
 _WHICH = 'container!="",container!="POD"'
@@ -59,88 +59,8 @@ class Piece:
     """Both included."""
 
 
-class _Metric(msgspec.Struct, frozen=True, gc=False):
-    namespace: str = ""
-    pod: str = ""
-    container: str = ""
-    owner_kind: str = ""
-    owner_name: str = ""
-    replicaset: str = ""
-    job_name: str = ""
-
-
-class _Point(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    at: float
-    value: float
-
-
-class _One(msgspec.Struct, frozen=True, gc=False):
-    metric: _Metric
-    values: list[_Point] = []
-
-
-class _Times(Sequence[int]):
-    """The moments of points, looked up where they are asked for: to find where days begin takes a few."""
-
-    def __init__(self, points: Sequence[_Point]) -> None:
-        self.points = points
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, n: Any) -> Any:
-        return int(self.points[n].at) if isinstance(n, int) else _Times(self.points[n])
-
-
-class _Data(msgspec.Struct, frozen=True):
-    result: list[msgspec.Raw] = []
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    status: str = ""
-    error: str = ""
-    data: _Data = _Data()
-
-
 class _Labels(msgspec.Struct, frozen=True):
     data: list[str] = []
-
-
-_ANSWER = msgspec.json.Decoder(_Answer)
-_ONE = msgspec.json.Decoder(_One, strict=False)
-"""Numbers come as text."""
-
-
-def parsed(body: bytes, resource: str, now: int | None = None, asked: int | None = None) -> Iterator[Series]:
-    """The series of one answer, one at a time; `asked`: its first moment. Raises GarbledSource."""
-    try:
-        for raw in _answer(body).data.result:
-            one = _ONE.decode(raw)
-            times, values = _points(one.values, now)
-            metric = one.metric
-            yield Series(
-                namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values, asked=asked,
-            )  # fmt: skip
-    except msgspec.DecodeError as error:
-        raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
-
-
-def _answer(body: bytes) -> _Answer:
-    answer = _ANSWER.decode(body)
-    if answer.status not in ("", "success"):
-        raise GarbledSource(f"the answer says {answer.status}: {answer.error}")
-    return answer
-
-
-def _points(points: Sequence[_Point], now: int | None) -> tuple[Sequence[int], Sequence[float]]:
-    """Prometheus sends each moment once and in order; a ratio of nothing comes as NaN."""
-    values = [point.value for point in points]
-    late = now is not None and points and points[-1].at > now + SKEW
-    if late or not isfinite(sum(values)):
-        points = [p for p in points if isfinite(p.value) and (now is None or p.at <= now + SKEW)]
-        values = [point.value for point in points]
-    return _Times(points), values
 
 
 @dataclass(slots=True)
@@ -212,17 +132,21 @@ class Prometheus:
             series = f"max_over_time({metric}{{{self._match('')}}}{reach})"
             query = f"max by (namespace, {name}, owner_kind, owner_name) ({series})"
             body = self.source.get("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
-            for raw in _answer(body).data.result:
-                found = _ONE.decode(raw).metric
-                if found.owner_kind not in ("", "<none>", "Node"):
-                    rows.append((found.namespace, kind, getattr(found, name), found.owner_kind, found.owner_name))
+            rows += [(found.namespace, kind, getattr(found, name), found.owner_kind, found.owner_name)
+                     for found in self._metrics(body) if found.owner_kind not in ("", "<none>", "Node")]  # fmt: skip
         return chained(rows)
+
+    def _metrics(self, body: bytes) -> Iterator[Metric]:
+        try:
+            yield from metrics(body)
+        except msgspec.DecodeError as error:
+            raise GarbledSource(f"{self.source.url}: an answer of {len(body)} bytes: {error}") from None
 
     def _decoded(self, body: bytes, shape: type[Any]) -> Any:
         try:
             return msgspec.json.decode(body, type=shape)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.url}: an answer of {len(body)} bytes: {error}") from None
 
 
 class _Owned(NamedTuple):

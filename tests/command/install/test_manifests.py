@@ -105,6 +105,17 @@ def test_with_cert_manager_nobody_of_us_reads_a_secret_and_the_ca_bundle_is_left
 
 
 @pytest.mark.parametrize("process", PROCESSES)
+def test_a_drain_takes_one_replica_and_nobody_connects_but_to_the_one_port(process: str) -> None:
+    selected = one("Deployment", account(process))["spec"]["selector"]
+    [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]
+    budget, network = (one(kind, account(process))["spec"] for kind in ("PodDisruptionBudget", "NetworkPolicy"))
+    assert (budget["maxUnavailable"], budget["selector"]) == (1, selected)
+    assert (network["policyTypes"], network["podSelector"]) == (["Ingress"], selected)
+    [ports] = [rule["ports"] for rule in network["ingress"]]
+    assert [port["port"] for port in ports] == [port["name"] for port in container["ports"]]
+
+
+@pytest.mark.parametrize("process", PROCESSES)
 def test_every_process_has_an_account_of_its_own(process: str) -> None:
     one("ServiceAccount", account(process))
     for kind in ("ClusterRoleBinding", "RoleBinding"):

@@ -3,7 +3,9 @@
 values      what can be chosen
 names       what everything is called
 rbac        an account per process, and exactly what it may do
-serving     Service, Deployment, budget and Secret of the webhook
+guards      a disruption budget and a NetworkPolicy per process
+serving     Service, Deployment and Secret of the webhook
+working     the processes behind a Lease
 calling     the two webhook configurations: when API servers call us
 manifests   all of it, in order; the same in reverse to take it away
 carry       applied, removed

@@ -21,7 +21,6 @@ def serving(values: Values) -> Iterator[Manifest]:
         yield manifest("v1", "Secret", SECRET, values, component="webhook", type="Opaque")
     yield _service(values)
     yield _deployment(values)
-    yield _budget(values)
 
 
 def _issued(values: Values) -> Iterator[Manifest]:
@@ -84,8 +83,3 @@ def environment(values: Values) -> dict[str, str]:
 
 def _probe(path: str, **more: int) -> Manifest:
     return probe(path, "https", "HTTPS", **more)
-
-
-def _budget(values: Values) -> Manifest:
-    spec = {"maxUnavailable": 1, "selector": {"matchLabels": labels("webhook")}}
-    return manifest("policy/v1", "PodDisruptionBudget", WEBHOOK, values, component="webhook", spec=spec)

@@ -9,16 +9,19 @@ from trimtab.command.main import Failed, Wrong
 from trimtab.command.progress import counted
 from trimtab.runtime.files import Content
 from trimtab.sketch.book import Book
+from trimtab.usage.answer import parsed
 from trimtab.usage.checkpoints import Checkpoints
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.files import Rows, csv_rows, parquet_rows
 from trimtab.usage.http import Source
 from trimtab.usage.owners import Owners
-from trimtab.usage.prometheus import Pieces, Prometheus, parsed
+from trimtab.usage.prometheus import Pieces, Prometheus
 from trimtab.usage.series import Series
 from trimtab.usage.take import take
 
 DAY = 86400
+ENDINGS = (".csv", ".parquet", ".json", ".yaml", ".yml")
+"""What is read of a folder of usage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class Server:
 def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None) -> None:
     """Raises Wrong with all mistakes of all files."""
     mistakes: list[Mistake] = []
-    for name, content in files.read(paths):
+    for name, content in files.read(paths, ENDINGS):
         if name.endswith(".json") or content[:1] == b"{":
             take(book, _answer(name, content, now), owners)
         elif checkpoints := _checkpoints(name, content):

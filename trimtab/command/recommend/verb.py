@@ -11,7 +11,7 @@ from trimtab.cluster.snapshot import build
 from trimtab.command import live, output
 from trimtab.command.main import Wrong
 from trimtab.command.plan.asked import documents, moment
-from trimtab.command.recommend import moments, patch, sources, standing, vpa
+from trimtab.command.recommend import moments, patch, sources, standing, takeover, vpa
 from trimtab.command.recommend.draw import as_csv, draw
 from trimtab.command.recommend.page import page
 from trimtab.command.recommend.report import RecommendReport
@@ -52,7 +52,11 @@ FORMS = ("table", "json", "yaml", "csv", "html")
 @click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less.")
 @click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do.")
 @click.option("--guaranteed", is_flag=True, help="Change Guaranteed pods too, request and limit together.")
-@click.option("--vpa-down", is_flag=True, help="The VPA's webhook cannot act: P95 instead of P5.")
+@click.option(
+    "--vpa-down",
+    is_flag=True,
+    help="The VPA's webhook cannot act: P95 instead of P5. Of a live cluster it is looked at.",
+)
 @click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches there.")
 @click.option("--export-vpa", "export", metavar="FILE", type=click.Path(dir_okay=False, writable=True),
               help="Write checkpoints there that a fresh VPA begins with.")  # fmt: skip
@@ -80,6 +84,8 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
     notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."
               for container, most in sorted(book.starts.items()) if most]  # fmt: skip
+    if not book.pages:
+        notes.append("No usage was found: look at the source, --namespace, --matcher, --days and --now.")
     if more["number"]:
         output.write(_number(book, terms), more["output_file"])
         return
@@ -114,6 +120,8 @@ def _checked(
     if not paths and url is None and live.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"
         mistakes.append(Mistake(file="command line", expected=expected, came="none"))
+    if url is not None and not url.startswith(("http://", "https://")):
+        mistakes.append(Mistake(file="--prometheus", expected="an address such as https://prometheus:9090", came=url))
     if mistakes:
         raise Wrong(mistakes)
     terms = Terms(rule=RULES[more["rule"]], least_cpu=least["cpu"], least_memory=least["memory"],
@@ -130,7 +138,12 @@ def _standing(cluster: live.Asked, vpa_down: bool) -> standing.Cluster:
     built = build(found)
     if mistakes or built.mistakes:
         raise Wrong([*mistakes, *built.mistakes])
-    return standing.stands(built.snapshot, found, from_snapshot(built.snapshot, vpa_acts=not vpa_down))
+    acts, notes = not vpa_down, list[str]()
+    if acts and live.LIVE in cluster.paths and built.snapshot.objects.get("VerticalPodAutoscaler"):
+        acts, notes = takeover.acts(cluster)
+    stands = standing.stands(built.snapshot, found, from_snapshot(built.snapshot, vpa_acts=acts))
+    stands.notes += notes
+    return stands
 
 
 def _number(book: Book, terms: Terms) -> str:

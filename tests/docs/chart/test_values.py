@@ -1,0 +1,53 @@
+"""The chart's values: what is written down is what is checked."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from docs.chart.values import schema, values_yaml
+from trimtab.command.install.names import PROCESSES
+
+CHECK = jsonschema.Draft7Validator(schema())
+
+
+def test_the_schema_is_one_and_the_defaults_pass_it() -> None:
+    jsonschema.Draft7Validator.check_schema(schema())
+    assert list(CHECK.iter_errors(yaml.safe_load(values_yaml()))) == []
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_every_process_has_what_can_be_chosen_about_a_process(process: str) -> None:
+    found = yaml.safe_load(values_yaml())[process]
+    assert {"replicas", "resources", "settings", "priorityClassName", "nodeSelector", "tolerations"} <= found.keys()
+
+
+def test_every_value_is_described() -> None:
+    assert list(_undescribed(schema(), "")) == []
+
+
+def _undescribed(group: dict[str, Any], path: str) -> list[str]:
+    found = []
+    for name, part in group["properties"].items():
+        if name == "global":
+            continue
+        if "description" not in part:
+            found.append(f"{path}{name}")
+        elif "default" not in part:
+            found += _undescribed(part, f"{path}{name}.")
+    return found
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"webhok": {}},
+        {"webhook": {"enabled": False}},
+        {"webhook": {"settings": {"TRIMTAB_LISTEN": "0.0.0.0:1"}}},
+        {"compactor": {"settings": {"TRIMTAB_LEASE": 30}}},
+        {"pools": {"a_b": {}}},
+    ],
+)
+def test_what_makes_no_sense_is_refused(values: dict[str, Any]) -> None:
+    assert list(CHECK.iter_errors(values))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster_of import ALL, NOW, SAFE, Item, budget, cluster, node, pod
 from trimtab.cluster.pool import Pool
-from trimtab.compaction.blockers import Judge, Moves, Stays
+from trimtab.compaction.blockers import FREE, Judge, Moves, Stays, Verdict
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.plan import plan
 from trimtab.packing.world import build
@@ -14,12 +14,17 @@ DISTURB = "karpenter.sh/do-not-disrupt"
 
 
 def verdict(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -> str:
-    """ "moves", "skipped", or the code of the reason it stays; a twin keeps it from being the only replica."""
+    """ "moves", "skipped", or the code of the reason it stays."""
+    found = judged(item, *others, pool=pool, now=now)
+    return "moves" if isinstance(found, Moves) else found.reason.code.name if isinstance(found, Stays) else "skipped"
+
+
+def judged(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -> Verdict:
+    """A twin keeps it from being the only replica."""
     twin = {**pod("twin", "b"), "metadata": {**item["metadata"], "name": "twin", "uid": "twin", "annotations": {}}}
     inventory = cluster(node("a"), node("b"), item, twin, *others)
     mine = next(p for p in inventory.pods if p.name == item["metadata"]["name"])
-    found = Judge.of(inventory, now).verdict(mine, pool)
-    return "moves" if isinstance(found, Moves) else found.reason.code.name if isinstance(found, Stays) else "skipped"
+    return Judge.of(inventory, now).verdict(mine, pool)
 
 
 def test_case_13_a_pod_without_controller_blocks() -> None:
@@ -128,7 +133,11 @@ def test_a_budget_with_a_broken_selector_blocks_its_namespace() -> None:
 
 
 def test_an_unready_pod_may_go_while_enough_others_are_healthy() -> None:
-    assert verdict(pod("x-1", "a", ready=False), budget("x", 0)) == "moves"
+    assert judged(pod("x-1", "a", ready=False), budget("x", 0)) == FREE
+
+
+def test_an_unready_pod_spends_from_a_budget_that_wants_no_healthy_pods() -> None:
+    assert judged(pod("x-1", "a", ready=False), budget("x", 3)) == Moves(0)
 
 
 @pytest.mark.parametrize(

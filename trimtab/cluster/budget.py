@@ -24,7 +24,8 @@ class Budget:
     most: int
     """Pods that may be evicted when all are healthy: 0 is a budget that never allows any."""
     whole: bool
-    """As many pods are healthy as it wants."""
+    """As many pods are healthy as it wants, and it wants some: then the eviction API lets an unready pod go and counts
+    nothing. A budget that wants none counts every pod (registry/core/pod/storage/eviction.go, 1.36)."""
     stale: bool
     """The controller has not seen the current object: its numbers mean nothing."""
     broken: str
@@ -43,7 +44,7 @@ def read(shape: PodDisruptionBudget) -> Budget:
     return Budget(
         namespace=shape.metadata.namespace, name=shape.metadata.name, selector=selector,
         allowed=max(0, status.disruptions_allowed), most=max(0, status.expected_pods - status.desired_healthy),
-        whole=status.current_healthy >= status.desired_healthy,
+        whole=status.current_healthy >= status.desired_healthy > 0,
         stale=seen is None or seen < shape.metadata.generation, broken=_broken(selector),
         always=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
     )  # fmt: skip

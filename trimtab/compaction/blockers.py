@@ -234,17 +234,19 @@ class Judge:
 
     # ── budgets ──────────────────────────────────────────────────────────
     def _budgeted(self, pod: Pod, pool: Pool, over: tuple[int, ...]) -> Verdict:
+        """An unready pod goes uncounted while enough others are healthy (IfHealthyBudget), or ever (AlwaysAllow)."""
         if len(over) > 1:
             names = " and ".join(self.inventory.budgets[n].key for n in over)
             return Stays(r.TWO_BUDGETS(f"pod {pod.key} is under {len(over)} budgets ({names})"))
         if not over:
             return FREE if pod.ready or pool.not_ready else Stays(r.NOT_READY_POD(f"pod {pod.key} is not ready"))
         budget = self.inventory.budgets[over[0]]
-        found = self._doubt(budget) or (None if pod.ready else self._unhealthy(pod, budget))
-        if found is not None:
+        if (found := self._doubt(budget)) is not None:
             return Stays(found)
-        if not pod.ready:
+        if not pod.ready and (budget.always or budget.whole):
             return FREE
+        if not pod.ready and not budget.allowed:
+            return Stays(r.NOT_READY_POD(f"pod {pod.key} is not ready and budget {budget.key} lacks healthy pods"))
         return Moves(over[0]) if budget.allowed else Stays(self._closed(pod, budget))
 
     def _doubt(self, budget: Budget) -> Reason | None:
@@ -253,12 +255,6 @@ class Judge:
         if budget.stale:
             return r.BUDGET_STALE(f"the status of budget {budget.key} is older than the budget")
         return None
-
-    def _unhealthy(self, pod: Pod, budget: Budget) -> Reason | None:
-        """IfHealthyBudget: an unready pod may go while enough others are healthy; AlwaysAllow: at any time."""
-        if budget.always or budget.whole:
-            return None
-        return r.NOT_READY_POD(f"pod {pod.key} is not ready and budget {budget.key} lacks healthy pods")
 
     def _closed(self, pod: Pod, budget: Budget) -> Reason:
         if budget.most < 1:

@@ -14,6 +14,8 @@ import msgspec
 import yaml
 
 import trimtab
+from deploy.observe import dashboards, grafana
+from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
 from trimtab.cluster.reason import codes
 from trimtab.command.admit.report import AdmitReport
@@ -51,8 +53,10 @@ def everything() -> dict[str, str]:
         **deployed(),
         "deploy/schemas/podpolicy.schema.json": _json(json_schema()),
         **{f"deploy/schemas/{name}.schema.json": _json(_schema(report)) for name, report in _REPORTS.items()},
+        **{f"deploy/dashboards/{one.uid}.json": _json(grafana.drawn(one)) for one in dashboards.ALL},
         "docs/reference/policy-language.md": _NOTE + _language(),
         "docs/reference/reasons.md": _NOTE + _reasons(),
+        "docs/reference/metrics.md": _NOTE + metrics.page(),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
     }

@@ -25,16 +25,23 @@ class Meters:
         )
         self._answered: dict[tuple[str, int], Counter] = {}
         self._seconds = Spread(
-            "trimtab_review_seconds", "From a whole body to the answer.", _SECONDS, registry, label="path"
+            "trimtab_review_seconds",
+            "Seconds from a whole request body to the answer, by path.",
+            _SECONDS,
+            registry,
+            label="path",
         )
         self._decisions = Counter(
             "trimtab_decisions",
-            "What policies did to pods, by policy, action and reason.",
+            "Actions of policies on pods: done, warned of or left, by policy, action and the reason's code.",
             ["policy", "action", "reason"],
             registry=registry,
         )
         self._failures = Counter(
-            "trimtab_failures", "Our own mistakes that a net caught, by kind.", ["kind"], registry=registry
+            "trimtab_failures",
+            "Our own mistakes that a net caught, by kind; the pods went through unchanged.",
+            ["kind"],
+            registry=registry,
         )
         self._outcomes = Counter(
             "trimtab_outcomes",
@@ -42,7 +49,7 @@ class Meters:
             ["outcome", "dry_run"],
             registry=registry,
         )
-        self._patch = Spread("trimtab_patch_bytes", "Size of patches sent.", _BYTES, registry)
+        self._patch = Spread("trimtab_patch_bytes", "Bytes of the patches that were sent.", _BYTES, registry)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """For `Service.observe`."""
@@ -75,11 +82,15 @@ class Meters:
 
     def facts_age(self, read: Callable[[], float]) -> None:
         """Read at each scrape: seconds since the facts were last known to be right."""
-        self._gauge("trimtab_facts_age_seconds", "Age of the oldest facts decisions rest on.", read)
+        self._gauge(
+            "trimtab_facts_age_seconds",
+            "Seconds since the facts decisions rest on were last known to be right; NaN: never yet.",
+            read,
+        )
 
     def policies(self, read: Callable[[], float]) -> None:
         """Read at each scrape."""
-        self._gauge("trimtab_policies", "Policies in force.", read)
+        self._gauge("trimtab_policies", "Policies in force in this replica.", read)
 
     def problems(self, read: Callable[[], float]) -> None:
         """Read at each scrape: policies, recommendations and other objects that cannot be read as they stand."""

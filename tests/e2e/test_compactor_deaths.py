@@ -67,7 +67,7 @@ def died_at(cluster: Cluster, folder: Path, write: int) -> bool:
     """Killed after this write, followed by another; False where the drain has no such write."""
     with settled(cluster) as inside:
         first = Compactor(inside, folder, program=(DYING, str(write)))
-        deadline = time.monotonic() + 25
+        deadline = time.monotonic() + 60
         while first.process.poll() is None and time.monotonic() < deadline:
             if first.told("emptied"):  # and then its Events and its state
                 deadline = min(deadline, time.monotonic() + 3)

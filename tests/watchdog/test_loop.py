@@ -244,3 +244,12 @@ def test_nothing_but_status_mode_and_events_is_ever_written() -> None:
     paths = [path for _, path, _ in found.paper.writes]
     assert paths
     assert all(path.endswith(("/podpolicies/memory", "/podpolicies/memory/status", "/events")) for path in paths)
+
+
+def test_running_pods_are_told_by_their_quality_of_service() -> None:
+    found = bench()
+    found.pods += [admitted(pod()), admitted(pod(), number=2)]
+    found.look()
+    told = {qos: found.metric("trimtab_qos_pods", qos=qos) for qos in ("Guaranteed", "Burstable", "BestEffort")}
+    assert sum(number or 0 for number in told.values()) == 2
+    assert None not in told.values()

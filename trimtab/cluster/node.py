@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.meta import Labels, ResourceList, get
 from trimtab.cluster.api.node import Node as Shape
 from trimtab.cluster.api.node import Taint
 from trimtab.cluster.api.storage import CSINode
@@ -33,6 +33,8 @@ class Node:
     """Ready is True; False and Unknown are the same to us."""
     created: Seconds | None
     provider_id: str
+    capacity: Amounts | Unreadable
+    """What the machine has, what is reserved included. Unreadable like `allocatable`."""
     attachable: Mapping[str, int]
     """CSI driver → how many volumes it may hold here; a driver that is not named has no limit we know."""
 
@@ -49,19 +51,26 @@ def read(shape: Shape, storage: CSINode | None = None) -> Node:
         cordoned=shape.spec.unschedulable, allocatable=_allocatable(shape),
         ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
         created=seconds(meta.creation_timestamp), provider_id=shape.spec.provider_id, attachable=_attachable(storage),
+        capacity=_amounts(shape, "capacity", shape.status.capacity),
     )  # fmt: skip
 
 
 def _allocatable(shape: Shape) -> Amounts | Unreadable:
+    found = _amounts(shape, "allocatable", shape.status.allocatable)
+    if not isinstance(found, Unreadable):
+        found.setdefault("pods", 110)
+    return found
+
+
+def _amounts(shape: Shape, what: str, written: ResourceList) -> Amounts | Unreadable:
     where = f"node {shape.metadata.name}"
     try:
-        found = amounts(shape.status.allocatable)
+        found = amounts(written)
     except NotAQuantity as error:
         return Unreadable(where, str(error))
     for resource in ("cpu", "memory"):
         if found.get(resource, 0) <= 0:
-            return Unreadable(where, f"it says no allocatable {resource}")
-    found.setdefault("pods", 110)
+            return Unreadable(where, f"it says no {what} {resource}")
     return found
 
 

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from trimtab.compaction.begin import Standing
 from trimtab.compaction.memory import Record
 from trimtab.compaction.view import View
+from trimtab.compactor.figures import Figures
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
 
@@ -24,28 +25,41 @@ class Metrics:
         self.registry = registry
         self._pool, self._code = Bounded(), Bounded()
         prefix = "trimtab_compactor_"
-        self.nodes = Gauge(f"{prefix}nodes", "Nodes by pool and state.", ["pool", "state"], registry=registry)
-        self.refusals = Gauge(f"{prefix}refusals", "Nodes that stay, by reason.", ["reason"], registry=registry)
-        self.evictions = Counter(f"{prefix}evictions", "Evictions asked for.", ["pool", "result"], registry=registry)
-        self.drains = Counter(f"{prefix}drains", "Drains that ended.", ["pool", "how", "reason"], registry=registry)
-        self.twice = Gauge(f"{prefix}moved_twice", "Pods moved again in a short time.", registry=registry)
-        self.pending = Counter(f"{prefix}pending_seconds", "Seconds successors waited for a node.", registry=registry)
-        self.saved = Gauge(f"{prefix}saved_nodes", "Nodes taken after we emptied them.", ["pool"], registry=registry)
-        self.gained = Gauge(
-            f"{prefix}saved", "What the nodes taken after we emptied them save together.", ["pool", "unit"],
+
+        def gauge(name: str, says: str, *labels: str) -> Gauge:
+            return Gauge(f"{prefix}{name}", says, labels, registry=registry)
+
+        def counter(name: str, says: str, *labels: str) -> Counter:
+            return Counter(f"{prefix}{name}", says, labels, registry=registry)
+
+        self.nodes = gauge("nodes", "Nodes by what becomes of them: staying, planned, emptying, emptied.",
+                           "pool", "state")  # fmt: skip
+        self.refusals = gauge("refusals", "Nodes that stay by the last plan, by the reason's code.", "reason")
+        self.evictions = counter("evictions", "Evictions asked for: evicted, or refused by the API server.",
+                                 "pool", "result")  # fmt: skip
+        self.drains = counter("drains", "Drains that ended: the node was taken, released (given back) or dropped.",
+                              "pool", "how", "reason")  # fmt: skip
+        self.twice = gauge("moved_twice", "Pods whose predecessor had been moved only a short time before.")
+        self.pending = counter("pending_seconds", "Seconds that successors of evicted pods waited for a node, summed.")
+        self.saved = gauge("saved_nodes", "Nodes that were taken after we emptied them, ever.", "pool")
+        self.gained = gauge("saved", "What the nodes taken after we emptied them save together, in its unit.",
+                            "pool", "unit")  # fmt: skip
+        self.worth = gauge(
+            "plan_saves", "What carrying out the last plan would save, in the unit of its label.", "unit"
+        )
+        self.plan_seconds = gauge("plan_seconds", "How long the last plan took.")
+        self.scaler = gauge("autoscaler_healthy", "1 healthy, 0 ill or silent, NaN: nothing is known of it.")
+        self.closed = gauge("pool_closed", "1 while failures keep the pool closed: nothing begins in it.", "pool")
+        self.paused = gauge("paused", "1 while the switch stops everything.")
+        self.figures = Figures(registry, leading)
+        Gauge(f"{prefix}leading", "1 in the replica that leads, 0 in the others.", registry=registry).set_function(
+            leading
+        )
+        Gauge(
+            f"{prefix}data_age_seconds",
+            "Seconds since what the watch holds was last known to be right; NaN while it does not lead.",
             registry=registry,
-        )  # fmt: skip
-        self.worth = Gauge(f"{prefix}plan_saves", "What the plan saves, in its unit.", ["unit"], registry=registry)
-        self.plan_seconds = Gauge(f"{prefix}plan_seconds", "How long the last plan took.", registry=registry)
-        self.scaler = Gauge(
-            f"{prefix}autoscaler_healthy", "1 healthy, 0 ill or silent, NaN unknown.", registry=registry
-        )
-        self.closed = Gauge(
-            f"{prefix}pool_closed", "1 while failures keep the pool closed.", ["pool"], registry=registry
-        )
-        self.paused = Gauge(f"{prefix}paused", "1 while everything is paused.", registry=registry)
-        Gauge(f"{prefix}leading", "1 in the replica that leads.", registry=registry).set_function(leading)
-        Gauge(f"{prefix}data_age_seconds", "Age of what the watch holds.", registry=registry).set_function(age)
+        ).set_function(age)
 
     def count(self, record: Record) -> None:
         """A sink of the books."""
@@ -60,6 +74,7 @@ class Metrics:
         view = loop.view
         if view is None:
             return
+        self.figures.view = view
         self._nodes(loop, view)
         self.twice.set(loop.drains.twice)
         self.plan_seconds.set(loop.planning.seconds)

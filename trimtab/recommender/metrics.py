@@ -22,17 +22,21 @@ class Metrics:
         def counter(name: str, says: str, *labels: str) -> Counter:
             return Counter(f"trimtab_recommender_{name}", says, labels, registry=registry)
 
-        self.containers = gauge("containers", "Containers in the diary.")
-        self.known = gauge("recommended_containers", "Containers with a recommendation.")
-        self.missing = gauge("missing", "Containers without one, by resource and reason.", "resource", "reason")
-        self.collected = gauge("collected_timestamp_seconds", "When usage was read to the end last; NaN: never.")
+        self.containers = gauge("containers", "Containers whose usage is remembered.")
+        self.known = gauge("recommended_containers", "Containers with a recommendation, by the last look.")
+        self.missing = gauge(
+            "missing", "Containers without a recommendation for a resource, by the reason's code.", "resource", "reason"
+        )
+        self.collected = gauge(
+            "collected_timestamp_seconds", "When usage was read to the end last; NaN: never by this replica."
+        )
         self.collected.set(float("nan"))
-        self.samples = counter("series", "Series that brought something new.")
-        self.writes = counter("writes", "ConfigMaps written.", "what")
-        self.shards = gauge("shards", "ConfigMaps that stand.", "what")
+        self.samples = counter("series", "Series of usage that brought something new.")
+        self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
+        self.shards = gauge("shards", "Shards (ConfigMaps) that stand: of usage or of recommendations.", "what")
         self.unreadable = gauge("unreadable_shards", "Shards found damaged when this replica began to lead.", "what")
-        self.faults = counter("faults", "Rounds that did not come to their end, by what failed.", "what")
-        gauge("leading", "1 in the replica that leads.").set_function(leading)
+        self.faults = counter("faults", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
+        gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
 
     def told(self, found: Verdicts) -> None:
         """One look at the whole diary."""

@@ -74,6 +74,9 @@ class Spread(Collector):
         counts[bisect_left(self._bounds, value)] += times
         self._sums[label] += value * times
 
+    def describe(self) -> Iterator[HistogramMetricFamily]:
+        yield HistogramMetricFamily(self._name, self._says, labels=self._labels)
+
     def _empty(self) -> list[int]:
         return [0] * (len(self._bounds) + 1)
 

@@ -11,6 +11,7 @@ from trimtab.admission.harm.counts import Counts
 from trimtab.admission.running.report import Finding, Findings
 from trimtab.admission.running.survey import Seen
 from trimtab.cluster.reason import NotYet
+from trimtab.cluster.resources import QoS, qos
 from trimtab.runtime.metrics import Bounded
 
 
@@ -24,25 +25,40 @@ class Metrics:
         def gauge(name: str, says: str, *labels: str) -> Gauge:
             return Gauge(f"trimtab_{name}", says, labels, registry=registry)
 
-        self.unpatched = gauge("unpatched_pods", "Running pods that lack what policy says.", "policy", "reason")
-        self.would = gauge("would_change_pods", "Running pods a policy that only watches would change.", "policy")
-        self.skipped = gauge("skipped_pods", "Running pods a policy's match means, left out.", "policy", "reason")
-        self.overhead = gauge("wrong_overhead_pods", "Running pods whose overhead is not their class's.", "reason")
+        self.unpatched = gauge(
+            "unpatched_pods", "Running pods that lack what policy says, by why they lack it.", "policy", "reason"
+        )
+        self.would = gauge(
+            "would_change_pods", "Running pods that a policy in mode warn or audit would change.", "policy"
+        )
+        self.skipped = gauge(
+            "skipped_pods", "Running pods that a policy matches and leaves out, by why.", "policy", "reason"
+        )
+        self.overhead = gauge(
+            "wrong_overhead_pods", "Running pods whose overhead is not their RuntimeClass's, by why.", "reason"
+        )
         self.refused = gauge("refused_pods", "Running pods that would be denied if they were created now.")
-        self.setting = gauge("overhead_setting_wrong", "1 while pods show that the setting is wrong; NaN: not known.")
+        self.setting = gauge(
+            "overhead_setting_wrong", "1 while pods show that the overhead setting is wrong; NaN: not known yet."
+        )
         self.pods = gauge("policy_pods", "Running pods to each policy: matched, changed, overruled.", "policy", "state")
-        self.harm = gauge("harm_pods", "Pods, and those hit, that carry a policy's change or lack it.",
+        self.harm = gauge("harm_pods", "Pods that carry a policy's change (after) or lack it (before), and those hit.",
                           "policy", "trouble", "side", "count")  # fmt: skip
+        self.qos = gauge("qos_pods", "Running pods by their quality of service class.", "qos")
         self.running = gauge("running_pods", "Pods that run, as the watchdog sees them.")
-        self.alike = gauge("running_pod_kinds", "Kinds of pods that are decided alike.")
-        self.behind = gauge("watchdog_behind", "Kinds of pods left for the next look.")
+        self.alike = gauge("running_pod_kinds", "Groups of running pods that are alike, and decided about once.")
+        self.behind = gauge("watchdog_behind", "Groups of pods that the last look did not come to.")
         self.seconds = gauge("watchdog_look_seconds", "How long the last look took.")
-        self.lost = gauge("watchdog_events_lost", "Events that could not be written.")
-        self.brakes = Counter("trimtab_harm_brakes", "Policies found harmful, by what became of them.",
+        self.lost = gauge("watchdog_events_lost", "Events that could not be written since it started.")
+        self.brakes = Counter("trimtab_harm_brakes", "Policies found harmful: put-to-warn, told, failed.",
                               ["policy", "trouble", "done"], registry=registry)  # fmt: skip
-        self.faults = Counter("trimtab_watchdog_faults", "What went wrong, by kind.", ["kind"], registry=registry)
-        gauge("watchdog_leading", "1 in the replica that leads.").set_function(leading)
-        gauge("watchdog_data_age_seconds", "Age of what the watches hold.").set_function(age)
+        self.faults = Counter(
+            "trimtab_watchdog_faults", "Looks that did not come to their end, by kind.", ["kind"], registry=registry
+        )
+        gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
+        gauge(
+            "watchdog_data_age_seconds", "Seconds since what the watches hold was last known to be right."
+        ).set_function(age)
 
     def look(self, seen: Seen, found: Findings, seconds: float) -> None:
         """One look and how long it took."""
@@ -50,6 +66,8 @@ class Metrics:
         self.alike.set(len(seen.groups))
         self.behind.set(seen.behind)
         self.seconds.set(seconds)
+        for name, pods in _by_qos(seen).items():
+            self.qos.labels(name).set(pods)
         self._by_both(self.unpatched, found.unpatched)
         self._by_both(self.skipped, found.left_out)
         self.refused.set(sum(len(one.pods) for one in found.refused))
@@ -83,6 +101,14 @@ class Metrics:
         gauge.clear()
         for (policy, reason), pods in _summed(found).items():
             gauge.labels(self._policy(policy), self._reason(reason)).set(pods)
+
+
+def _by_qos(seen: Seen) -> dict[str, int]:
+    """All three classes: that there is none of one is known, too."""
+    found = dict.fromkeys(map(str, QoS), 0)
+    for alike, pods in seen.groups.items():
+        found[str(qos(alike.pod.spec))] += len(pods)
+    return found
 
 
 def _summed(found: Iterable[Finding]) -> Count[tuple[str, str]]:

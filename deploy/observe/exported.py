@@ -1,0 +1,98 @@
+"""Which metrics does each process export? Asked of the very registries that are scraped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from trimtab.compactor.metrics import Metrics as Compactor
+from trimtab.recommender.metrics import Metrics as Recommender
+from trimtab.watchdog.metrics import Metrics as Watchdog
+from webhook.metrics import Meters
+
+_SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+_UNITS = (
+    ("_timestamp_seconds", "seconds since 1970"), ("_seconds", "seconds"), ("_bytes", "bytes"),
+    ("_dollars_per_hour", "dollars an hour"), ("_pods", "pods"), ("_nodes", "nodes"), ("_containers", "containers"),
+    ("_capacity", "cores, bytes, pods"), ("_allocatable", "cores, bytes, pods"), ("_requested", "cores, bytes, pods"),
+    ("_reviews", "reviews"), ("_outcomes", "reviews"), ("_decisions", "actions"), ("_policies", "policies"),
+    ("_problems", "objects"), ("_evictions", "evictions"), ("_drains", "nodes"), ("_refusals", "nodes"),
+    ("_moved_twice", "pods"), ("_plan_saves", "micro-dollars an hour, millicores or nodes: the label `unit`"),
+    ("_compactor_saved", "micro-dollars an hour, millicores or nodes: the label `unit`"),
+    ("_unread", "nodes, pods"), ("_missing", "containers"), ("_series", "series"), ("_writes", "ConfigMaps"),
+    ("_shards", "ConfigMaps"), ("_faults", "times"), ("_failures", "times"), ("_events_lost", "events"),
+    ("_behind", "groups"), ("_pod_kinds", "groups"), ("_harm_brakes", "times"),
+)  # fmt: skip
+"""How a name ends → what its number counts, the first that fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    process: str
+    name: str
+    """As it is asked for, `_total` included; a histogram without its suffixes."""
+    kind: str
+    labels: tuple[str, ...]
+    says: str
+    unit: str
+    """Empty where nobody said."""
+    series: tuple[str, ...]
+    """Every name that a query may use."""
+
+
+def everything() -> list[Metric]:
+    """Of all processes, by process and name."""
+    return [metric for process, registry in _registries().items() for metric in sorted(registry, key=_name)]
+
+
+def _name(metric: Metric) -> str:
+    return metric.name
+
+
+def _registries() -> dict[str, list[Metric]]:
+    webhook, compactor, watchdog, recommender = (_Listening() for _ in range(4))
+    meters = Meters(webhook)
+    for read in (meters.certificate_expiry, meters.facts_age, meters.policies, meters.problems, meters.paused):
+        read(float)
+    Compactor(compactor, bool, float)
+    Watchdog(watchdog, bool, float)
+    Recommender(recommender, bool)
+    found = {"webhook": webhook, "compactor": compactor, "watchdog": watchdog, "recommender": recommender}
+    return {process: list(registry.metrics(process)) for process, registry in found.items()}
+
+
+class _Listening(CollectorRegistry):
+    """Remembers who was registered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[Collector] = []
+
+    def register(self, collector: Collector) -> None:
+        super().register(collector)
+        self.heard.append(collector)
+
+    def metrics(self, process: str) -> Iterator[Metric]:
+        for collector in self.heard:
+            describe = getattr(collector, "describe", collector.collect)
+            for family in describe():
+                labels = getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ())
+                yield _metric(process, family, tuple(labels))
+
+
+def _metric(process: str, family: Family, labels: tuple[str, ...]) -> Metric:
+    series = tuple(family.name + suffix for suffix in _SUFFIXES[family.type])
+    return Metric(
+        process=process, name=series[0] if family.type == "counter" else family.name, kind=family.type, labels=labels,
+        says=family.documentation, unit=_unit(family), series=series,
+    )  # fmt: skip
+
+
+def _unit(family: Family) -> str:
+    if family.documentation.startswith("1 "):
+        return "0 or 1"
+    return next((unit for ending, unit in _UNITS if family.name.endswith(ending)), "")

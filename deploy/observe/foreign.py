@@ -1,0 +1,10 @@
+"""Metrics of others that our dashboards ask for, with the labels they have there."""
+
+FOREIGN = {
+    # cAdvisor, by the kubelet's /metrics/cadvisor; `node` is put on by the scrape's own configuration.
+    "container_cpu_usage_seconds_total": {"container", "image", "pod", "namespace", "id", "name", "cpu", "node"},
+    "container_memory_working_set_bytes": {"container", "image", "pod", "namespace", "id", "name", "node"},
+    # The kubelet's /metrics/resource.
+    "node_cpu_usage_seconds_total": {"node"},
+    "node_memory_working_set_bytes": {"node"},
+}

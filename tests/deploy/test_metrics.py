@@ -1,0 +1,31 @@
+"""Every metric is told of well enough to be understood on a bad night."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from deploy.observe.exported import Metric, everything
+
+FOUND = everything()
+
+
+@pytest.mark.parametrize("metric", FOUND, ids=lambda metric: metric.name)
+def test_a_metric_says_what_it_counts_and_in_which_unit(metric: Metric) -> None:
+    assert re.fullmatch(r"[A-Z01].{15,}\.", metric.says), metric.says
+    assert metric.unit, f"{metric.name}: add how its name ends to deploy/observe/exported.py"
+
+
+def test_a_name_belongs_to_one_process() -> None:
+    assert [name for name, times in Counter(metric.name for metric in FOUND).items() if times > 1] == []
+
+
+def test_every_process_tells_something() -> None:
+    assert {metric.process for metric in FOUND} == {"webhook", "compactor", "watchdog", "recommender"}
+
+
+def test_labels_are_those_that_are_scraped() -> None:
+    labels = {metric.name: metric.labels for metric in FOUND}
+    assert labels["trimtab_compactor_pool_full_nodes"] == ("pool", "resource")
+    assert labels["trimtab_review_seconds"] == ("path",)
+    assert labels["trimtab_compactor_drains_total"] == ("pool", "how", "reason")

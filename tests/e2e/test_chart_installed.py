@@ -1,0 +1,78 @@
+"""Does a real API server take what the chart renders, and does Helm install, upgrade and remove it?"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from certs.issue import authority
+from tests.controlplane.binaries import Binaries
+from tests.controlplane.cluster import Cluster
+from tests.e2e.charts import CHART, MUCH, NAMESPACE, Helm, objects
+from trimtab.command.install.manifests import manifests
+from trimtab.command.install.values import Values
+from trimtab.kube import whole
+from trimtab.kube.client import connect
+from trimtab.kube.writer import Writer
+from webhook import shared
+
+BUNDLE = authority(now=datetime.now(UTC)).certificate
+
+
+@pytest.fixture
+def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
+    """The namespace and the CRD, as somebody made them before; taken away afterwards."""
+    kubectl = Kubectl(built["kubectl"], whole_cluster.kubeconfig)
+    before = yaml.safe_dump_all(manifests(Values())[:2])
+    kubectl("apply", "--server-side", "-f", "-", given=before)
+    kubectl("wait", "--for=condition=Established", "crd/podpolicies.trimtab.dev", "--timeout=30s")
+    yield kubectl
+    kubectl("delete", "--wait", "-f", "-", given=before)
+
+
+class Kubectl:
+    def __init__(self, path: str, kubeconfig: Path) -> None:
+        self._command = [path, "--kubeconfig", str(kubeconfig)]
+
+    def __call__(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        found = subprocess.run(
+            [*self._command, *arguments], input=given, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert found.returncode == 0, found.stderr + found.stdout
+        return found
+
+
+@pytest.mark.parametrize("values", [{}, MUCH], ids=["default", "much"])
+def test_a_real_api_server_takes_every_object_and_warns_of_none(helm: Helm, room: Kubectl, values: Any) -> None:
+    rendered = helm.rendered(values, crds=False)
+    found = room("apply", "--dry-run=server", "-f", "-", given=rendered)
+    assert found.stdout.count("(server dry run)") == len(objects(rendered))
+    assert "Warning" not in found.stderr
+
+
+def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothing(
+    helm: Helm, room: Kubectl, whole_cluster: Cluster
+) -> None:
+    login = ("--kubeconfig", whole_cluster.kubeconfig, "--namespace", NAMESPACE)
+    helm.run("install", "trimtab", CHART, *login, "--skip-crds")
+    client = connect(str(whole_cluster.kubeconfig))
+    for kind in shared.CONFIGURATIONS:
+        configuration = whole.get(client, kind, "trimtab")
+        assert configuration is not None
+        whole.put(Writer(client=client), shared.trusting(configuration, BUNDLE))
+    helm.run("upgrade", "trimtab", CHART, *login, values={"webhook": {"timeoutSeconds": 2}})
+    for kind in shared.CONFIGURATIONS:
+        found = whole.get(client, kind, "trimtab") or {}
+        assert set(shared.bundles(found)) == {BUNDLE}
+        assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
+    client.close()
+    helm.run("uninstall", "trimtab", *login, "--wait")
+    kinds = "all,secret,role,rolebinding,sa,pdb,netpol,clusterrole,clusterrolebinding,mutatingwebhookconfiguration"
+    left = room("get", f"{kinds},validatingwebhookconfiguration", "-A", "-o", "name").stdout.splitlines()
+    assert [name for name in left if "trimtab" in name and "namespace" not in name] == []

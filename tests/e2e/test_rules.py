@@ -1,0 +1,48 @@
+"""The rules, checked and played by the real promtool."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.observe import rules
+from deploy.observe.dashboards import ALL
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="needs promtool: apt-get install prometheus (make e2e does)"
+)
+PLAYED = Path(__file__).with_name("rules.test.yaml")
+
+
+def promtool(*arguments: str | Path) -> str:
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_promtool_finds_nothing_wrong() -> None:
+    assert "SUCCESS" in promtool(
+        "check", "rules", "--lint=all", "--lint-fatal", *(rules.FOLDER / n for n in rules.FILES)
+    )
+
+
+def test_every_alert_fires_when_it_should_and_none_when_all_is_well(tmp_path: Path) -> None:
+    alerts = [rule.name for rule in rules.everything() if rule.alert]
+    fires = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in alerts]
+    text = PLAYED.read_text("utf-8").replace("EVERY", json.dumps(fires))
+    for name, file in zip(("RECORDING", "ALERTS"), rules.FILES, strict=True):
+        text = text.replace(f"- {name}\n", f"- {rules.FOLDER / file}\n")
+    (tmp_path / "rules.test.yaml").write_text(text)
+    promtool("test", "rules", tmp_path / "rules.test.yaml")
+
+
+def test_every_query_of_the_dashboards_is_promql(tmp_path: Path) -> None:
+    asked = [query.asks for board in ALL for panel in board.panels for query in panel.queries]
+    meant = [text.replace("$pool", ".*").replace("$__rate_interval", "5m") for text in asked]
+    made = [{"record": f"asked:{number}", "expr": text} for number, text in enumerate(meant)]
+    (tmp_path / "asked.json").write_text(json.dumps({"groups": [{"name": "asked", "rules": made}]}))
+    assert f"{len(asked)} rules found" in promtool("check", "rules", tmp_path / "asked.json")

@@ -55,7 +55,7 @@ def test_h3_whatever_breaks_the_pod_is_allowed_unchanged():
 def test_h3_a_failing_action_costs_only_its_policy():
     both = policies(policy("{limits: {cpu: remove}}"), policy("{labels: {add: {cost: low}}}", name="q"))
     found = decided(pod(container(requests={"cpu": "nonsense"}, limits={"cpu": "1"})), both)
-    assert (found.pod.metadata.labels, codes(found, loud=True)) == ({"cost": "low"}, {"action-failed"})
+    assert (found.pod.metadata.labels, codes(found, loud=True)) == ({"cost": "low"}, {"not-a-quantity"})
 
 
 def test_h5_a_patch_that_would_leave_an_invalid_pod_is_found():

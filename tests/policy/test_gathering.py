@@ -7,10 +7,11 @@ from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.api.rules import Namespace
 from trimtab.cluster.api.scaling import ContainerRecommendation, VPARecommendation, VPAStatus
 from trimtab.cluster.owner import Owner
+from trimtab.cluster.paused import PAUSED
 from trimtab.cluster.recommendation import KEY
 from trimtab.policy.facts import OWN_NAMESPACE
 from trimtab.policy.gathering import Gathering
-from trimtab.policy.held import PAUSED, holds
+from trimtab.policy.held import holds
 
 HOLDS = holds(OWN_NAMESPACE)
 

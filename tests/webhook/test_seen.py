@@ -11,10 +11,10 @@ from tests.policy.test_standing import stored
 from trimtab.cluster.api.meta import Metadata, Shape
 from trimtab.cluster.api.rules import Namespace
 from trimtab.cluster.api.webhooks import EndpointSlice, MutatingWebhookConfiguration
+from trimtab.cluster.paused import PAUSED
 from trimtab.kube.state import Change, What
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import NOTHING_KNOWN
-from trimtab.policy.held import PAUSED
 from trimtab.policy.load import load_policies
 from trimtab.policy.subject import DEFAULT_TERMS
 from webhook.seen import Seen, held, slices, sources

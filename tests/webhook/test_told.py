@@ -48,7 +48,8 @@ def test_more_findings_than_are_held_back_are_all_counted():
     assert f'outcome="changed"}} {MOST + 10}.0' in scrape
 
 
-def test_a_review_that_failed_is_a_failure_and_a_line():
+def test_an_amount_that_is_no_quantity_is_the_pods_mistake_not_ours():
     scrape, lines = told(review({"spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "x"}}}]}}))
-    assert 'outcome="failed"' in scrape or "trimtab_failures_total" in scrape
-    assert lines[0]["level"] == "error"
+    assert 'reason="not-a-quantity"} 1.0' in scrape
+    assert 'outcome="failed"' not in scrape
+    assert lines == []

@@ -16,6 +16,7 @@ from trimtab.cluster.documents import Document
 from trimtab.cluster.inventory import take
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.owner import Owner
+from trimtab.cluster.paused import paused_in
 from trimtab.cluster.pool import LABEL
 from trimtab.cluster.pool_file import PoolReading, pools
 from trimtab.cluster.reason import Code, NotYet, Unreadable
@@ -32,7 +33,6 @@ KINDS = (
     "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController", "ConfigMap",
 )  # fmt: skip
 """What a plan is made of."""
-PAUSED = "trimtab.dev/paused"
 """Annotation of our namespace: stop everything."""
 UNSEEN = Code("cluster-not-seen", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
 STALE = Code("data-too-old", "The API server has not been heard of for too long: nothing is done on old data.", "Wait.")
@@ -105,10 +105,8 @@ class Sight:
     def _paused(self, snapshot: Snapshot) -> str:
         if self.settings.paused:
             return "TRIMTAB_PAUSED is set"
-        for shape in snapshot.all(Namespace):
-            said = get(shape.metadata.annotations, {}).get(PAUSED, "")
-            if shape.metadata.name == self.settings.namespace and said not in ("", "false"):
-                return f"namespace {shape.metadata.name} says {PAUSED}: {said}"
+        if said := paused_in(snapshot.all(Namespace), self.settings.namespace):
+            return said
         broken = self.watch.unreadable()
         return f"something cannot be read, so nobody knows what is there: {broken[0]}" if broken else ""
 

@@ -11,6 +11,7 @@ import msgspec
 
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import qos
 from trimtab.policy import marker, reasons
@@ -226,6 +227,9 @@ def _safely(name: str, step: Callable[..., None], given: tuple[Any, ...], draft:
     before = draft.kept()
     try:
         step(*given)
+    except NotAQuantity as error:
+        draft.restore(before)
+        draft.leave(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
         draft.restore(before)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")

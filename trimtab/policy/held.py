@@ -21,14 +21,12 @@ from trimtab.cluster.api.scaling import (
 from trimtab.cluster.api.scaling import VPARecommendation as Recommended
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.owner import Owner
+from trimtab.cluster.paused import paused
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import Workloads
 from trimtab.cluster.resources import amounts
 from trimtab.cluster.snapshot import KINDS, ConfigMap
 from trimtab.policy.facts import shard_of
-
-PAUSED = "trimtab.dev/paused"
-"""Label or annotation of our own namespace: every change stops, unless it says `false`."""
 
 OWNERS = tuple(kind for kind, shape in KINDS.items() if shape is Workload)
 """Kinds that own pods, or own what owns pods."""
@@ -56,9 +54,7 @@ def holds(own_namespace: str) -> Mapping[str, Hold]:
 
 
 def namespace(found: Namespace) -> SeenNamespace:
-    labels, annotations = get(found.metadata.labels, {}), get(found.metadata.annotations, {})
-    said = labels.get(PAUSED, annotations.get(PAUSED))
-    return SeenNamespace(labels, said is not None and said.lower() != "false")
+    return SeenNamespace(get(found.metadata.labels, {}), bool(paused(found.metadata)))
 
 
 N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscaler, ResourceQuota, VerticalPodAutoscaler)

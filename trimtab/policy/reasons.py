@@ -216,6 +216,11 @@ CHANGED_AFTER_US = Code(
     "Something else has changed this field after us; we do not change it back and forth.",
     "Settle with the other webhook (or person) who owns the field.",
 )
+NOT_A_QUANTITY = Code(
+    "not-a-quantity",
+    "The pod says an amount that is no Kubernetes quantity; the API server refuses such pods.",
+    "Mend the amount in the pod's template.",
+)
 ACTION_FAILED = Code(
     "action-failed",
     "An action failed: our bug. The rest of the decision stands.",

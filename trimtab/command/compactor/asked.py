@@ -16,6 +16,7 @@ from trimtab.cluster.api.rules import Namespace
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.node import Node
+from trimtab.cluster.paused import paused_in
 from trimtab.cluster.pool_file import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
@@ -25,7 +26,7 @@ from trimtab.compaction.memory import Memory
 from trimtab.compaction.note import Note
 from trimtab.compaction.note import read as note_of
 from trimtab.compactor.process import LEASE
-from trimtab.compactor.sight import PAUSED, pools_of
+from trimtab.compactor.sight import pools_of
 from trimtab.kube.client import Client, connect
 from trimtab.kube.errors import KubeFault, NotConfigured, NotFound
 from trimtab.kube.kinds import PLACES, Source, one
@@ -102,7 +103,7 @@ def found(login: Login, *, pods: bool = False) -> Found:
         memories={pool: memory for pool, memory in states.items() if isinstance(memory, Memory)},
         unread=tuple(str(memory) for memory in states.values() if isinstance(memory, Unreadable)),
         leader=leader,
-        paused=_paused(snapshot, login.namespace),
+        paused=paused_in(snapshot.all(Namespace), login.namespace),
     )
 
 
@@ -128,11 +129,3 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 class _Lease(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-def _paused(snapshot: Snapshot, namespace: str) -> str:
-    for shape in snapshot.all(Namespace):
-        said = get(shape.metadata.annotations, {}).get(PAUSED, "")
-        if shape.metadata.name == namespace and said not in ("", "false"):
-            return f"namespace {namespace} says {PAUSED}: {said}"
-    return ""

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import click
 
 from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.paused import PAUSED
 from trimtab.command import live, output
 from trimtab.command.compactor import asked, draw, tell
 from trimtab.command.main import ASKED_WRONGLY, Wrong
 from trimtab.compaction.memory import REOPENED
 from trimtab.compactor.process import run
 from trimtab.compactor.settings import Settings
-from trimtab.compactor.sight import PAUSED
 from trimtab.compactor.store import name_of
 from trimtab.kube.client import MERGE
 from trimtab.kube.errors import NotFound
@@ -118,7 +118,7 @@ def resume(pool: str | None, **login: Any) -> None:
 
 def _annotate_namespace(login: asked.Login, value: str | None) -> None:
     with asked.opened(login) as client:
-        body = {"metadata": {"annotations": {PAUSED: value}}}
+        body = {"metadata": {"annotations": {PAUSED: value}, **({} if value else {"labels": {PAUSED: None}})}}
         path, doing = one(PLACES["Namespace"], "", login.namespace), f"annotate Namespace {login.namespace}"
         Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
 

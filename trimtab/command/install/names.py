@@ -12,7 +12,6 @@ CONFIGURATION = "trimtab"
 WEBHOOK, SECRET = "trimtab-webhook", "trimtab-webhook-tls"
 PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
 INJECT = "cert-manager.io/inject-ca-from"
-PAUSED = "trimtab.dev/paused"
 
 
 def labels(component: str = "") -> dict[str, str]:

@@ -50,17 +50,21 @@ class Witness:
     """namespace/name of the pods that came to be while we watched."""
     pods: dict[str, Seen] = field(default_factory=dict)
     events: int = 0
+    _ending: frozenset[str] = frozenset()
+    """Namespaces somebody deletes: what happens to their pods is nobody's doing here."""
     _wanted: dict[App, int] = field(default_factory=dict)
     _ready: Counter[App] = field(default_factory=Counter)
     _stop: threading.Event = field(default_factory=threading.Event)
     _listed: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Witness:
+        namespaces = self.cluster.list("Namespace", everywhere=True)
+        self._ending = frozenset(n["metadata"]["name"] for n in namespaces if "deletionTimestamp" in n["metadata"])
         for found in self.cluster.list("Deployment", everywhere=True):
             self._wanted[_app(found["metadata"]["namespace"], found["spec"]["template"])] = found["spec"]["replicas"]
         for budget in self.cluster.list("PodDisruptionBudget", everywhere=True):
             app = (budget["metadata"]["namespace"], budget["spec"]["selector"]["matchLabels"].get("app", ""))
-            if app in self._wanted and "maxUnavailable" in budget["spec"]:
+            if app in self._wanted and app[0] not in self._ending and "maxUnavailable" in budget["spec"]:
                 self.least[app] = self._wanted[app] - int(budget["spec"]["maxUnavailable"])
         self._api = Api(self.cluster.kubeconfig)
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -108,6 +112,8 @@ class Witness:
 
     def look(self, pod: Object, *, first: bool = False) -> None:
         meta, now = pod["metadata"], time.monotonic()
+        if meta["namespace"] in self._ending:
+            return
         seen = self.pods.get(meta["uid"])
         if seen is None:
             name = f"{meta['namespace']}/{meta['name']}"

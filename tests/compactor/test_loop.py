@@ -11,6 +11,7 @@ from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory
 from trimtab.compaction.note import Note, write
+from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.runtime.metrics import render
 
@@ -304,3 +305,41 @@ def test_a_surge_is_undone_when_the_node_goes_in_the_middle_of_it() -> None:
     run(played, 10, loop)
     assert played.wanted["one"] == 1
     assert loop.books.of("all").surged == {}
+
+
+def begun(played: Played) -> tuple[Loop, str]:
+    """A process in the middle of a drain, and the drain's node."""
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    return loop, played.cordoned[0]
+
+
+def test_books_that_cannot_be_kept_leave_no_node_closed_and_begin_nothing() -> None:
+    played = five()
+    loop, _ = begun(played)
+    played.full = True
+    played.paused = "so that what was begun is given back"
+    run(played, 10, loop)
+    assert (played.cordoned, played.noted) == ([], [])
+    played.paused = ""
+    run(played, 20, loop)
+    assert played.cordoned == []
+
+
+def test_a_taint_that_is_refused_keeps_no_books_from_being_kept() -> None:
+    played = five()
+    played.untaintable = True
+    loop = process(played)
+    loop.round()
+    assert "all" in played.stored
+    assert loop.trouble
+
+
+def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
+    played = five()
+    loop, name = begun(played)
+    played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
+    loop.end()
+    assert name in played.cordoned

@@ -116,7 +116,7 @@ class Moment:
             told = ", ".join(strangers)
             return Release(a.CAME(f"node {node.name} has pods the plan did not speak of: {told}"), Blame.NODE)
         if note.emptied is not None:
-            return None
+            return self._awaited(node)
         return self._stuck(node, note) or late(self.view, self.workloads, note, self.terms) or self._awaited(node)
 
     def _strangers(self, node: Node, note: Note) -> list[str]:

@@ -12,6 +12,7 @@ from trimtab.compaction import actions as a
 from trimtab.compaction import note as notes
 from trimtab.compaction.actions import Action, Blame
 from trimtab.compaction.begin import CLOSED, Standing, arrivals
+from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.conduct import Moment, emptied
 from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.terms import Terms
@@ -69,9 +70,9 @@ class Drains:
         self._gone(view)
 
     def give_back(self, view: View) -> None:
-        """Every node that is not empty yet, because the process ends."""
+        """Every node that is not empty yet, because the process ends; but for those somebody else deletes."""
         for node, note in _noted(view):
-            if isinstance(note, Note) and note.emptied is None:
+            if isinstance(note, Note) and note.emptied is None and not _is_deleted(node):
                 reason = a.STOPPING(f"the compactor stops: node {node.name} is open again")
                 back = Moment(view, self.terms).undone(note)
                 try:
@@ -157,10 +158,15 @@ class Drains:
         return True
 
     def _release(self, view: View, node: Node, note: Note, step: a.Release) -> None:
-        """What it means is kept first: should we die in between, the node is opened without being counted twice."""
+        """What it means is kept first: should we die in between, the node is opened without being counted twice.
+
+        Books that cannot be kept leave no node closed.
+        """
         self._end(view, node, note, step.reason, step.blame, "released")
-        self.books.save((note.pool,))
-        self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+        try:
+            self.books.save((note.pool,))
+        finally:
+            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
 
     def _end(self, view: View, node: Node, note: Note, reason: Reason, blame: Blame, what: str) -> None:
         memory = self.books.of(note.pool)
@@ -217,6 +223,10 @@ class Drains:
         self.books.tell(
             what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain
         )  # fmt: skip
+
+
+def _is_deleted(node: Node) -> bool:
+    return any(taint.key in DELETING for taint in node.taints)
 
 
 def _is_cleared(note: Note, view: View) -> bool:

@@ -68,8 +68,8 @@ class Loop:
         self.drains.carry_on(view, now)
         standing = self.drains.standing(view)
         self._further(view, standing, now)
-        self.steering.steer(view)
         self._save(view)
+        self.steering.steer(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
         if busy or view.flight or self._planned is None:
             return self.tick
@@ -86,8 +86,10 @@ class Loop:
         elif due:
             self._planned = now
             self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
-        elif self.planning.begin(view, standing, now):
-            self.books.save()
+        else:
+            self.books.save()  # who cannot keep books begins nothing
+            if self.planning.begin(view, standing, now):
+                self.books.save()
 
     def _mistakes(self, view: View) -> None:
         """Of the pools' settings, told once; a pool with a mistake is as good as gone."""

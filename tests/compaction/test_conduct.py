@@ -233,7 +233,7 @@ def test_patience_follows_the_autoscalers_own_timers() -> None:
 
 # ── one replica more, and back ───────────────────────────────────────────────────────────────────────
 
-ONE = note(leaving("one-1"), surges={"default/one": 1})
+ONE = note(leaving("one-1"), surges={"default/one": 1}, surged={"default/one": NOW - 5})
 TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
 
 

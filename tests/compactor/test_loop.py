@@ -343,3 +343,31 @@ def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
     played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
     loop.end()
     assert name in played.cordoned
+
+
+def the_only_one() -> tuple[Played, Loop]:
+    """The drain of a workload's only replica has begun, and the second one is not asked for yet."""
+    played = Played().with_nodes("n1", "n2").with_app("one", "n1", cpu="1").with_app("two", "n2", "n2", cpu="1")
+    played.pools = (replace(ACT, single_replicas=True),)
+    return played, begun(played)[0]
+
+
+def test_a_second_replica_that_somebody_else_asked_for_stays() -> None:
+    played, loop = the_only_one()
+    played.wanted["one"] = 2
+    run(played, 30, loop)
+    assert played.wanted["one"] == 2
+    assert not [write for write in played.writes if write.startswith("scale")]
+
+
+def test_who_takes_the_second_replica_back_is_not_argued_with() -> None:
+    """A HorizontalPodAutoscaler, or Git."""
+    played, loop = the_only_one()
+    [name] = played.cordoned
+    for _ in range(60):
+        loop.round()
+        played.wanted["one"] = 1
+        played.tick()
+    assert played.told("released") == ["drain-pod-forbidden"]
+    assert name not in played.cordoned
+    assert len([write for write in played.writes if write.startswith("scale")]) < 35

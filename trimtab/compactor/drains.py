@@ -102,7 +102,8 @@ class Drains:
         if node.name not in memory.empty and _is_cleared(note, view):
             memory = change(memory, empty=(*memory.empty, node.name))
         others = {name: before for name, before in memory.surged.items() if name not in note.surges}
-        surged = {**others, **note.surges} if note.emptied is None else others
+        ours = {name: before for name, before in note.surges.items() if name in note.surged}
+        surged = {**others, **ours} if note.emptied is None else others
         self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
@@ -127,6 +128,11 @@ class Drains:
             self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
 
     def _scale(self, view: View, node: Node, note: Note, step: a.Scale) -> None:
+        """One more is announced on the node first: what nobody announced, somebody else did, and is not undone."""
+        if step.replicas > step.before and step.deployment not in note.surged:
+            said = change(note, surged={**note.surged, step.deployment: view.at})
+            self.door.cordon(node.name, view.versions[node.name], said)
+            self._seen(node, said, view)
         if self.door.scale(step.deployment, step.before, step.replicas):
             told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
             self._tell("scaled", SCALED(told), view, node, note)

@@ -371,3 +371,12 @@ def test_who_takes_the_second_replica_back_is_not_argued_with() -> None:
     assert played.told("released") == ["drain-pod-forbidden"]
     assert name not in played.cordoned
     assert len([write for write in played.writes if write.startswith("scale")]) < 35
+
+
+def test_another_compactors_taint_is_left_alone() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    theirs = {"key": "trimtab.dev/leaving", "value": "elsewhere", "effect": "PreferNoSchedule"}
+    played.nodes["n1"]["spec"]["taints"].append(theirs)
+    run(played, 20)
+    assert theirs in played.nodes["n1"]["spec"]["taints"]

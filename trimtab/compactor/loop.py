@@ -129,7 +129,9 @@ class Loop:
         seen = self.look()
         view = self.view if isinstance(seen, NotYet) else seen
         assert view is not None
-        left = bool(self.drains.standing(view).emptying) or any(map(tainted, view.inventory.nodes))
+        left = bool(self.drains.standing(view).emptying) or any(
+            tainted(node, view.home) for node in view.inventory.nodes
+        )
         self.drains.give_back(view)
         self.steering.undo(view)
         self.books.save()

@@ -11,6 +11,7 @@ from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory
 from trimtab.compaction.note import Note, write
+from trimtab.compaction.view import View
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.runtime.metrics import render
@@ -380,3 +381,19 @@ def test_another_compactors_taint_is_left_alone() -> None:
     played.nodes["n1"]["spec"]["taints"].append(theirs)
     run(played, 20)
     assert theirs in played.nodes["n1"]["spec"]["taints"]
+
+
+def test_a_note_that_is_not_seen_yet_is_not_taken_for_one_that_somebody_took_away() -> None:
+    """A watch that is some rounds behind: else each drain is given back as soon as it is seen, and begins anew."""
+    played, views = five(), list[View]()
+    loop = process(played)
+
+    def late() -> View:
+        views.append(played.look())
+        return replace(views[max(0, len(views) - 3)], at=played.now)
+
+    loop.look = late
+    run(played, 60, loop)
+    assert "drain-uncordoned" not in played.told("dropped")
+    assert played.told("emptied")
+    assert played.short == []

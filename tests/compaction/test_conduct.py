@@ -208,6 +208,13 @@ def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
 # ── emptied ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_an_empty_node_is_given_back_to_a_pod_that_waits_and_would_fit_on_it_alone() -> None:
+    fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
+    anywhere = pod("other-1", ready=False, created=written(NOW - 40))
+    assert ended(step(note(emptied=NOW - 100), fits)) == ("drain-pods-pending", Blame.NOBODY)
+    assert waits(step(note(emptied=NOW - 100), anywhere)) == "drain-left-empty"
+
+
 def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
     group = Group(name="pool-all", healthy=True, scale_up="", target=2, min_size=2)
     scaler = Autoscaler(updated=NOW, groups=(group,))
@@ -226,7 +233,7 @@ def test_patience_follows_the_autoscalers_own_timers() -> None:
 
 # ── one replica more, and back ───────────────────────────────────────────────────────────────────────
 
-ONE = note(leaving("one-1"), surges={"default/one": 1})
+ONE = note(leaving("one-1"), surges={"default/one": 1}, surged={"default/one": NOW - 5})
 TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
 
 

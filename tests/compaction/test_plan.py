@@ -87,6 +87,17 @@ def test_case_44_room_is_kept_for_pods_that_are_about_to_come_back() -> None:
     assert goes(*items, owner(1)) == []
 
 
+def test_room_is_kept_for_pods_that_still_have_to_leave_a_node_that_is_being_emptied() -> None:
+    """Its own plan gave them places; now one of them may not be planned with, and the room is not given away again."""
+    going = node("a") | {"spec": {**node("a")["spec"], "unschedulable": True}}
+    items = [going, node("b"), node("c"), keeper("k-1", "c", "1"), pod("x-1", "a", "2500m"), pod("y-1", "b", "2500m")]
+    items.append(keeper("late-1", "a", "100m"))
+    now = Now(at=NOW, observations=Observations(under_since={"b": 0}, draining={"a": "all"}))
+    idle = Now(at=NOW, observations=Observations(under_since={"b": 0}))
+    assert [step.node for step in planned(*items, now=idle).steps] == ["b"]
+    assert [step.node for step in planned(*items, now=now).steps] == []
+
+
 def test_case_46_a_waiting_pod_too_large_for_every_node_is_ignored() -> None:
     assert goes(node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "b"), pod("huge-1", cpu="64")) == [
         "a"

@@ -65,6 +65,10 @@ class Played:
         self.writes: list[str] = []
         self.faults: dict[int, str] = {}
         """Number of a write → killed, lost (done, nobody knows), failed, changed."""
+        self.full = False
+        """No state can be written any more."""
+        self.untaintable = False
+        """Somebody refuses every soft taint."""
         self.refused = 0
         self.short: list[str] = []
         """Budgets that were broken."""
@@ -209,6 +213,8 @@ class Played:
 
     def steer(self, node: Node, version: str, *, leaving: bool) -> None:
         fault = self._write(f"taint {node.name} {leaving}")
+        if self.untaintable:
+            raise NotNow(f"taint {node.name}")
         found = self._node(node.name, version)
         taints = [taint for taint in found["spec"]["taints"] if taint["key"] != LEAVING]
         found["spec"]["taints"] = [*taints, *([{"key": LEAVING, "effect": "PreferNoSchedule"}] if leaving else [])]
@@ -226,6 +232,8 @@ class Played:
 
     def save(self, pool: str, memory: Memory) -> None:
         fault = self._write(f"save {pool}")
+        if self.full:
+            raise NotNow(f"save {pool}")
         self.stored[pool] = memories.write(memory)
         self._after(fault, pool)
 

@@ -11,6 +11,8 @@ from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory
 from trimtab.compaction.note import Note, write
+from trimtab.compaction.view import View
+from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.runtime.metrics import render
 
@@ -304,3 +306,94 @@ def test_a_surge_is_undone_when_the_node_goes_in_the_middle_of_it() -> None:
     run(played, 10, loop)
     assert played.wanted["one"] == 1
     assert loop.books.of("all").surged == {}
+
+
+def begun(played: Played) -> tuple[Loop, str]:
+    """A process in the middle of a drain, and the drain's node."""
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    return loop, played.cordoned[0]
+
+
+def test_books_that_cannot_be_kept_leave_no_node_closed_and_begin_nothing() -> None:
+    played = five()
+    loop, _ = begun(played)
+    played.full = True
+    played.paused = "so that what was begun is given back"
+    run(played, 10, loop)
+    assert (played.cordoned, played.noted) == ([], [])
+    played.paused = ""
+    run(played, 20, loop)
+    assert played.cordoned == []
+
+
+def test_a_taint_that_is_refused_keeps_no_books_from_being_kept() -> None:
+    played = five()
+    played.untaintable = True
+    loop = process(played)
+    loop.round()
+    assert "all" in played.stored
+    assert loop.trouble
+
+
+def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
+    played = five()
+    loop, name = begun(played)
+    played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
+    loop.end()
+    assert name in played.cordoned
+
+
+def the_only_one() -> tuple[Played, Loop]:
+    """The drain of a workload's only replica has begun, and the second one is not asked for yet."""
+    played = Played().with_nodes("n1", "n2").with_app("one", "n1", cpu="1").with_app("two", "n2", "n2", cpu="1")
+    played.pools = (replace(ACT, single_replicas=True),)
+    return played, begun(played)[0]
+
+
+def test_a_second_replica_that_somebody_else_asked_for_stays() -> None:
+    played, loop = the_only_one()
+    played.wanted["one"] = 2
+    run(played, 30, loop)
+    assert played.wanted["one"] == 2
+    assert not [write for write in played.writes if write.startswith("scale")]
+
+
+def test_who_takes_the_second_replica_back_is_not_argued_with() -> None:
+    """A HorizontalPodAutoscaler, or Git."""
+    played, loop = the_only_one()
+    [name] = played.cordoned
+    for _ in range(60):
+        loop.round()
+        played.wanted["one"] = 1
+        played.tick()
+    assert played.told("released") == ["drain-pod-forbidden"]
+    assert name not in played.cordoned
+    assert len([write for write in played.writes if write.startswith("scale")]) < 35
+
+
+def test_another_compactors_taint_is_left_alone() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    theirs = {"key": "trimtab.dev/leaving", "value": "elsewhere", "effect": "PreferNoSchedule"}
+    played.nodes["n1"]["spec"]["taints"].append(theirs)
+    run(played, 20)
+    assert theirs in played.nodes["n1"]["spec"]["taints"]
+
+
+def test_a_note_that_is_not_seen_yet_is_not_taken_for_one_that_somebody_took_away() -> None:
+    """A watch that is some rounds behind: else each drain is given back as soon as it is seen, and begins anew."""
+    played, views = five(), list[View]()
+    loop = process(played)
+
+    def late() -> View:
+        views.append(played.look())
+        return replace(views[max(0, len(views) - 3)], at=played.now)
+
+    loop.look = late
+    run(played, 60, loop)
+    assert "drain-uncordoned" not in played.told("dropped")
+    assert played.told("emptied")
+    assert played.short == []

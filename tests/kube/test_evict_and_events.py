@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trimtab.kube.client import Deadlines
-from trimtab.kube.errors import Conflict, NotFound, Status
+from trimtab.kube.errors import Conflict, NotFound, Status, refused
 from trimtab.kube.events import About, Recorder
 from trimtab.kube.evict import Became, evict
 from trimtab.kube.writer import Writer
@@ -18,7 +18,7 @@ from trimtab.kube.writer import Writer
 class Answers:
     """A client to whom the API server says what is played."""
 
-    def __init__(self, uids: list[str], refusals: list[type[Exception] | None]) -> None:
+    def __init__(self, uids: list[str], refusals: list[type[Exception] | Exception | None]) -> None:
         self.deadlines = Deadlines()
         self.uids, self.refusals = uids, refusals
         self.written: list[str] = []
@@ -31,6 +31,8 @@ class Answers:
     def write(self, method: str, path: str, body: Any, *, doing: str, **_: Any) -> bytes:
         self.written.append(method)
         refusal = self.refusals.pop(0) if self.refusals else None
+        if isinstance(refusal, Exception):
+            raise refusal
         if refusal is Conflict:
             raise Conflict(doing, 409, Status(message="the object has been modified"))
         if refusal is NotFound:
@@ -46,6 +48,14 @@ def test_a_conflict_is_another_pod_only_where_another_pod_is_there(after: str, b
     writer = Writer(client=Answers(["u1", after], [Conflict]))  # type: ignore[arg-type]
     found = evict(writer, "shop", "web", "u1")
     assert (found.became, found.done) == (became, done)
+
+
+@pytest.mark.parametrize("status", [400, 403, 422])
+def test_who_denies_this_eviction_says_nothing_of_others(status: int) -> None:
+    """A webhook's no, or a namespace that is being deleted: an answer about one pod, and not trouble at the door."""
+    said = refused("evict Pod shop/web", status, b'{"message": "denied the request: hands off"}')
+    found = evict(Writer(client=Answers(["u1"], [said])), "shop", "web", "u1")  # type: ignore[arg-type]
+    assert (found.became, found.done, found.message) == (Became.DENIED, False, "denied the request: hands off")
 
 
 def test_an_event_the_server_has_forgotten_is_told_anew() -> None:

@@ -31,6 +31,9 @@ from trimtab.compaction.view import View, Workloads, gone
 QUARTER = 4
 """Without a budget, so much of a workload may be missing at a time: a quarter, but one in any case."""
 
+TAKEN_BACK = 60
+"""Seconds in which a second replica is asked for: who takes it back (an autoscaler of pods, Git) is not argued with."""
+
 
 @dataclass(slots=True)
 class Moment:
@@ -116,7 +119,7 @@ class Moment:
             told = ", ".join(strangers)
             return Release(a.CAME(f"node {node.name} has pods the plan did not speak of: {told}"), Blame.NODE)
         if note.emptied is not None:
-            return None
+            return self._awaited(node)
         return self._stuck(node, note) or late(self.view, self.workloads, note, self.terms) or self._awaited(node)
 
     def _strangers(self, node: Node, note: Note) -> list[str]:
@@ -237,18 +240,20 @@ class Moment:
             return None
         wanted = self._replicas(name)
         if wanted == before:
+            if self.view.at > note.surged.get(name, self.view.at) + TAKEN_BACK:
+                return Release(a.FORBIDDEN(f"somebody took Deployment {name}'s second replica back"), Blame.NODE)
             return a.Scale(name, before, before + 1)
         if self.workloads.missing(move.workload) or self.workloads.wanted(move.workload) <= before:
             return Wait(a.SURGING(f"Deployment {name} waits for its second pod"))
         return None
 
     def _scaled_back(self, note: Note, live: Iterable[str] = ()) -> tuple[Action, ...]:
-        """Every surge whose pod has gone (or will not go), undone: only where the number is the one we left."""
+        """Every surge of ours whose pod has gone (or will not go), undone: only where the number is the one we left."""
         staying = {self._deployment(move) for move in note.moves if move.uid in set(live)}
         return tuple(
             a.Scale(name, before + 1, before)
             for name, before in sorted(note.surges.items())
-            if name not in staying and self._replicas(name) == before + 1
+            if name in note.surged and name not in staying and self._replicas(name) == before + 1
         )
 
     def _deployment(self, move: Leaving) -> str:

@@ -50,6 +50,8 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the last successor was ready; None while it still is being emptied."""
     surges: dict[str, int] = {}
     """namespace/Deployment that is given one replica more while its only pod moves → replicas it had before."""
+    surged: dict[str, Seconds] = {}
+    """Of these what we set out to give one more, and when: written before it is done, undone only where it stands."""
     saves: int = 0
     """What the node's going saves, as the plan counted it."""
     unit: str = ""

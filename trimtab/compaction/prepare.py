@@ -150,6 +150,7 @@ def _promise(made: Prepared, pools: Sequence[Pool]) -> None:
     promises = Promises(made.room, order, made.pool_of)
     promises.waiting()
     promises.returning()
+    promises.leaving(made.now.observations.draining if made.now.observations is not None else ())
     for pool in pools:
         if pool.headroom.largest_pod:
             promises.largest(pool, _movable(made, pool))

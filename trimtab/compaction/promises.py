@@ -68,6 +68,15 @@ class Promises:
                 if not self.keep(kind, f"a pod that {name} is about to make again"):
                     break
 
+    def leaving(self, draining: Iterable[str]) -> None:
+        """Pods that still have to leave a node that is being emptied, and that no plan may speak of just now."""
+        world, planned = self.room.world, set(self.order)
+        for node in (world.index[name] for name in sorted(draining) if name in world.index):
+            for pod in world.on[node] if node not in planned else ():
+                found = world.pods[pod]
+                if not (found.daemon or found.static or found.finished or found.deleted is not None):
+                    self.keep(world.next_of[pod], f"pod {found.key}, whose node is being emptied")
+
     def largest(self, pool: Pool, pods: Iterable[int]) -> None:
         """Room for one more of the largest pod of a pool that may move; if there is none even now, none is kept."""
         kinds = self.room.world.next_of

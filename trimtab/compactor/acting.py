@@ -58,7 +58,7 @@ class Acting:
 
     def steer(self, node: Node, version: str, *, leaving: bool) -> None:
         others = [taint for taint in node.taints if taint.key != LEAVING]
-        ours = [Taint(key=LEAVING, effect="PreferNoSchedule")] if leaving else []
+        ours = [Taint(key=LEAVING, value=self.teller.namespace, effect="PreferNoSchedule")] if leaving else []
         with _told():
             nodes.taint(self.writer, node.name, version, (*others, *ours))
 

@@ -12,6 +12,7 @@ from trimtab.compaction import actions as a
 from trimtab.compaction import note as notes
 from trimtab.compaction.actions import Action, Blame
 from trimtab.compaction.begin import CLOSED, Standing, arrivals
+from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.conduct import Moment, emptied
 from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.terms import Terms
@@ -69,9 +70,9 @@ class Drains:
         self._gone(view)
 
     def give_back(self, view: View) -> None:
-        """Every node that is not empty yet, because the process ends."""
+        """Every node that is not empty yet, because the process ends; but for those somebody else deletes."""
         for node, note in _noted(view):
-            if isinstance(note, Note) and note.emptied is None:
+            if isinstance(note, Note) and note.emptied is None and not _is_deleted(node):
                 reason = a.STOPPING(f"the compactor stops: node {node.name} is open again")
                 back = Moment(view, self.terms).undone(note)
                 try:
@@ -101,7 +102,8 @@ class Drains:
         if node.name not in memory.empty and _is_cleared(note, view):
             memory = change(memory, empty=(*memory.empty, node.name))
         others = {name: before for name, before in memory.surged.items() if name not in note.surges}
-        surged = {**others, **note.surges} if note.emptied is None else others
+        ours = {name: before for name, before in note.surges.items() if name in note.surged}
+        surged = {**others, **ours} if note.emptied is None else others
         self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
@@ -126,6 +128,11 @@ class Drains:
             self._end(view, node, note, step.reason, Blame.NOBODY, "dropped")
 
     def _scale(self, view: View, node: Node, note: Note, step: a.Scale) -> None:
+        """One more is announced on the node first: what nobody announced, somebody else did, and is not undone."""
+        if step.replicas > step.before and step.deployment not in note.surged:
+            said = change(note, surged={**note.surged, step.deployment: view.at})
+            self.door.cordon(node.name, view.versions[node.name], said)
+            self._seen(node, said, view)
         if self.door.scale(step.deployment, step.before, step.replicas):
             told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
             self._tell("scaled", SCALED(told), view, node, note)
@@ -157,10 +164,15 @@ class Drains:
         return True
 
     def _release(self, view: View, node: Node, note: Note, step: a.Release) -> None:
-        """What it means is kept first: should we die in between, the node is opened without being counted twice."""
+        """What it means is kept first: should we die in between, the node is opened without being counted twice.
+
+        Books that cannot be kept leave no node closed.
+        """
         self._end(view, node, note, step.reason, step.blame, "released")
-        self.books.save((note.pool,))
-        self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+        try:
+            self.books.save((note.pool,))
+        finally:
+            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
 
     def _end(self, view: View, node: Node, note: Note, reason: Reason, blame: Blame, what: str) -> None:
         memory = self.books.of(note.pool)
@@ -217,6 +229,10 @@ class Drains:
         self.books.tell(
             what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain
         )  # fmt: skip
+
+
+def _is_deleted(node: Node) -> bool:
+    return any(taint.key in DELETING for taint in node.taints)
 
 
 def _is_cleared(note: Note, view: View) -> bool:

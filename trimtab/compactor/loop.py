@@ -68,8 +68,8 @@ class Loop:
         self.drains.carry_on(view, now)
         standing = self.drains.standing(view)
         self._further(view, standing, now)
-        self.steering.steer(view)
         self._save(view)
+        self.steering.steer(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
         if busy or view.flight or self._planned is None:
             return self.tick
@@ -86,8 +86,10 @@ class Loop:
         elif due:
             self._planned = now
             self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
-        elif self.planning.begin(view, standing, now):
-            self.books.save()
+        else:
+            self.books.save()  # who cannot keep books begins nothing
+            if self.planning.begin(view, standing, now):
+                self.books.save()
 
     def _mistakes(self, view: View) -> None:
         """Of the pools' settings, told once; a pool with a mistake is as good as gone."""
@@ -127,7 +129,9 @@ class Loop:
         seen = self.look()
         view = self.view if isinstance(seen, NotYet) else seen
         assert view is not None
-        left = bool(self.drains.standing(view).emptying) or any(map(tainted, view.inventory.nodes))
+        left = bool(self.drains.standing(view).emptying) or any(
+            tainted(node, view.home) for node in view.inventory.nodes
+        )
         self.drains.give_back(view)
         self.steering.undo(view)
         self.books.save()

@@ -99,12 +99,6 @@ class Planning:
             door.cordon(step.node, view.versions[step.node], note)
         except (Changed, Gone):
             return False
-        memory = self.books.of(step.pool)
-        if not door.rehearsal:
-            promised = {**memory.promised, step.node: (note.unit, note.saves)}
-            self.books.put(
-                step.pool, change(memory, drains={**memory.drains, step.node: note.drain}, promised=promised)
-            )
         told = f"node {step.node} is emptied: {step.reason}"
         self.books.tell(
             "begun", BEGUN(told), pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal

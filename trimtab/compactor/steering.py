@@ -39,7 +39,7 @@ class Steering:
         """Taints as wanted, where they are not. Raises NotNow; a node that changed meanwhile has its turn again."""
         wanted = frozenset() if view.paused else self.wanted
         ours = (node for node in view.inventory.nodes if not any(taint.key in DELETING for taint in node.taints))
-        for node in [node for node in ours if tainted(node) != (node.name in wanted)][:MOST]:
+        for node in [node for node in ours if tainted(node, view.home) != (node.name in wanted)][:MOST]:
             try:
                 self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
             except (Changed, Gone):
@@ -51,5 +51,6 @@ class Steering:
         self.steer(view)
 
 
-def tainted(node: Node) -> bool:
-    return any(taint.key == LEAVING for taint in node.taints)
+def tainted(node: Node, home: str) -> bool:
+    """Does our taint stand on it? One of a compactor of another namespace is not ours."""
+    return any(taint.key == LEAVING and taint.value in ("", home) for taint in node.taints)

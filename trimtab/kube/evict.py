@@ -20,6 +20,10 @@ _TWO = "more than one PodDisruptionBudget"
 """pkg/registry/core/pod/storage/eviction.go; the answer has no reason and no details."""
 
 
+_DENIALS = (400, 403, 422)
+"""A webhook's no (400 unless it says otherwise), or a namespace that is being deleted (403): about this pod alone."""
+
+
 class Became(StrEnum):
     EVICTED = "evicted"
     """It is being ended, or would be in a dry run."""
@@ -31,6 +35,8 @@ class Became(StrEnum):
     """Its budget is spent; nobody says until when."""
     WAIT = "wait"
     """Ask again after `retry_after`: a budget's numbers are being worked out, or the server has too much to do."""
+    DENIED = "denied"
+    """Somebody in front of the API says no to this very eviction; it may be asked for again."""
     TWO_BUDGETS = "two-budgets"
     """The eviction API cannot evict it at all, now or later."""
 
@@ -79,6 +85,8 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     except Refused as error:
         if error.status == 500 and _TWO in error.message:
             return Outcome(became=Became.TWO_BUDGETS, message=error.message)
+        if error.status in _DENIALS:
+            return Outcome(became=Became.DENIED, message=error.message)
         raise
     return Outcome(became=Became.EVICTED)
 

@@ -117,7 +117,7 @@ class Stage:
         world = build(replace(self.inventory, pods=(*self.inventory.pods, pod)))
         room, [(_, kind)] = Room(world), world.waiting
         fits = [number for number in range(len(world.nodes)) if admits(room, kind, number)]
-        best = min(fits, key=lambda n: (tainted(world.nodes[n]), -room.major[n], n), default=None)
+        best = min(fits, key=lambda n: (tainted(world.nodes[n], ""), -room.major[n], n), default=None)
         return "" if best is None else world.nodes[best].name
 
     def _count(self) -> None:

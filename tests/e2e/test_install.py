@@ -20,7 +20,7 @@ from tests.e2e.installed import Installed, changed, pod
 from tests.e2e.replicas import EVERY
 from tests.webhook.damage import damaged
 from trimtab.command.install import carry
-from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
+from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, WEBHOOK
 from trimtab.kube import whole
 from trimtab.kube.writer import Writer
 from webhook import shared
@@ -61,8 +61,8 @@ def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Insta
         pods = here.cluster.list("Pod", here.values.namespace)
         return sorted(found["metadata"]["labels"]["app.kubernetes.io/component"] for found in pods)
 
-    wanted = ["compactor"] * 2 + ["watchdog"] * 2 + ["webhook"] * 2
-    here.cluster.eventually(lambda: processes() == wanted, within=20, what="two pods of each process")
+    wanted = sorted(PROCESSES * 2)
+    here.cluster.eventually(lambda: processes() == wanted, within=40, what="two pods of each process")
 
 
 def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:

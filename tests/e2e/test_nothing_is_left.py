@@ -55,7 +55,7 @@ def test_nothing_is_left_when_the_test_process_dies(
 ) -> None:
     process, told = another
     process.send_signal(number)
-    process.wait(timeout=30)
+    process.wait(timeout=90)
     assert gone_within(10, told["pids"])
     assert not Path(told["folder"]).exists()
 

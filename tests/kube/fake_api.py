@@ -156,6 +156,7 @@ class FakeApi:
                 if initial and not api.streaming:
                     self._answer(422, _status(422))
                     return
+                ends = api.ends  # before the head goes out: who has seen it may end the stream
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
@@ -165,7 +166,7 @@ class FakeApi:
                     self._chunk(json.dumps({"type": "ERROR", "object": json.loads(_status(410))}).encode() + b"\n")
                     self._chunk(b"")
                     return
-                self._follow(since)
+                self._follow(since, ends)
 
             def _initial(self) -> None:
                 for found in list(api.objects.values()):
@@ -174,8 +175,7 @@ class FakeApi:
                 meta = {"resourceVersion": str(api.version), "annotations": note}
                 self._chunk(json.dumps({"type": "BOOKMARK", "object": {"metadata": meta}}).encode() + b"\n")
 
-            def _follow(self, since: int) -> None:
-                ends = api.ends
+            def _follow(self, since: int, ends: int) -> None:
                 while True:
                     with api.lock:
                         found = [(version, line) for version, line in api.events if version > since]

@@ -33,7 +33,6 @@ KINDS = (
     "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController", "ConfigMap",
 )  # fmt: skip
 """What a plan is made of."""
-"""Annotation of our namespace: stop everything."""
 UNSEEN = Code("cluster-not-seen", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
 STALE = Code("data-too-old", "The API server has not been heard of for too long: nothing is done on old data.", "Wait.")
 

@@ -8,16 +8,19 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from trimtab.cluster.moment import Seconds
 from trimtab.compaction.memory import Record
 from trimtab.compactor.acting import Acting
 from trimtab.compactor.admitting import Admitting, Heard, folder
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
-from trimtab.compactor.drains import Drains
+from trimtab.compactor.drains import BLIND, Drains
+from trimtab.compactor.faults import Faults
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.planning import Planning
@@ -54,6 +57,7 @@ class Process:
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}")
     watch: Watch | None = None
     election: Election = field(init=False)
+    faults: Faults = field(init=False)
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +65,7 @@ class Process:
             self.client, self.settings.namespace, LEASE, self.identity, terms=self.settings.lease_terms,
             told=lambda trouble: self.log.warning("election.trouble", error=trouble),
         )  # fmt: skip
+        self.faults = Faults(self.log)
         self.metrics = Metrics(CollectorRegistry(), lambda: self.election.leading, self._age)
 
     def run(self) -> None:
@@ -95,12 +100,14 @@ class Process:
     def _opened(self, loop: Loop) -> bool:
         """Are the books open? False where we lead no more."""
         while self.election.leading and not self.stop.begun:
+            before = self.faults.count
             try:
-                loop.books.open()
-                return True
+                self.faults.caught("look", lambda: loop.books.open(_now()))
+                if self.faults.count == before:
+                    return True
             except DoorFault as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.stop.wait(self.settings.retry)
+            self.stop.wait(self.settings.retry)
         return False
 
     def _rounds(self, loop: Loop) -> None:
@@ -108,7 +115,8 @@ class Process:
         while self.election.leading and not self.stop.begun:
             wait = loop.round()
             now = clock.elapsed()
-            self.metrics.read(loop, now - before)
+            loop.faults.caught("tell", partial(self.metrics.read, loop, now - before))
+            self.metrics.faulty(loop.faults)
             before = now
             self._sleep(wait)
 
@@ -122,14 +130,16 @@ class Process:
     def _loop(self, watch: Watch, admitting: Admitting) -> Loop:
         settings = self.settings
         writer = Writer(client=self.client, manager=LEASE, fence=self.election.fence)
-        sight = Sight(watch, settings, lambda: int(clock.utc().timestamp()))
+        sight = Sight(watch, settings, _now)
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.identity)
         door = Acting(writer, Teller(recorder, settings.namespace, sight.config_map))
         store = ConfigMaps(writer, settings.namespace, self.log)
+        faults = self.faults
         books = Books(store, (self._line, self.metrics.count, door.tell))
+        drains = Drains(door, books, settings.terms, self.stop, faults, settings.stale + BLIND)
         return Loop(
-            look=sight.look, books=books, drains=Drains(door, books, settings.terms, self.stop),
-            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, admitting.again),
+            look=sight.look, books=books, drains=drains,
+            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, faults, admitting.again),
             steering=Steering(door, settings.steer), log=self.log, interval=settings.interval, tick=settings.tick,
             elapsed=clock.elapsed, pause=_wait, reopened=sight.reopened, kept=sight.kept,
         )  # fmt: skip
@@ -154,6 +164,10 @@ class Process:
         told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
         ready.tell(self.settings.ready_file, told)
         self.log.info("compactor.ready", **told)
+
+
+def _now() -> Seconds:
+    return int(clock.utc().timestamp())
 
 
 def _wait(seconds: float) -> None:

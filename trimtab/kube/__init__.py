@@ -25,5 +25,7 @@ says what was being done to what.
     scale      a workload's replicas, from one number to another
     evict      an eviction and its named outcomes
     lease      one leader, whose writes end before another's begin
+    replicated what can be set about a process of which one replica works
+    replica    such a process: its name, its part in the election, its pages, its end
     events     one series per thing that happens again and again
 """

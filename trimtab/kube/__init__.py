@@ -15,6 +15,7 @@ says what was being done to what.
     listing    whole lists, page by page; everything a Snapshot holds, read once
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is
+    feed       what watches tell, taken by one thread; some lists come later
     backoff    how long until the next try
     road       is the server back? one of many lists asks, the others wait
     capture    a cluster as a file

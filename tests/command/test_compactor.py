@@ -18,10 +18,8 @@ NOW = 1_800_000_000
 
 def found(memory: Memory, pool: Pool | None = None, **more: str) -> Found:
     pools = PoolReading((pool or Pool(name="web", dry_run=False),))
-    told = {"leader": "one", "paused": "", **more}
-    return Found(
-        at=NOW, home="trimtab-system", snapshot=Snapshot(), pools=pools, memories={"web": memory}, unread=(), **told
-    )
+    told = {"leader": "one", "paused": "", "home": "trimtab-system", **more}
+    return Found(at=NOW, snapshot=Snapshot(), pools=pools, memories={"web": memory}, unread=(), **told)
 
 
 def test_whose_drain_it_is_is_said_where_another_namespaces_compactor_began_it() -> None:

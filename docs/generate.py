@@ -5,7 +5,7 @@ A test fails while any of them differs from what is here.
 
 import importlib
 import pkgutil
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,12 @@ def _settings_of(kind: Any) -> list[str]:
 
 
 def _attribute_docs(cls: type) -> dict[str, str]:
-    """The docstring under each field."""
+    """The docstring under each field; what a class says anew goes before what it inherits."""
+    docs = [_own_docs(base) for base in reversed(cls.__mro__) if is_dataclass(base)]
+    return {name: text for own in docs for name, text in own.items()}
+
+
+def _own_docs(cls: type) -> dict[str, str]:
     import ast
     import inspect
     import textwrap

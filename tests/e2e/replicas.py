@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane import ports
+from tests.controlplane import environ, ports
 from trimtab.command.install import working
 from trimtab.command.install.serving import environment
 from trimtab.command.install.values import Values
@@ -83,11 +83,11 @@ class Replica:
             "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
             "TRIMTAB_GRACEFUL_TIMEOUT": "10",
         }  # fmt: skip
-        environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"
         with (home / "log").open("wb") as log:
             command = [sys.executable, "-m", "trimtab", "webhook"]
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=log)
+            self.process = subprocess.Popen(command, cwd=ROOT, env=surroundings, stderr=log)
 
     def ready(self) -> bool:
         """As its readiness probe finds it; nothing of its certificate is checked, as the kubelet doesn't."""
@@ -145,10 +145,10 @@ class Worker:
         home.mkdir(parents=True)
         self.log, self._ready = home / "log", home / "ready.json"
         own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(self._ready), "TRIMTAB_INTERVAL": "1"}
-        environ = {**os.environ, **working.environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **working.environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "trimtab", process], cwd=ROOT, env=environ, stderr=log
+                [sys.executable, "-m", "trimtab", process], cwd=ROOT, env=surroundings, stderr=log
             )
 
     def metric(self, name: str, **labels: str) -> float:

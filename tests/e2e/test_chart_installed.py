@@ -31,7 +31,7 @@ def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
     kubectl = Kubectl(built["kubectl"], whole_cluster.kubeconfig)
     before = yaml.safe_dump_all(manifests(Values())[:2])
     kubectl("apply", "--server-side", "-f", "-", given=before)
-    kubectl("wait", "--for=condition=Established", "crd/podpolicies.trimtab.dev", "--timeout=30s")
+    whole_cluster.eventually(lambda: kubectl.says("get", "podpolicies", "-A"), within=30, what="the CRD served")
     yield kubectl
     kubectl("delete", "--wait", "-f", "-", given=before)
 
@@ -40,10 +40,16 @@ class Kubectl:
     def __init__(self, path: str, kubeconfig: Path) -> None:
         self._command = [path, "--kubeconfig", str(kubeconfig)]
 
+    def says(self, *arguments: str) -> bool:
+        """Does it end well?"""
+        return self._run(*arguments).returncode == 0
+
+    def _run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [*self._command, *arguments]
+        return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
+
     def __call__(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        found = subprocess.run(
-            [*self._command, *arguments], input=given, capture_output=True, text=True, timeout=120, check=False
-        )
+        found = self._run(*arguments, given=given)
         assert found.returncode == 0, found.stderr + found.stdout
         return found
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
+from trimtab.cluster.moment import Seconds
 from trimtab.compaction.memory import Record
 from trimtab.compactor.acting import Acting
 from trimtab.compactor.admitting import Admitting, Heard, folder
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
-from trimtab.compactor.drains import Drains
+from trimtab.compactor.drains import BLIND, Drains
+from trimtab.compactor.faults import Faults
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.planning import Planning
@@ -44,10 +47,12 @@ class Process:
     """Those of a folder; None: the cluster's own."""
     watch: Watch | None = None
     log: Logger = field(init=False)
+    faults: Faults = field(init=False)
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
         self.log = self.replica.log
+        self.faults = Faults(self.log)
         self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._age)
 
     def run(self) -> None:
@@ -70,12 +75,14 @@ class Process:
     def _opened(self, loop: Loop) -> bool:
         """Are the books open? False where we lead no more."""
         while self.replica.may():
+            before = self.faults.count
             try:
-                loop.books.open()
-                return True
+                self.faults.caught("look", lambda: loop.books.open(_now()))
+                if self.faults.count == before:
+                    return True
             except DoorFault as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.replica.wait(self.settings.retry)
+            self.replica.wait(self.settings.retry)
         return False
 
     def _rounds(self, loop: Loop) -> None:
@@ -83,20 +90,23 @@ class Process:
         while self.replica.may():
             wait = loop.round()
             now = clock.elapsed()
-            self.metrics.read(loop, now - before)
+            loop.faults.caught("tell", partial(self.metrics.read, loop, now - before))
+            self.metrics.faulty(loop.faults)
             before = now
             self.replica.wait(wait)
 
     def _loop(self, watch: Watch, admitting: Admitting) -> Loop:
         settings, writer = self.settings, self.replica.writer
-        sight = Sight(watch, settings, lambda: int(clock.utc().timestamp()))
+        sight = Sight(watch, settings, _now)
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         door = Acting(writer, Teller(recorder, settings.namespace, sight.config_map))
         store = ConfigMaps(writer, settings.namespace, self.log)
+        faults = self.faults
         books = Books(store, (self._line, self.metrics.count, door.tell))
+        drains = Drains(door, books, settings.terms, self.replica.stop, faults, settings.stale + BLIND)
         return Loop(
-            look=sight.look, books=books, drains=Drains(door, books, settings.terms, self.replica.stop),
-            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, admitting.again),
+            look=sight.look, books=books, drains=drains,
+            planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, faults, admitting.again),
             steering=Steering(door, settings.steer), log=self.log, interval=settings.interval, tick=settings.tick,
             elapsed=clock.elapsed, pause=_wait, reopened=sight.reopened, kept=sight.kept,
         )  # fmt: skip
@@ -109,6 +119,10 @@ class Process:
     def _age(self) -> float:
         age = self.watch.age() if self.watch is not None else None
         return float("nan") if age is None else age
+
+
+def _now() -> Seconds:
+    return int(clock.utc().timestamp())
 
 
 def _wait(seconds: float) -> None:

@@ -30,6 +30,17 @@ def with_contents(app: Any, name: str, source: list[str]) -> None:
         source[0] += "".join(_contents(source[0]))
 
 
+def from_outside(app: Any, name: str, source: list[str]) -> None:
+    """Pages that lie elsewhere in the repository come along as the files they are."""
+    folder, docs = Path(app.srcdir, name).parent, Path(app.srcdir).resolve()
+
+    def link(found: re.Match[str]) -> str:
+        outside = not (folder / found[1]).resolve().is_relative_to(docs)
+        return f"](path:{found[1]})" if outside else found[0]
+
+    source[0] = re.sub(r"\]\(((?:\.\./)+[^)#]+\.md)\)", link, source[0])
+
+
 def _contents(text: str) -> list[str]:
     headings = [*re.finditer(r"^## (.+)$", text, re.MULTILINE), None]
     made = []
@@ -50,4 +61,5 @@ def first_page(app: Any, failure: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     app.connect("source-read", with_contents)
+    app.connect("source-read", from_outside)
     app.connect("build-finished", first_page)

@@ -88,15 +88,13 @@ class Book:
 
     def _days(self, page: _Open, times: Sequence[int], values: Sequence[float]) -> None:
         """All buckets are found at once, then each day counts its own."""
-        parts = [(start, values[start:end]) for start, end in _days(times)]
-        tops = [max(part) for _, part in parts]
-        found = spread(values, max(tops))
-        for (start, part), top in zip(parts, tops, strict=True):
-            counts = page.day(int(times[start]) // DAY)
+        found = spread(values)
+        for start, end in _days(times):
+            part, counts = values[start:end], page.day(int(times[start]) // DAY)
             if found is None:
                 counts.extend(part)
             else:
-                counts.tally(found[0], found[1][start : start + len(part)], top)
+                counts.tally(found[0], found[1][start:end], part)
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
         """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last

@@ -139,11 +139,19 @@ def _regular(raw: bytes | msgspec.Raw) -> Found | None:
         return None
     try:
         metric = _METRIC.decode(text[len(_BEGIN) : begin])
-        flat = _NUMBERS.decode(b"[" + text[begin + len(_VALUES) : -3].translate(_PLAIN) + b"]")
+        flat = _NUMBERS.decode(_list(text[begin + len(_VALUES) - 1 : -2]))
     except msgspec.DecodeError:
         return None
     times, values = _grid(flat), flat[1::2]
     return None if times is None or not isfinite(sum(values)) else (metric, times, values)
+
+
+def _list(points: bytes) -> bytearray:
+    """The numbers of points as one list, written over what stood around them: a bytearray is translated in half the
+    time of bytes, and needs no copy for its ends."""
+    text = bytearray(points).translate(_PLAIN)
+    text[0], text[-1] = ord("["), ord("]")
+    return text
 
 
 def _grid(flat: Sequence[float]) -> range | None:

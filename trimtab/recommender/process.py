@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,10 @@ from trimtab.sketch.diary import Diary
 from trimtab.usage import checkpoints as vpa
 from trimtab.usage.errors import UnreachableSource
 from trimtab.usage.http import Source as Server
+from trimtab.usage.kubelet import Kubelets
+from trimtab.usage.metrics import now
 from trimtab.usage.prometheus import Pieces, Prometheus
+from trimtab.usage.series import Series
 
 LEASE = "trimtab-recommender"
 LOOK = 0.2
@@ -167,10 +170,15 @@ class Process:
     def _source(self) -> Source:
         settings = self.settings
         if settings.prometheus is None:
-            return Moments(self.client)
+            return Moments(self._look())
         ca = str(settings.prometheus_ca) if settings.prometheus_ca else None
         pieces = Pieces(step=settings.step, rate=settings.rate, extra=settings.matcher or "")
         return Histories(Prometheus(Server(settings.prometheus, Headers(settings), ca), pieces))
+
+    def _look(self) -> Callable[[], Iterable[Series]]:
+        if self.settings.kubelets:
+            return Kubelets(self.client, lambda trouble: self.log.warning("kubelet.silent", problem=trouble)).look
+        return lambda: now(self.client)
 
     def _is_alive(self) -> bool:
         """A round that hangs is mended by a restart, a source that cannot be read is not."""

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.advice import Advice
 from trimtab.sketch.buckets import high, spread
 from trimtab.sketch.counts import Counts
 from trimtab.sketch.peaks import INTERVAL, of_series
@@ -61,6 +62,8 @@ class Book:
     starts: dict[Container, float] = field(default_factory=dict)
     """The most cpu that a start took, where starts are kept apart."""
     pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
+    advice: dict[tuple[Container, str], Advice] = field(default_factory=dict)
+    """What VPAs say of containers: no usage, and kept apart from it."""
 
     def take(
         self,
@@ -115,7 +118,7 @@ class Book:
 
     def containers(self) -> list[Container]:
         """In order of name."""
-        return sorted({container for container, _ in self.pages})
+        return sorted({container for container, _ in (*self.pages, *self.advice)})
 
     def window(self, container: Container, resource: str) -> Window:
         """What was seen; an empty window where nothing was."""

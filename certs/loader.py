@@ -20,18 +20,20 @@ class Loader:
     server that takes an `SSLContext`. Built before a fork, it works in every child.
     """
 
-    def __init__(self, folder: Path, told: Callable[[Problem | None], None] = lambda _: None) -> None:
+    def __init__(
+        self, folder: Path, told: Callable[[Problem | None], None] = lambda _: None, clients: Path | None = None
+    ) -> None:
         """Load the pair, or raise `Missing` or `Unusable`: a server must not start without one.
 
-        `told` hears of each change: None when a new pair was taken, the problem when one was refused
-        (once per problem, not once per handshake).
+        `clients` names a file of authorities, followed as the pair is: see `context`. `told` hears of each change:
+        None when new files were taken, the problem when they were refused (once per problem, not once per handshake).
         """
-        self._folder = folder
+        self._folder, self._clients = folder, clients
         self._told = told
         self._refused: Problem | None = None
         self._seen = self._signature()
-        self._current = context(folder)
-        self.front = context(folder)
+        self._current = context(folder, clients)
+        self.front = context(folder, clients)
         self.front.sni_callback = self._choose
 
     def current(self) -> ssl.SSLContext:
@@ -39,7 +41,7 @@ class Loader:
         try:
             seen = self._signature()
             if seen != self._seen:
-                self._current, self._seen = context(self._folder), seen
+                self._current, self._seen = context(self._folder, self._clients), seen
                 self._tell(None)
         except (Missing, Unusable) as e:
             # Not remembered as seen: the next handshake tries again, whatever the file times say.
@@ -51,7 +53,8 @@ class Loader:
         connection.context = self.current()
 
     def _signature(self) -> Signature:
-        return tuple(_stamp(self._folder / name) for name in (CERTIFICATE, KEY))
+        watched = (self._folder / CERTIFICATE, self._folder / KEY, *([self._clients] if self._clients else []))
+        return tuple(_stamp(file) for file in watched)
 
     def _tell(self, problem: Problem | None) -> None:
         if problem is None or problem != self._refused:
@@ -59,13 +62,21 @@ class Loader:
         self._refused = problem
 
 
-def context(folder: Path) -> ssl.SSLContext:
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2: what every API server speaks, with a key of its own for each connection and authenticated. TLS 1.3 has
+nothing less."""
+
+
+def context(folder: Path, clients: Path | None = None) -> ssl.SSLContext:
     """A server context with the folder's pair: TLS 1.2 or newer, HTTP/1.1, no session tickets.
 
+    `clients`: authorities in PEM. A client is asked for a certificate then; one that shows somebody else's is refused
+    in the handshake, one that shows none is not: who answers requests looks at that, since a kubelet's probe has none.
     Raises `Missing` or `Unusable`; OpenSSL itself refuses a key that is not the certificate's.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_ciphers(CIPHERS)
     made.set_alpn_protocols(["http/1.1"])
     # The API server keeps no session cache; a ticket would be two writes per handshake for nobody.
     made.options |= ssl.OP_NO_TICKET
@@ -76,7 +87,19 @@ def context(folder: Path) -> ssl.SSLContext:
         raise Missing(Problem("missing", f"{CERTIFICATE} or {KEY} is not in {folder}")) from e
     except (OSError, ValueError) as e:
         raise Unusable(Problem("unusable-pair", f"{CERTIFICATE} and {KEY} are not a pair: {_why(e)}")) from e
+    if clients is not None:
+        _ask_for_certificates(made, clients)
     return made
+
+
+def _ask_for_certificates(made: ssl.SSLContext, authorities: Path) -> None:
+    try:
+        made.load_verify_locations(cafile=authorities)
+    except FileNotFoundError as e:
+        raise Missing(Problem("missing", f"{authorities} is not there")) from e
+    except (OSError, ValueError) as e:
+        raise Unusable(Problem("unusable-authorities", f"{authorities} holds no authorities: {_why(e)}")) from e
+    made.verify_mode = ssl.CERT_OPTIONAL
 
 
 def _stamp(file: Path) -> tuple[int, int, int]:

@@ -1,11 +1,15 @@
 """The ASGI entry: reviews of pods straight to the deciding function, everything else to Flask."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
 
+from trimtab.runtime import clients
+from trimtab.runtime.settings import Settings
 from webhook import body
 from webhook.app import create_app
 from webhook.edge import MAX_BODY, MUTATE, answer
@@ -17,9 +21,17 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
 _LATE = problem(408, "the body did not arrive in time", "a whole body within the timeout")
+_STRANGER = problem(403, "only the API server may ask", "a client certificate of TRIMTAB_CLIENT_CA")
 _FULL = problem(503, "too many large bodies are under way", "the same body a little later")
+_OPEN = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
+"""For everybody: a kubelet's probe shows no certificate, nor does a scraper."""
 _THREADS = 8
 """For probes, scrapes and policy checks. No client can hold one: Flask sees only complete bodies."""
+
+
+def entry(service: Service, settings: Settings) -> Entry:
+    """For everybody who reaches the port, or only for those the settings' authorities vouch for."""
+    return Entry(service, clients.known(settings.client_name)) if settings.client_ca else Entry(service)
 
 
 class Entry:
@@ -29,8 +41,9 @@ class Entry:
     both to the same bytes.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, knows: Callable[[Scope], bool] = lambda _scope: True) -> None:
+        """Who is not known sees the pages and nothing else."""
+        self._service, self._knows = service, knows
         self._room = body.Room()
         self._flask = WSGIMiddleware(create_app(service), workers=_THREADS)  # type: ignore[arg-type]
 
@@ -47,6 +60,10 @@ class Entry:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _http(self, scope: Scope, receive: body.Receive, send: Send) -> None:
+        if not self._knows(scope) and (scope["method"], scope["path"]) not in _OPEN:
+            self._service.observe(scope["path"], _STRANGER.status, 0.0)
+            await _write(send, _STRANGER, close=True)
+            return
         direct = scope["path"] == MUTATE and scope["method"] == "POST"
         try:
             held = await body.read(receive, body.allowed(scope["query_string"]), self._room)

@@ -3,7 +3,7 @@
 import os
 
 from trimtab.runtime import environment, log
-from webhook.asgi import Entry
+from webhook.asgi import entry
 from webhook.keeping import keep
 from webhook.wiring import build
 
@@ -11,4 +11,4 @@ _settings = environment.read(os.environ)
 _service = build(_settings)
 keep(_settings, _service.stop, log.build(_settings.log_level, _settings.log_format))
 
-application = Entry(_service)
+application = entry(_service, _settings)

@@ -28,7 +28,7 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
 
     first_pair(settings, log)
     _judge(settings, log)
-    launch(application, settings, log, certs.Loader(settings.certs, told).front)
+    launch(application, settings, log, certs.Loader(settings.certs, told, settings.client_ca).front)
 
 
 def _judge(settings: Settings, log: Logger) -> None:

@@ -8,22 +8,18 @@ next failure.
 from __future__ import annotations
 
 import threading
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from trimtab.cluster.reason import Unreadable
 from trimtab.kube.client import Client
-from trimtab.kube.state import Change, Terms
-from trimtab.kube.watch import Watch
-from trimtab.policy.vpa_webhook import Service
+from trimtab.kube.feed import Feed
+from trimtab.kube.state import Change
 from trimtab.runtime import memory
 from trimtab.runtime.clock import elapsed
 from trimtab.runtime.stop import Stop
 from webhook.seen import Seen, held, slices, sources
 from webhook.world import World
 
-TERMS = Terms(absent=10.0)
-"""A CustomResourceDefinition that is installed while we run is noticed within ten seconds."""
 SETTLE = 0.05
 """Seconds to wait for what comes together: a rollout is dozens of changes, and one new World."""
 LOOK = 0.5
@@ -49,36 +45,28 @@ class Live:
         self.complete = False
         """Was everything listed at least once, and made a World of? It stays true."""
         self._client = client
-        self._holds = held(own)
-        self._changes: SimpleQueue[Change[Any]] = SimpleQueue()
         self._seen = Seen(base, policies=policies)
         self._hears = hears
-        self._watch = Watch(
-            client, sources(own, policies=policies), terms=TERMS, holds=self._holds, told=self._changes.put
-        )
-        self._endpoints: Watch | None = None
-        self._services: frozenset[Service] = frozenset()
+        self._feed = Feed(client, sources(own, policies=policies), held(own))
         self._stop = Stop()
         self._thread = threading.Thread(target=self._run, name="world", daemon=True)
         self._begun = elapsed()
 
     def start(self) -> Live:
         """Returns at once."""
-        self._watch.start()
+        self._feed.start()
         self._thread.start()
         return self
 
     def stop(self) -> None:
         self._stop.begin()
-        self._watch.stop()
-        if self._endpoints is not None:
-            self._endpoints.stop()
+        self._feed.stop()
         self._thread.join(2.0)
         self._client.close()
 
     def age(self) -> float | None:
         """Seconds since the oldest list was known to be true; None while one was never read."""
-        return self._watch.age()
+        return self._feed.watch.age()
 
     @property
     def waited(self) -> float:
@@ -87,16 +75,15 @@ class Live:
 
     def missing(self) -> tuple[str, ...]:
         """Lists never read so far."""
-        return tuple(name for name, state in self._watch.states().items() if not state.synced)
+        return tuple(name for name, state in self._feed.watch.states().items() if not state.synced)
 
     def troubles(self) -> dict[str, str]:
         """What goes wrong now, by list."""
-        found = self._endpoints.troubles() if self._endpoints else {}
-        return {**self._watch.troubles(), **found}
+        return self._feed.troubles()
 
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Objects that are there and cannot be decoded: facts are without them."""
-        return self._watch.unreadable()
+        return self._feed.watch.unreadable()
 
     def problems(self) -> int:
         """Objects that make no sense as they stand: those, and what keeps what it said before."""
@@ -111,39 +98,20 @@ class Live:
                 self._stop.wait(LOOK)
 
     def _step(self) -> None:
-        complete = self._watch.synced  # before the changes are taken: whatever was listed is among them
-        for change in self._batch():
+        complete = self._feed.watch.synced  # before the changes are taken: whatever was listed is among them
+        for change in self._feed.taken(LOOK if self.complete else SETTLE, SETTLE):
             self._hear(change)
-        self._follow(self._seen.services)
+        if self._feed.follow(slices(service) for service in sorted(self._seen.services)):
+            self._seen.forget_slices()
         if complete:
             self._publish()
         self._hears.look(self)
-
-    def _batch(self) -> list[Change[Any]]:
-        try:
-            first = self._changes.get(timeout=LOOK if self.complete else SETTLE)
-        except Empty:
-            return []
-        self._stop.wait(SETTLE)
-        return [first, *(self._changes.get() for _ in range(self._changes.qsize()))]
 
     def _hear(self, change: Change[Any]) -> None:
         try:
             self._seen.hear(change)
         except Exception as error:  # noqa: BLE001  one object nobody foresaw must not hide the others
             self._hears.failed(f"facts: {change.kind} {change.key}", error)
-
-    def _follow(self, services: frozenset[Service]) -> None:
-        """Watch the endpoints of these Services, if they are not watched already."""
-        if services == self._services:
-            return
-        if self._endpoints is not None:
-            self._endpoints.stop()
-        self._services = services
-        self._seen.forget_slices()
-        wanted = [slices(service) for service in sorted(services)]
-        self._endpoints = Watch(self._client, wanted, terms=TERMS, holds=self._holds, told=self._changes.put)
-        self._endpoints.start()
 
     def _publish(self) -> None:
         before, after = self.world, self._seen.world()

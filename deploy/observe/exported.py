@@ -23,7 +23,8 @@ _UNITS = (
     ("_problems", "objects"), ("_evictions", "evictions"), ("_drains", "nodes"), ("_refusals", "nodes"),
     ("_moved_twice", "pods"), ("_plan_saves", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_compactor_saved", "micro-dollars an hour, millicores or nodes: the label `unit`"),
-    ("_unread", "nodes, pods"), ("_missing", "containers"), ("_series", "series"), ("_writes", "ConfigMaps"),
+    ("_unread", "nodes, pods"), ("_unread_states", "ConfigMaps"),
+    ("_missing", "containers"), ("_series", "series"), ("_writes", "ConfigMaps"),
     ("_shards", "ConfigMaps"), ("_faults", "times"), ("_failures", "times"), ("_events_lost", "events"),
     ("_behind", "groups"), ("_pod_kinds", "groups"), ("_harm_brakes", "times"),
 )  # fmt: skip

@@ -208,7 +208,7 @@ def main():
     best, fewest = quality()
     small, found, world = speed(1000, 3)
     share = lp(found, world)
-    large, found, world = speed(5000, 3)
+    large, found, world = speed(5000, 5)
     lp(found, world)
     print(
         f"RESULT nodes_after={fewest} cores_freed={best.saved / 1000:.0f} evictions={best.evictions} "

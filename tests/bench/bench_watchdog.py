@@ -20,7 +20,7 @@ from pathlib import Path
 import yaml
 
 from tests.bench import population
-from tests.controlplane import binaries, prepared
+from tests.controlplane import binaries, environ, prepared
 from tests.controlplane.cluster import Cluster
 from trimtab.policy.schema import crd
 from trimtab.runtime import files
@@ -60,8 +60,8 @@ def _start(kubeconfig: str, ready: Path) -> subprocess.Popen[bytes]:
         "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "KUBECONFIG": kubeconfig, "INTERVAL": INTERVAL,
         "LOG_LEVEL": "warning", "STATUS_EVERY": 10, "LEASE": 8, "RENEW_DEADLINE": 4, "WRITE_DEADLINE": 2,
     }  # fmt: skip
-    environ = {**os.environ, **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
-    return subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=environ)
+    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+    return subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
 
 
 def _measure(cluster: Cluster, pid: int, ready: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import certs
 from tests.bench import crowd
+from tests.controlplane import environ
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "bench"
 SERVER_CORE, CLIENT_CORE = "0", "1"
@@ -117,8 +118,8 @@ def _reference(home: Path, binary: Path, client: Path) -> Iterator[Server]:
     port, pair = _free_port(), home / "certs"
     command = [str(binary), "-mode", "typed", "-h2=false", "-addr", f"127.0.0.1:{port}"]
     command += ["-cert", str(pair / "tls.crt"), "-key", str(pair / "tls.key")]
-    environ = {**os.environ, "GOMAXPROCS": "1"}
-    process = subprocess.Popen(_pinned(SERVER_CORE, *command), env=environ, stderr=subprocess.DEVNULL)
+    surroundings = {**os.environ, "GOMAXPROCS": "1"}
+    process = subprocess.Popen(_pinned(SERVER_CORE, *command), env=surroundings, stderr=subprocess.DEVNULL)
     try:
         _answers(port)
         yield Server("reference", f"https://127.0.0.1:{port}", (process.pid,), client)
@@ -135,12 +136,11 @@ def ours(home: Path, client: Path, **settings: str) -> Iterator[Server]:
         "LISTEN": "127.0.0.1:0", "CERTS": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
         "POLICIES": crowd.POLICIES, "CLUSTER": str(home / "snapshot.json"), "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
-    environ = {**os.environ, **{f"TRIMTAB_{name}": value for name, value in given.items()}}
-    environ.pop("TRIMTAB_SHARED", None)
+    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": value for name, value in given.items()}}
     (home / "ready.json").unlink(missing_ok=True)
     with (home / "log").open("wb") as log:
         command = _pinned(SERVER_CORE, sys.executable, "-m", "trimtab", "webhook")
-        process = subprocess.Popen(command, cwd=crowd.ROOT, env=environ, stderr=log, stdout=log)
+        process = subprocess.Popen(command, cwd=crowd.ROOT, env=surroundings, stderr=log, stdout=log)
     try:
         url = _ready(home, process)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

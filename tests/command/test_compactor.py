@@ -1,19 +1,36 @@
 """What `trimtab compactor status` and `history` say."""
 
+from dataclasses import replace
+
+from tests.cluster_of import node
+from trimtab.cluster.documents import Document
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_file import PoolReading
-from trimtab.cluster.snapshot import Snapshot
+from trimtab.cluster.snapshot import Snapshot, build
 from trimtab.command.compactor import tell
 from trimtab.command.compactor.asked import Found
+from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory, Record
+from trimtab.compaction.note import Note, write
 
 NOW = 1_800_000_000
 
 
 def found(memory: Memory, pool: Pool | None = None, **more: str) -> Found:
     pools = PoolReading((pool or Pool(name="web", dry_run=False),))
-    told = {"leader": "one", "paused": "", **more}
+    told = {"leader": "one", "paused": "", "home": "trimtab-system", **more}
     return Found(at=NOW, snapshot=Snapshot(), pools=pools, memories={"web": memory}, unread=(), **told)
+
+
+def test_whose_drain_it_is_is_said_where_another_namespaces_compactor_began_it() -> None:
+    nodes = [node(f"n{home}", annotations={CORDONED_BY_US: note(home)}) for home in ("trimtab-system", "elsewhere")]
+    reading = build([Document(file="x", index=number, value=item) for number, item in enumerate(nodes)])
+    told = tell.status(replace(found(Memory()), snapshot=reading.snapshot)).drains
+    assert [drain.phase for drain in told] == ["left to the compactor of namespace elsewhere", "emptying"]
+
+
+def note(home: str) -> str:
+    return write(Note(drain="d", pool="web", since=NOW, home=home))
 
 
 def waits(memory: Memory, pool: Pool | None = None, **more: str) -> str:

@@ -96,10 +96,18 @@ def test_case_27_a_pod_younger_than_the_pool_wants_stays() -> None:
 
 @pytest.mark.parametrize(
     ("said", "expected"),
-    [("true", "not-safe-to-evict"), ("48h", "not-safe-to-evict"), ("1h30m", "moves"), ("soon", "moves")],
+    [("true", "not-safe-to-evict"), ("48h", "not-safe-to-evict"), ("1h30m", "moves"), ("false", "moves")],
 )
 def test_case_30_do_not_disrupt_lasts_as_long_as_it_says(said: str, expected: str) -> None:
     assert verdict(pod("x-1", "a", annotations={DISTURB: said})) == expected
+
+
+@pytest.mark.parametrize("said", ["soon", "True", "", "-1h", "4 h"])
+@pytest.mark.parametrize("note", [DISTURB, SAFE, "trimtab.dev/keep", "example.com/stay"])
+def test_a_value_that_we_do_not_understand_keeps_the_pod(note: str, said: str) -> None:
+    """Karpenter takes a malformed one for none (case 30); what we can't judge blocks."""
+    theirs = Pool(name="all", everything=True, keep_pods=("example.com/stay",))
+    assert verdict(pod("x-1", "a", annotations={note: said}), pool=theirs) == "annotation-not-understood"
 
 
 def test_case_31_two_budgets_over_a_pod_block_it() -> None:

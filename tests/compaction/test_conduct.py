@@ -221,7 +221,37 @@ def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
     [found] = step(note(emptied=NOW - 1501), autoscaler=scaler)
     assert isinstance(found, Release)
     assert "at its minimum of 2" in str(found.reason)
+    assert found.blame is Blame.POOL, "the next node of the group would be emptied for nothing, too"
     assert waits(step(note(emptied=NOW - 1499), autoscaler=scaler)) == "drain-left-empty"
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "blame"),
+    [
+        ({"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}, "scale-down", Blame.NODE),
+        ({"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}, "delay-deletion", Blame.NODE),
+        ({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 60),
+                      "effect": "PreferNoSchedule"}]}, "no need of it for 60 s and removes it after 600 s", Blame.NODE),
+        ({}, "1 in group pool-all", Blame.POOL),
+    ],
+)  # fmt: skip
+def test_an_empty_node_is_given_back_in_the_autoscalers_own_words(said: dict[str, Any], why: str, blame: Blame) -> None:
+    group = Group(name="pool-all", healthy=True, scale_up="", target=3, min_size=2, candidates=1)
+    scaler = Autoscaler(updated=NOW, groups=(group,))
+    [found] = step(note(emptied=NOW - 1501), autoscaler=scaler, on=node("n1", cordoned=True, **said))
+    assert isinstance(found, Release)
+    assert why in str(found.reason)
+    assert found.blame is blame
+
+
+def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -> None:
+    """So a machine looks that is taken away."""
+    ill = node("n1", cordoned=True, ready=False)
+    assert waits(step(note(emptied=NOW - 100), on=ill)) == "drain-left-empty"
+    assert waits(step(note(emptied=NOW - 1501), on=ill)) == "drain-left-empty", "unready ones have 20 minutes"
+    gone = step(note(leaving("web-0")), *WEB[1:], on=ill)
+    assert not [act for act in gone if isinstance(act, Release)]
+    assert ended(step(note(leaving("web-1")), *WEB, on=ill)) == ("drain-node-not-ready", Blame.NODE)
 
 
 def test_patience_follows_the_autoscalers_own_timers() -> None:

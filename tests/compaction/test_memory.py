@@ -22,6 +22,26 @@ def test_what_is_too_old_is_forgotten() -> None:
     assert (kept.under, kept.failures, kept.evictions, kept.moved) == ({}, {}, (NOW,), {})
 
 
+def test_that_a_drain_is_over_is_known_while_its_note_stands() -> None:
+    old = Memory(ended={"noted": NOW - 90_000, "gone": NOW - 90_000})
+    assert set(old.tidied(NOW, Terms(), [], ["noted"]).ended) == {"noted"}
+
+
+def test_what_a_clock_wrote_that_was_ahead_of_ours_counts_from_now() -> None:
+    far = NOW + 7200
+    ahead = Memory(
+        under={"n1": far}, failures={"n1": (3, far)}, evictions=(far,), moved={"a/b": far}, ended={"d": far},
+        closed=far,
+    )  # fmt: skip
+    now = Memory(
+        under={"n1": NOW}, failures={"n1": (3, NOW)}, evictions=(NOW,), moved={"a/b": NOW}, ended={"d": NOW},
+        closed=NOW,
+    )  # fmt: skip
+    assert ahead.caught_up(NOW) == now
+    assert ahead.tidied(NOW, Terms(), ["n1"]) == now
+    assert now.caught_up(NOW) == now
+
+
 def test_the_ring_keeps_the_last_decisions() -> None:
     memory = Memory()
     for number in range(RING + 5):

@@ -5,6 +5,7 @@ Every write goes through `_write`: there it can be made to fail, or the process 
 
 from collections.abc import Mapping
 from copy import deepcopy
+from io import StringIO
 from typing import Any
 
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
@@ -12,6 +13,7 @@ from trimtab.cluster.moment import written
 from trimtab.cluster.node import Node
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import Headroom, Pool
+from trimtab.cluster.reason import Unreadable
 from trimtab.compaction import memory as memories
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory, Record
@@ -22,6 +24,7 @@ from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
 from trimtab.compactor.drains import Drains
+from trimtab.compactor.faults import Faults
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planning import Planning
 from trimtab.compactor.rehearsal import Rehearsal
@@ -70,6 +73,8 @@ class Played:
         self.untaintable = False
         """Somebody refuses every soft taint."""
         self.refused = 0
+        self.log = StringIO()
+        """What is told of errors of ours."""
         self.short: list[str] = []
         """Budgets that were broken."""
         self._version = 0
@@ -226,9 +231,8 @@ class Played:
 
     # ── where books are kept ─────────────────────────────────────────────────────────────────────────
 
-    def load(self) -> Mapping[str, Memory]:
-        found = {pool: memories.read(pool, {memories.KEY: text}) for pool, text in self.stored.items()}
-        return {pool: memory for pool, memory in found.items() if isinstance(memory, Memory)}
+    def load(self) -> Mapping[str, Memory | Unreadable]:
+        return {pool: memories.read(pool, {memories.KEY: text}) for pool, text in self.stored.items()}
 
     def save(self, pool: str, memory: Memory) -> None:
         fault = self._write(f"save {pool}")
@@ -317,10 +321,11 @@ def _ready(item: Item) -> bool:
 def process(played: Played, terms: Terms = TERMS, *, settle: float = 2, interval: float = 10) -> Loop:
     """A fresh process: it knows nothing but what stands in the cluster."""
     books = Books(played, (played.tell,))
-    books.open()
+    books.open(played.now)
+    faults = Faults(log.build("error", "json", played.log))
     return Loop(
-        look=played.look, books=books, drains=Drains(played, books, terms, Stop()),
-        planning=Planning(played, Rehearsal(), books, terms, settle), steering=Steering(played),
+        look=played.look, books=books, drains=Drains(played, books, terms, Stop(), faults),
+        planning=Planning(played, Rehearsal(), books, terms, settle, faults), steering=Steering(played),
         log=log.build("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
         kept=lambda pool: pool in played.stored,
     )  # fmt: skip

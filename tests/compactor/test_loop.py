@@ -1,19 +1,25 @@
 """A plan carried out on a played cluster, step by step, with every budget kept."""
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from msgspec.structs import replace as change
 from prometheus_client import CollectorRegistry
 
 from tests.cluster_of import NOW
 from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.autoscaler import Autoscaler
+from trimtab.compaction import memory as memories
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory
-from trimtab.compaction.note import Note, write
+from trimtab.compaction.note import Note, read, write
 from trimtab.compaction.view import View
+from trimtab.compactor.doors import Answer, Became
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
+from trimtab.compactor.settings import Settings
+from trimtab.runtime import log
 from trimtab.runtime.metrics import render
 
 
@@ -397,3 +403,101 @@ def test_a_note_that_is_not_seen_yet_is_not_taken_for_one_that_somebody_took_awa
     assert "drain-uncordoned" not in played.told("dropped")
     assert played.told("emptied")
     assert played.short == []
+
+
+def meant() -> tuple[Played, Loop]:
+    """A plan was made, and waits for the fresh look before it begins."""
+    played = five()
+    loop = process(played)
+    loop.round()
+    assert loop.planning.intent is not None
+    assert loop.planning.intent.steps
+    played.tick()
+    return played, loop
+
+
+def test_a_pool_that_was_closed_while_its_plan_settled_begins_nothing() -> None:
+    played, loop = meant()
+    loop.books.put("all", change(loop.books.of("all"), closed=played.now, strikes=2))
+    loop.round()
+    assert played.cordoned == []
+
+
+def test_a_pool_whose_pace_was_lowered_while_its_plan_settled_begins_no_more_than_that() -> None:
+    played, loop = meant()
+    played.pools = (replace(ACT, drains=1),)
+    run(played, 2, loop)
+    assert len(played.cordoned) == 1
+
+
+def test_a_note_that_a_fast_clock_wrote_ends_in_time_all_the_same() -> None:
+    played = five()
+    loop, name = begun(played)
+    annotations = played.nodes[name]["metadata"]["annotations"]
+    note = read(loop.look().node(name))  # type: ignore[union-attr, arg-type]
+    assert isinstance(note, Note)
+    annotations[CORDONED_BY_US] = write(change(note, since=played.now + 7200))
+    played.ends_after = 10**6
+    run(played, 3, loop)
+    assert played.told("corrected") == ["drain-note-ahead"]
+    run(played, 80, loop)
+    assert played.told("released")
+
+
+def test_state_that_a_fast_clock_wrote_holds_nothing_up() -> None:
+    played = five()
+    far = played.now + 7200
+    ahead = Memory(under={"n5": far}, failures={"n5": (1, far)}, evictions=(far,) * 2000, moved={"default/web-0": far})
+    played.stored["all"] = memories.write(ahead)
+    loop = process(played)
+    assert loop.books.of("all") == ahead.caught_up(played.now)
+
+
+def test_a_refused_eviction_stands_in_the_history_once() -> None:
+    played = five()
+    loop, _ = begun(played)
+    played.evict = lambda move: Answer(became=Became.REFUSED, message="no room")  # type: ignore[method-assign]
+    for _ in range(40):
+        loop.round()
+        played.tick()
+    refused = [record for record in loop.books.of("all").ring if record.what == "refused"]
+    assert len(refused) == len({record.pod for record in refused})
+    assert len(played.told("refused")) > len(refused), "those who count hear of each"
+
+
+def test_an_eviction_is_waited_for_longer_than_the_oldest_view_that_is_acted_on() -> None:
+    drains = process(five()).drains
+    seen = five().look()
+    uid = seen.inventory.pods[0].uid
+    drains.flight = {uid: 0.0}
+    assert Settings().stale < drains.blind
+    assert drains.settle_flight(seen, Settings().stale + 1) == {uid}
+    assert drains.settle_flight(seen, drains.blind + 1) == frozenset()
+
+
+def test_state_that_cannot_be_read_is_told_and_closes_its_pool_for_a_while() -> None:
+    played = five()
+    played.stored["all"] = '{"v": 99}'
+    loop = run(played, 20)
+    assert played.cordoned == []
+    assert played.told("unread") == ["state-unreadable"]
+    assert [record.what for record in loop.books.of("all").ring][:1] == ["unread"]
+    loop.reopened = lambda pool: played.now
+    run(played, 20, loop)
+    assert played.cordoned != []
+
+
+def test_a_node_that_another_namespaces_compactor_left_is_told_of_and_takes_no_other_nodes_turn() -> None:
+    played = five()
+    played.pools = (replace(ACT, drains=1),)
+    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.nodes["n5"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    played.nodes["n5"]["spec"]["unschedulable"] = True
+    told = StringIO()
+    loop = process(played)
+    loop.log = log.build("warning", "json", told)
+    run(played, 20, loop)
+    assert loop.planning.plan is not None
+    assert loop.planning.plan.refusals["n5"].code.name == "cordoned-by-another"
+    assert played.noted != ["n5"], "others are emptied"
+    assert told.getvalue().count("node.of-another-compactor") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 
 Object = dict[str, Any]
@@ -48,7 +48,7 @@ class Compactor:
         settings = {f"TRIMTAB_{name}": value for name, value in told.items()}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *program], env={**os.environ, **settings}, stdout=log, stderr=log
+                [sys.executable, "-m", *program], env={**environ.plain(), **settings}, stdout=log, stderr=log
             )
 
     def send(self, number: int) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from trimtab.compactor.process import Process
+from trimtab.compactor.process import HUNG, NAME, Process
 from trimtab.compactor.settings import Settings
 from trimtab.kube.client import Client, connect
+from trimtab.kube.replica import replica
 from trimtab.runtime import environment, log
 from trimtab.runtime.stop import on_signals
 
@@ -36,9 +37,9 @@ def main() -> None:
     plain = connect(str(settings.kubeconfig), deadlines=settings.deadlines)
     api = plain._api
     assert isinstance(api, ApiClient)
-    process = Process(settings, log.build("info", "json"), Dying(api, settings.deadlines))
-    on_signals(process.stop)
-    process.run()
+    standing = replica(NAME, settings, log.build("info", "json"), Dying(api, settings.deadlines), hung=HUNG)
+    on_signals(standing.stop)
+    Process(settings, standing).run()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import ssl
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 import yaml
 
 import certs
+from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
 from trimtab.policy.schema import crd
@@ -107,10 +107,10 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
         "LISTEN": "127.0.0.1:0", "CERTS": home / "certs", "CLUSTER": "live", "NAMESPACE": own.namespace,
         "READY_FILE": home / "ready.json", "DRAIN": 0, "GRACEFUL_TIMEOUT": 5, "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
-    environ = {**os.environ, "KUBECONFIG": str(whole.kubeconfig)}
-    environ |= {f"TRIMTAB_{name}": str(value) for name, value in given.items()}
+    surroundings = {**environ.plain(), "KUBECONFIG": str(whole.kubeconfig)}
+    surroundings |= {f"TRIMTAB_{name}": str(value) for name, value in given.items()}
     with (home / "log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=environ, stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings, stderr=log)
         try:
             own.eventually((home / "ready.json").exists, what="trimtab webhook listens")
             port = int(json.loads((home / "ready.json").read_text())["port"])
@@ -167,7 +167,7 @@ def kubectl(cluster: Cluster, *arguments: str, stdin: Any = None) -> Said:
     given = stdin if isinstance(stdin, list) else [stdin]
     argv = [cluster.plane.binaries["kubectl"], "--namespace", cluster.namespace, *arguments]
     done = subprocess.run(
-        argv, input=yaml.safe_dump_all(given), env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},
+        argv, input=yaml.safe_dump_all(given), env={**environ.plain(), "KUBECONFIG": str(cluster.kubeconfig)},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return Said(done.returncode, done.stdout, done.stderr)

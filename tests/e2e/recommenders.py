@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
 from trimtab.command.install import rbac
@@ -55,7 +55,7 @@ def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, 
         "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "INTERVAL": 1, "LEASE": 4,
         "RENEW_DEADLINE": 2, "RETRY": "0.5", "WRITE_DEADLINE": 1, **settings,
     }  # fmt: skip
-    return {**os.environ, **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+    return {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
 
 
 @contextmanager
@@ -63,9 +63,11 @@ def recommender(own: Cluster, prometheus: str, home: Path, **settings: object) -
     """Stopped at the end, unless it was killed meanwhile."""
     home.mkdir(parents=True, exist_ok=True)
     ready = home / "ready.json"
-    environ = environment(own, prometheus, READY_FILE=ready, **settings)
+    surroundings = environment(own, prometheus, READY_FILE=ready, **settings)
     with (home / "log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "trimtab", "recommender"], cwd=ROOT, env=environ, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trimtab", "recommender"], cwd=ROOT, env=surroundings, stderr=log
+        )
         try:
             until = time.monotonic() + 30
             while not ready.exists():

@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane import ports
+from tests.controlplane import environ, ports
 from trimtab.command.install import working
 from trimtab.command.install.serving import environment
 from trimtab.command.install.values import Values
@@ -27,10 +27,10 @@ EVERY = 0.3
 
 
 class Balancer:
-    """Passes connections on to the replicas that are ready; `serve` is what it passes them to."""
+    """Passes connections on to the replicas that are ready: `backends`, by port of this machine or by address."""
 
     def __init__(self) -> None:
-        self.backends: list[int] = []
+        self.backends: list[int | tuple[str, int]] = []
         self._next = 0
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = int(self._listening.getsockname()[1])
@@ -51,8 +51,9 @@ class Balancer:
             self._next += 1
             for offset in range(len(backends)):
                 with contextlib.suppress(OSError):
-                    port = backends[(self._next + offset) % len(backends)]
-                    with socket.create_connection(("127.0.0.1", port), 2) as server:
+                    one = backends[(self._next + offset) % len(backends)]
+                    at = one if isinstance(one, tuple) else ("127.0.0.1", one)
+                    with socket.create_connection(at, 2) as server:
                         server.settimeout(None)
                         back = threading.Thread(target=_pump, args=(server, client), daemon=True)
                         back.start()
@@ -82,11 +83,11 @@ class Replica:
             "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
             "TRIMTAB_GRACEFUL_TIMEOUT": "10",
         }  # fmt: skip
-        environ = {**os.environ, **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"
         with (home / "log").open("wb") as log:
             command = [sys.executable, "-m", "trimtab", "webhook"]
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=log)
+            self.process = subprocess.Popen(command, cwd=ROOT, env=surroundings, stderr=log)
 
     def ready(self) -> bool:
         """As its readiness probe finds it; nothing of its certificate is checked, as the kubelet doesn't."""
@@ -144,10 +145,10 @@ class Worker:
         home.mkdir(parents=True)
         self.log, self._ready = home / "log", home / "ready.json"
         own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(self._ready), "TRIMTAB_INTERVAL": "1"}
-        environ = {**os.environ, **working.environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **working.environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "trimtab", process], cwd=ROOT, env=environ, stderr=log
+                [sys.executable, "-m", "trimtab", process], cwd=ROOT, env=surroundings, stderr=log
             )
 
     def metric(self, name: str, **labels: str) -> float:

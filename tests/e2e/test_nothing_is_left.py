@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane import environ
 from tests.controlplane.binaries import Binaries
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ except KeyboardInterrupt:
 def another(built: Binaries) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A process of its own that brought up a control plane and sleeps, and what it told of it."""
     argv = [sys.executable, "-c", BRING_UP]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**environ.plain(), "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.controlplane import environ
 from tests.controlplane.auditor import Auditor
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
@@ -60,8 +60,8 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
         "KUBECONFIG": cluster.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "LEASE": 4, "RENEW_DEADLINE": 2,
         "RETRY": "0.5", "WRITE_DEADLINE": 1, "CONFIGURATION": f"{cluster.namespace}-trimtab", **settings,
     }  # fmt: skip
-    environ = {**os.environ, **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
-    process = subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=environ)
+    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+    process = subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
     try:
         until = time.monotonic() + 30
         while not ready.exists():
@@ -349,6 +349,10 @@ def answer(cluster: Cluster, verb: str, what: str) -> str:
     resource, _, sub = what.partition("/")
     argv = [str(kubectl()), "auth", "can-i", verb, resource, *([f"--subresource={sub}"] if sub else [])]
     done = subprocess.run(
-        argv, env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, capture_output=True, text=True, check=False
+        argv,
+        env={**environ.plain(), "KUBECONFIG": str(cluster.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 import yaml
 
 import certs
+from tests.controlplane import environ
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from trimtab.policy.schema import crd
@@ -46,8 +46,8 @@ def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[
         "LISTEN": "127.0.0.1:0", "CERTS": home / "certs", "POLICIES": home / "policies.yaml",
         "CLUSTER": home / "cluster.yaml", "READY_FILE": home / "ready.json", "DRAIN": 0, "GRACEFUL_TIMEOUT": 5,
     }  # fmt: skip
-    environ = {**os.environ, **{f"TRIMTAB_{name}": str(value) for name, value in settings.items()}}
-    process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=environ)
+    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in settings.items()}}
+    process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings)
     try:
         port = _port(process, home / "ready.json")
         bundle = base64.b64encode((home / "certs" / "ca.crt").read_bytes()).decode()

@@ -1,10 +1,12 @@
 """An application for tests that start the real server: everything is admitted, nothing is decided."""
 
+import os
 import sys
 import time
 
 from tests.webhook.worlds import admitted, service
-from webhook.asgi import Entry
+from trimtab.runtime import environment
+from webhook.asgi import entry
 from webhook.reply import Reply
 
 
@@ -19,4 +21,4 @@ def closed() -> None:
     print('{"event": "closed", "level": "info"}', file=sys.stderr, flush=True)
 
 
-application = Entry(service(validate=slowly, close=closed))
+application = entry(service(validate=slowly, close=closed), environment.read(os.environ))

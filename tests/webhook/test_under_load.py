@@ -103,3 +103,16 @@ def keeping(servers: list[Server], tally: Tally, until: float) -> None:
         if answer.headers.get("Connection") == "close":
             connection = waiting.pop(0).connect()
         time.sleep(0.005)
+
+
+def test_a_connection_that_asks_for_nothing_is_ended_in_time_and_one_that_asks_is_kept(tmp_path: Path) -> None:
+    with serving(tmp_path, KEEPALIVE="1") as server:
+        asks, silent = server.connect(), server.connect()
+        assert post(silent, review())[0] == 200
+        until = time.monotonic() + 1.4
+        while time.monotonic() < until:
+            assert post(asks, review())[0] == 200
+            time.sleep(0.2)
+        assert silent.sock.recv(1) == b""
+        kept = asks.sock
+        assert (post(asks, review())[0], asks.sock) == (200, kept)

@@ -98,5 +98,16 @@ SCALER_CHANGED = Code(
     "drain-autoscaler-changed", "The cluster autoscaler adds nodes, is ill, or is silent.", "See its status."
 )
 NOT_TAKEN = Code("drain-not-taken", "The cluster autoscaler did not remove the empty node.", "See the sentence.")
+AHEAD = Code(
+    "drain-note-ahead", "A note was written by a clock that was ahead of ours: its deadlines count from now on.",
+    "Keep the nodes' clocks in step.",
+)  # fmt: skip
 ODD_NOTE = Code("drain-note-unreadable", "Our own note on the node cannot be understood.", "Nothing: it is taken off.")
-STOPPING = Code("drain-process-stops", "The compactor was asked to stop.", "Nothing.")
+FAULT = Code(
+    "drain-fault", "Deciding on the drain failed for an error of ours: it is given back.",
+    "See the log for the traceback, and tell us.",
+)  # fmt: skip
+STOPPING = Code(
+    "drain-process-stops", "The compactor was asked to stop, or does not understand what it sees.",
+    "Nothing, or see the sentence.",
+)  # fmt: skip

@@ -15,11 +15,12 @@ from trimtab.compaction.memory import Memory
 from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.pace import due
 from trimtab.compaction.terms import Terms
-from trimtab.compaction.values import Plan, Step, Wave
+from trimtab.compaction.values import Step, Wave
 from trimtab.compaction.view import View, Workloads
 
 CLOSED = Code(
-    "pool-closed", "Two drains in a row failed: the pool is closed until somebody looks, or time passes.",
+    "pool-closed",
+    "Two drains in a row failed, or the pool's state was lost: it is closed until somebody looks, or time passes.",
     "See the history, then `trimtab compactor resume --pool NAME`, or wait.",
 )  # fmt: skip
 PAUSED = Code("compactor-paused", "Everything is paused.", "`trimtab compactor resume`.")
@@ -39,16 +40,19 @@ def closed(pool: Pool, memory: Memory, now: Seconds, terms: Terms) -> Reason | N
     if memory.closed is None or now >= memory.closed + terms.closed:
         return None
     left = memory.closed + terms.closed - now
-    return CLOSED(f"pool {pool.name} is closed for another {left} s: {memory.strikes} drains in a row failed")
+    why = f"{memory.strikes} drains in a row failed" if memory.strikes else "its state could not be read"
+    return CLOSED(f"pool {pool.name} is closed for another {left} s: {why}")
 
 
-def steps(plan: Plan, pool: Pool, memory: Memory, standing: Standing, now: Seconds, terms: Terms) -> tuple[Step, ...]:
-    """Steps of the plan's first wave that may begin in this pool now, best first."""
-    if not plan.waves or closed(pool, memory, now, terms) is not None:
+def due_now(
+    wave: Sequence[Step], pool: Pool, memory: Memory, standing: Standing, now: Seconds, terms: Terms
+) -> tuple[Step, ...]:
+    """Which of these steps may begin in this pool now, best first? Asked when they are planned, and when they begin."""
+    if closed(pool, memory, now, terms) is not None:
         return ()
     busy = {**standing.emptying, **standing.emptied}
-    wave = Wave(steps=tuple(step for step in plan.waves[0].steps if step.node not in busy))
-    found = due(wave, pool, memory.observations(standing.emptying), now)
+    free = Wave(steps=tuple(step for step in wave if step.node not in busy))
+    found = due(free, pool, memory.observations(standing.emptying), now)
     return found[: max(0, terms.drains - len(standing.emptying))]
 
 

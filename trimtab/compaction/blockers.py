@@ -17,6 +17,7 @@ from trimtab.cluster.pool import KEEP, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.span import seconds_of
 from trimtab.compaction import reasons as r
+from trimtab.compaction.said import leave, misread
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -180,23 +181,25 @@ class Judge:
         notes = pod.annotations
         if not notes:
             return None
+        whose = f"pod {pod.key}"
         for key in (KEEP, *pool.keep_pods):
-            if notes.get(key) == "true":
-                return r.UNSAFE(f"pod {pod.key} says {key}: true")
+            if (found := leave(whose, key, notes.get(key), r.UNSAFE)) is not None:
+                return found
         if notes.get(SAFE) in ("false", "on-completion"):
-            return r.UNSAFE(f"pod {pod.key} says {SAFE}: {notes[SAFE]}")
+            return r.UNSAFE(f"{whose} says {SAFE}: {notes[SAFE]}")
+        if notes.get(SAFE, "true") != "true":
+            return misread(whose, SAFE, notes[SAFE])
         if NO_EVICTION in notes and notes[NO_EVICTION] != "false":
-            return r.UNSAFE(f"pod {pod.key} says {NO_EVICTION}")
+            return r.UNSAFE(f"{whose} says {NO_EVICTION}")
         return self._undisturbed(pod, notes.get(DO_NOT_DISRUPT))
 
     def _undisturbed(self, pod: Pod, said: str | None) -> Reason | None:
-        """`true`, or a Go duration from its start. A malformed one protects nobody (Karpenter's rule)."""
-        if said is None:
-            return None
-        lasts = seconds_of(said)
+        """`true`, or a Go duration from its start."""
+        lasts = seconds_of(said) if said is not None else None
+        if said is None or lasts is None:
+            return leave(f"pod {pod.key}", DO_NOT_DISRUPT, said, r.UNSAFE)
         started = pod.started if pod.started is not None else pod.created
-        active = lasts is not None and (self.now is None or started is None or self.now < started + lasts)
-        if said == "true" or active:
+        if self.now is None or started is None or self.now < started + lasts:
             return r.UNSAFE(f"pod {pod.key} says {DO_NOT_DISRUPT}: {said}")
         return None
 

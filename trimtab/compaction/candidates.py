@@ -5,7 +5,7 @@ Rules that need no search, in the order they are asked. `pool_refusal` speaks fo
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from trimtab.cluster.autoscaler import Autoscaler
@@ -16,6 +16,7 @@ from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.windows import open_now
 from trimtab.compaction import reasons as r
 from trimtab.compaction.observations import Observations
+from trimtab.compaction.said import leave
 from trimtab.packing.world import World
 
 NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -44,6 +45,8 @@ class Now:
     """None: pools are taken for settled."""
     autoscaler: Autoscaler | None = None
     """None: nothing is known of it."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Node → namespace of the other compactor whose note stands on it."""
     moved: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved not long ago: they are left in peace."""
 
@@ -69,13 +72,20 @@ class Nodes:
         """Why this node is no candidate, before any search; None when it is one."""
         node = self.world.nodes[number]
         return (
-            self._unreadable(number) or _belongs_to_others(node) or _annotated(node, pool) or _state(node)
+            self._unreadable(number) or _belongs_to_others(node) or self._noted(node) or _annotated(node, pool)
+            or _state(node)
             or self._young(node, pool) or self._failed(node) or self._busy(number, pool) or self._brief(node, pool)
         )  # fmt: skip
 
     def _unreadable(self, number: int) -> Reason | None:
         doubt = self.world.doubtful.get(number)
         return r.UNREADABLE(f"node {self.world.nodes[number].name}: {doubt}") if doubt is not None else None
+
+    def _noted(self, node: Node) -> Reason | None:
+        home = self.now.others.get(node.name)
+        if home is None:
+            return None
+        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {home}")
 
     def _young(self, node: Node, pool: Pool) -> Reason | None:
         if self.now.at is None or node.created is None:
@@ -130,6 +140,13 @@ class Nodes:
         """Is the node under the pool's line now? What observations are made of."""
         return self._unreadable(number) is None and self._busy(number, pool) is None
 
+    def all_under(self, pool: Pool) -> tuple[str, ...]:
+        """Names of the pool's nodes that are."""
+        mine = (
+            number for number, node in enumerate(self.world.nodes) if pool.has(node) and self.pool_of(number) is pool
+        )
+        return tuple(self.world.nodes[number].name for number in mine if self.under(number, pool))
+
 
 def _belongs_to_others(node: Node) -> Reason | None:
     if KARPENTER_POOL in node.labels:
@@ -154,8 +171,8 @@ def _of_a_slice(node: Node) -> bool:
 
 def _annotated(node: Node, pool: Pool) -> Reason | None:
     for key in (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes):
-        if node.annotations.get(key) == "true":
-            return r.KEPT(f"node {node.name} says {key}: true")
+        if (found := leave(f"node {node.name}", key, node.annotations.get(key), r.KEPT)) is not None:
+            return found
     for key in sorted(node.annotations):
         if key.startswith(DELAY):
             return r.KEPT(f"node {node.name} says {key}")

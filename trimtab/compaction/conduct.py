@@ -26,6 +26,7 @@ from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.hurry import Waiting, late
 from trimtab.compaction.note import Leaving, Note
 from trimtab.compaction.terms import Terms, patience
+from trimtab.compaction.untaken import untaken
 from trimtab.compaction.view import View, Workloads, gone
 
 QUARTER = 4
@@ -88,13 +89,18 @@ class Moment:
         name = node.name
         if not node.cordoned:
             return Release(a.UNCORDONED(f"somebody opened node {name} again"), Blame.NODE)
-        if not node.ready:
+        if not node.ready and not self._is_left(node, note):
             return Release(a.NODE_ILL(f"node {name} became not ready"), Blame.NODE)
         if note.emptied is None:
             lasts = self.terms.drain + max((move.grace for move in note.moves), default=0)
             if self.view.at > note.since + lasts:
                 return Release(a.TOO_LONG(f"emptying node {name} took longer than {lasts} s"), Blame.POOL)
         return None
+
+    def _is_left(self, node: Node, note: Note) -> bool:
+        """Have all its pods gone? A machine that is taken away is not ready before its node disappears."""
+        known = {move.uid for move in note.moves}
+        return note.emptied is not None or not any(pod.uid in known for pod in self.on.get(node.name, ()))
 
     def _stopped(self, node: Node, note: Note) -> Release | None:
         """An empty node stays the autoscaler's while nothing else may be done."""
@@ -145,12 +151,10 @@ class Moment:
     # ── emptied ──────────────────────────────────────────────────────────
     def _empty(self, node: Node, note: Note) -> Action:
         assert note.emptied is not None
-        waits = patience(self.terms, self.view.autoscaler)
+        waits = patience(self.terms, self.view.autoscaler, ready=node.ready)
         if self.view.at > note.emptied + waits:
-            why = probably(node, note, self.view)
-            return Release(
-                a.NOT_TAKEN(f"node {node.name} was empty for {waits} s and is still there: {why}"), Blame.NODE
-            )
+            why, blame = untaken(node, note, self.view, waits)
+            return Release(a.NOT_TAKEN(f"node {node.name} was empty for {waits} s and is still there: {why}"), blame)
         left = note.emptied + waits - self.view.at
         return Wait(a.LEFT_EMPTY(f"node {node.name} is empty; it is given back in {left} s if nobody removes it"))
 
@@ -272,28 +276,6 @@ def _off(pool: Pool | None, name: str) -> str:
     if not pool.enabled:
         return f"pool {name} is switched off"
     return f"pool {name} only rehearses" if pool.dry_run else ""
-
-
-def probably(node: Node, note: Note, view: View) -> str:
-    """Why the autoscaler did not take an empty node, as far as can be seen."""
-    for key in ("cluster-autoscaler.kubernetes.io/scale-down-disabled",):
-        if node.annotations.get(key) == "true":
-            return f"the node says {key}"
-    scaler = view.autoscaler
-    if scaler is None:
-        return "no cluster autoscaler is to be seen"
-    if not scaler.scale_down:
-        return "the autoscaler never removes nodes (--scale-down-enabled=false)"
-    if scaler.silent(view.at) or not scaler.healthy:
-        return "the autoscaler is silent or calls the cluster unhealthy"
-    for group in scaler.of(note.pool):
-        if group.min_size is not None and group.target is not None and group.target <= group.min_size:
-            return f"group {group.name} is at its minimum of {group.min_size}"
-    system = sorted(
-        pod.key for pod in view.inventory.pods
-        if pod.node == node.name and pod.namespace == "kube-system" and not (pod.daemon or pod.static or pod.finished)
-    )  # fmt: skip
-    return f"system pods are left on it: {', '.join(system)}" if system else "nothing that we can see keeps it"
 
 
 def emptied(note: Note, at: Seconds) -> Note:

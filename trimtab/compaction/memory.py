@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     at: Seconds
     pool: str
     what: str
-    """planned, begun, evicted, refused, emptied, taken, released, dropped, closed, opened, scaled."""
+    """planned, begun, evicted, refused, emptied, taken, released, dropped, closed, scaled, corrected, unread."""
     code: str
     """The reason's code."""
     why: str
@@ -116,17 +116,33 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     def told(self, *records: Record) -> "Memory":
         return change(self, ring=(*self.ring, *records)[-RING:])
 
-    def tidied(self, now: Seconds, terms: Terms, nodes: Iterable[str]) -> "Memory":
-        """Without what is too old to matter, and without nodes that are not there any more."""
-        there = set(nodes)
-        far = max(FORGET * 7200, terms.closed)
+    def tidied(self, now: Seconds, terms: Terms, nodes: Iterable[str], standing: Iterable[str] = ()) -> "Memory":
+        """Without what is too old to matter, and without nodes that are not there any more.
+
+        `standing`: drains whose note stands on a node. Of them it is never forgotten that they are over: else one
+        whose note could not be taken off for an hour would go on.
+        """
+        there, noted = set(nodes), set(standing)
+        far, past = max(FORGET * 7200, terms.closed), self.caught_up(now)
+        return change(
+            past,
+            under={node: since for node, since in past.under.items() if node in there},
+            failures={n: f for n, f in past.failures.items() if n in there and f[1] > now - far},
+            evictions=tuple(when for when in past.evictions if when > now - HOUR),
+            moved={pod: when for pod, when in past.moved.items() if when > now - terms.rest},
+            ended={drain: when for drain, when in past.ended.items() if when > now - HOUR or drain in noted},
+        )
+
+    def caught_up(self, now: Seconds) -> "Memory":
+        """Nothing in it later than now: a clock that was ahead of ours must not make anybody wait the longer."""
         return change(
             self,
-            under={node: since for node, since in self.under.items() if node in there},
-            failures={n: f for n, f in self.failures.items() if n in there and f[1] > now - far},
-            evictions=tuple(when for when in self.evictions if when > now - HOUR),
-            moved={pod: when for pod, when in self.moved.items() if when > now - terms.rest},
-            ended={drain: when for drain, when in self.ended.items() if when > now - HOUR},
+            under={node: min(since, now) for node, since in self.under.items()},
+            failures={node: (times, min(last, now)) for node, (times, last) in self.failures.items()},
+            evictions=tuple(min(when, now) for when in self.evictions),
+            moved={pod: min(when, now) for pod, when in self.moved.items()},
+            ended={drain: min(when, now) for drain, when in self.ended.items()},
+            closed=None if self.closed is None else min(self.closed, now),
         )
 
     def observations(self, emptying: Mapping[str, str]) -> Observations:

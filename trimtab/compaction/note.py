@@ -5,6 +5,7 @@ not ours. It says what was decided; how far it got is read off the cluster itsel
 """
 
 import msgspec
+from msgspec.structs import replace as change
 
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.node import Node
@@ -12,6 +13,8 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.candidates import CORDONED_BY_US
 
 VERSION = 1
+SKEW = 60
+"""Seconds that two clocks may differ."""
 
 
 class Leaving(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -75,3 +78,22 @@ def read(node: Node) -> Note | Unreadable | None:
     except (msgspec.DecodeError, UnicodeError) as error:
         return Unreadable(where, str(error))
     return found if found.v == VERSION else Unreadable(where, f"it is of version {found.v}, we know {VERSION}")
+
+
+def of_another(node: Node, home: str) -> str:
+    """The namespace of the other compactor that empties this node; empty where none does."""
+    found = read(node)
+    return (found.home or "?") if isinstance(found, Note) and found.home != home else ""
+
+
+def ahead(note: Note, now: Seconds) -> bool:
+    """Was it written by a clock that was ahead of ours? Its deadlines would come too late, by hours or for ever."""
+    return max(note.since, note.emptied or 0, *note.surged.values(), 0) > now + SKEW
+
+
+def caught_up(note: Note, now: Seconds) -> Note:
+    """The same note, nothing in it later than now."""
+    return change(
+        note, since=min(note.since, now), emptied=None if note.emptied is None else min(note.emptied, now),
+        surged={name: min(when, now) for name, when in note.surged.items()},
+    )  # fmt: skip

@@ -80,6 +80,11 @@ NO_POOL = Code("node-in-no-pool", "No pool of ours has this node.", "Make a pool
 SHARED_POOLS = Code("node-in-two-pools", "More than one pool has this node.", "Make the pools' selectors distinct.")
 POOL_OFF = Code("pool-disabled", "Its pool is switched off.", "Set enabled: true.")
 UNREADABLE = Code("node-unreadable", "Something about the node cannot be understood.", "See the sentence.")
+MISREAD = Code(
+    "annotation-not-understood",
+    "An annotation that may mean that the pod or node stays has a value that we do not understand.",
+    "Write true, false, or (karpenter.sh/do-not-disrupt) a duration such as 4h.",
+)
 KEPT = Code("node-kept", "An annotation says that the node stays.", "Remove the annotation if it is no longer meant.")
 KARPENTER = Code(
     "karpenter-node", "It belongs to Karpenter, which compacts its nodes itself.", "Use Karpenter's own consolidation."

@@ -40,7 +40,7 @@ class _Steering:
     zone: list[int] = field(init=False)
     """Node → number of its zone."""
     near: Counter[int] = field(init=False)
-    """workload x nodes + node → its pods there, when the plan is done."""
+    """workload x nodes + node → its pods there, when the plan is done; of workloads that have pods to move."""
     around: Counter[int] = field(init=False)
     """The same with the zone's number."""
     counts: list[dict[int, int]] = field(init=False)
@@ -55,8 +55,9 @@ class _Steering:
         places = list(world.node_of)
         for pod, place in dest.items():
             places[pod] = place
-        size = len(world.nodes)
-        zone, pods = self.zone, list(zip(self.workload, places, strict=True))
+        size, moved = len(world.nodes), {self.workload[pod] for pod in dest}
+        both = zip(self.workload, places, strict=True)
+        zone, pods = self.zone, [(number, place) for number, place in both if number in moved]
         self.near = Counter([number * size + place for number, place in pods])
         self.around = Counter([number * size + zone[place] for number, place in pods])
         self._recount()

@@ -32,11 +32,18 @@ MARGIN = 300
 """Seconds past the autoscaler's own timers: its loop, the cloud's API."""
 
 
-def patience(terms: Terms, autoscaler: Autoscaler | None) -> int:
+def patience(terms: Terms, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
     """Seconds an empty node waits for its removal: unneeded time, plus the longest of the autoscaler's cool-downs."""
     if terms.taken is not None:
         return terms.taken
     flags = autoscaler.flags if autoscaler is not None else {}
-    unneeded = seconds_of(flags.get("scale-down-unneeded-time", "10m")) or 600
     added = seconds_of(flags.get("scale-down-delay-after-add", "10m")) or 600
-    return unneeded + added + MARGIN
+    return unneeded_time(autoscaler, ready=ready) + added + MARGIN
+
+
+def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
+    """Seconds for which it must have had no need of a node before it removes it."""
+    flags = autoscaler.flags if autoscaler is not None else {}
+    if ready:
+        return seconds_of(flags.get("scale-down-unneeded-time", "10m")) or 600
+    return seconds_of(flags.get("scale-down-unready-time", "20m")) or 1200

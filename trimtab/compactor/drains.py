@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec.structs import replace as change
 
@@ -19,6 +20,7 @@ from trimtab.compaction.terms import Terms
 from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Answer, Became, Changed, Door, Gone
+from trimtab.compactor.faults import Faults
 from trimtab.runtime.stop import Stop
 
 EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
@@ -28,7 +30,7 @@ SCALED = Code("workload-surged", "A workload of one replica has two while its po
 AGAIN = 10.0
 """Seconds until an eviction is asked for again whose refusal did not say when (the autoscaler's own pace)."""
 BLIND = 60.0
-"""Seconds after which an eviction that nobody sees anything of is taken for one that did not happen."""
+"""Seconds past the oldest data that is acted on: an eviction nobody sees anything of by then did not happen."""
 
 
 @dataclass(slots=True)
@@ -37,10 +39,15 @@ class Drains:
     books: Books
     terms: Terms
     stop: Stop
+    faults: Faults
+    blind: float = 120.0 + BLIND
+    """Seconds after which an eviction that nobody sees anything of is taken for one that did not happen."""
     held: dict[str, float] = field(default_factory=dict)
     """Pod uid → not before; by the clock that never goes backwards."""
     flight: dict[str, float] = field(default_factory=dict)
     """Pod uid → when we evicted it; until it is seen to go."""
+    refused: set[str] = field(default_factory=set)
+    """Uids of pods whose refusal stands in the history."""
     twice: int = 0
     """Pods evicted again that had come to be by an eviction of ours."""
 
@@ -52,40 +59,67 @@ class Drains:
             emptied={name: note.pool for name, note in found if note.emptied is not None},
         )
 
+    def of_others(self, view: View) -> dict[str, str]:
+        """Nodes that a compactor of another namespace empties, or left behind → that namespace."""
+        return {node.name: home for node in view.inventory.nodes if (home := notes.of_another(node, view.home))}
+
     def settle_flight(self, view: View, now: float) -> frozenset[str]:
         """Evicted pods that the view still shows as if nothing had happened."""
         there = {pod.uid for pod in view.inventory.pods if pod.deleted is None}
-        self.flight = {uid: at for uid, at in self.flight.items() if uid in there and now - at < BLIND}
+        self.flight = {uid: at for uid, at in self.flight.items() if uid in there and now - at < self.blind}
         self.held = {uid: until for uid, until in self.held.items() if until > now}
+        self.refused &= there
         return frozenset(self.flight)
 
-    def carry_on(self, view: View, now: float) -> None:
-        """One step of each drain. A DoorFault ends the round, but for what changed or went: that is looked at anew."""
-        moment = Moment(view, self.terms)
-        for node, note in _noted(view):
+    def carry_on(self, moment: Moment, now: float) -> None:
+        """One step of each drain. A DoorFault ends the round, but for what changed or went: that is looked at anew.
+
+        A drain that fails for an error of ours is given back, and holds up no other.
+        """
+        for node, note in _noted(moment.view):
             try:
-                self._one(moment, node, note, now)
+                if not self.faults.caught("drain", partial(self._one, moment, node, note, now), about=node.name):
+                    self._give_up(moment.view, node, note)
             except (Changed, Gone):
                 continue
-        self._gone(view)
+        self._gone(moment.view)
 
-    def give_back(self, view: View) -> None:
+    def _give_up(self, view: View, node: Node, note: Note | Unreadable) -> None:
+        """Nobody knows what this drain's next step is: its node is opened."""
+        if not isinstance(note, Note) or _is_deleted(node):
+            return
+        told = a.Release(
+            a.FAULT(f"emptying node {node.name} failed for an error of ours: {self.faults.last}"), Blame.NODE
+        )
+        before = self.faults.count
+        self.faults.caught("drain", partial(self._release, view, node, note, told), about=node.name)
+        if self.faults.count != before:
+            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+
+    def give_back(self, view: View, why: str = "the compactor stops") -> None:
         """Every node that is not empty yet, because the process ends; but for those somebody else deletes."""
         for node, note in _noted(view):
             if isinstance(note, Note) and note.emptied is None and not _is_deleted(node):
-                reason = a.STOPPING(f"the compactor stops: node {node.name} is open again")
-                back = Moment(view, self.terms).undone(note)
+                reason = a.STOPPING(f"{why}: node {node.name} is open again")
                 try:
-                    self._carry_out(view, node, note, (*back, a.Release(reason)), 0.0)
+                    self.faults.caught("end", partial(self._back, view, node, note, reason), about=node.name)
                 except (Changed, Gone):
                     continue
 
-    def _one(self, moment: Moment, node: Node, note: Note | Unreadable, now: float) -> None:
+    def _back(self, view: View, node: Node, note: Note, reason: Reason) -> None:
+        back = Moment(view, self.terms).undone(note)
+        self._carry_out(view, node, note, (*back, a.Release(reason)), 0.0)
+
+    def _one(self, moment: Moment, node: Node, note: Note | Unreadable, now: float) -> bool:
+        """Always true."""
         view = moment.view
         if isinstance(note, Unreadable):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
             self.books.tell("released", a.ODD_NOTE(str(note)), pool="", at=view.at, node=node.name)
-            return
+            return True
+        if node.cordoned and notes.ahead(note, view.at) and not _is_deleted(node):
+            self._catch_up(view, node, note)
+            return True
         steps = moment.next(node, note)
         over = note.drain in self.books.of(note.pool).ended
         if over and not isinstance(steps[-1], a.HandsOff):
@@ -93,6 +127,12 @@ class Drains:
         elif not over:
             self._seen(node, note, view)
             self._carry_out(view, node, note, steps, now)
+        return True
+
+    def _catch_up(self, view: View, node: Node, note: Note) -> None:
+        self.door.cordon(node.name, view.versions[node.name], notes.caught_up(note, view.at))
+        reason = a.AHEAD(f"the note on node {node.name} is of the future: its time counts from now on")
+        self._tell("corrected", reason, view, node, note)
 
     def _seen(self, node: Node, note: Note, view: View) -> None:
         memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)
@@ -156,7 +196,8 @@ class Drains:
 
     def _refused(self, view: View, node: Node, note: Note, move: Leaving, answer: Answer, now: float) -> bool:
         reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
-        self._tell("refused", reason, view, node, note, move)
+        self._tell("refused", reason, view, node, note, move, again=move.uid in self.refused)
+        self.refused.add(move.uid)
         if answer.became is Became.NEVER:
             self._release(view, node, note, a.Release(a.FORBIDDEN(reason.sentence), Blame.NODE))
             return False
@@ -224,10 +265,14 @@ class Drains:
         what, code = ("taken", a.TAKEN) if taken else ("dropped", a.UNCORDONED if there else a.VANISHED)
         self.books.tell(what, code(told), pool=pool, at=view.at, node=name, drain=drain)
 
-    def _tell(self, what: str, reason: Reason, view: View, node: Node, note: Note, move: Leaving | None = None) -> None:
+    def _tell(
+        self, what: str, reason: Reason, view: View, node: Node, note: Note, move: Leaving | None = None,
+        *, again: bool = False,
+    ) -> None:  # fmt: skip
         pod, owner = (move.pod, f"{move.kind}/{move.owner}" if move.owner else "") if move else ("", "")
         self.books.tell(
-            what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain
+            what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain,
+            again=again,
         )  # fmt: skip
 
 

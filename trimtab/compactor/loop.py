@@ -9,16 +9,20 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import NotYet
 from trimtab.compaction.begin import Standing
+from trimtab.compaction.conduct import Moment
 from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
 from trimtab.compactor.drains import Drains
+from trimtab.compactor.faults import Faults
 from trimtab.compactor.planning import Planning
 from trimtab.compactor.steering import Steering, tainted
 from trimtab.runtime.log import Logger
 
 TRIES, PAUSE = 10, 0.5
 """At the end: a node that has just been opened is seen again after some milliseconds, and then its taint goes."""
+LOST = 5
+"""Rounds in a row that cannot look, for an error of ours, after which nodes are given back as they were seen last."""
 Look = Callable[[], View | NotYet]
 
 
@@ -42,38 +46,67 @@ class Loop:
     """The last one that was acted on."""
     trouble: str = ""
     """What went wrong in the last round; empty while it goes well."""
+    faults: Faults = field(init=False)
     _planned: float | None = field(default=None)
     _told: frozenset[str] = frozenset()
+    _lost: int = 0
+
+    def __post_init__(self) -> None:
+        self.faults = self.drains.faults
 
     def round(self) -> float:
-        """One round; seconds until the next. Trouble at the door is told and waited out, never raised."""
+        """One round; seconds until the next. Never raises: trouble at the door, and errors of ours, are told."""
         try:
-            return self._round()
+            found = self.faults.caught("round", self._round)
         except DoorFault as error:
             if str(error) != self.trouble:
                 self.log.warning("round.failed", error=str(error))
             self.trouble = str(error)
             return self.tick
+        if found is None:
+            self.trouble = self.faults.last
+        return self.tick if found is None else found
 
     def _round(self) -> float:
-        seen = self.look()
-        if isinstance(seen, NotYet):
-            self.trouble = str(seen)
-            return self.tick
         now = self.elapsed()
-        view = self.view = replace(seen, flight=self.drains.settle_flight(seen, now))
+        moment = self.faults.caught("look", lambda: self._seen(now))
+        self._lost = self._lost + 1 if moment is None else 0
+        if moment is None:
+            return self._unseen()
+        if isinstance(moment, NotYet):
+            self.trouble = str(moment)
+            return self.tick
+        view = self.view = moment.view
         self.trouble = ""
+        self.books.tell_unread(view.at)
         self._mistakes(view)
         self._reopen(view)
-        self.drains.carry_on(view, now)
+        before = self.faults.count
+        self.drains.carry_on(moment, now)
         standing = self.drains.standing(view)
-        self._further(view, standing, now)
+        if self.faults.count == before:  # else something is there that we do not understand: nothing begins beside it
+            self.faults.caught("plan", lambda: self._further(view, standing, now))
+        self.trouble = self.trouble or (self.faults.last if self.faults.count != before else "")
         self._save(view)
         self.steering.steer(view)
         busy = bool(standing.emptying) or self.planning.intent is not None
         if busy or view.flight or self._planned is None:
             return self.tick
         return max(self.tick, self._planned + self.interval - now)
+
+    def _seen(self, now: float) -> Moment | NotYet:
+        """What is there now, as drains look at it."""
+        seen = self.look()
+        if isinstance(seen, NotYet):
+            return seen
+        return Moment(replace(seen, flight=self.drains.settle_flight(seen, now)), self.drains.terms)
+
+    def _unseen(self) -> float:
+        """Nobody knows how the drains go on: before long they end, by what was seen last."""
+        self.trouble = self.faults.last
+        if self.view is not None and self._lost % LOST == 0:
+            self.drains.give_back(self.view, "what is there cannot be understood")
+        return self.tick
 
     def _further(self, view: View, standing: Standing, now: float) -> None:
         """What begins is decided on the view that a later round brings: never on the one it was planned on."""
@@ -92,10 +125,13 @@ class Loop:
                 self.books.save()
 
     def _mistakes(self, view: View) -> None:
-        """Of the pools' settings, told once; a pool with a mistake is as good as gone."""
+        """Of the pools' settings, and nodes that are not ours to empty or to open: told once."""
         for mistake in set(view.unread) - self._told:
             self.log.warning("pool.mistake", mistake=mistake)
-        self._told = frozenset(view.unread)
+        others = self.drains.of_others(view)
+        for node in set(others) - self._told:
+            self.log.warning("node.of-another-compactor", node=node, namespace=others[node])
+        self._told = frozenset((*view.unread, *others))
 
     def _save(self, view: View) -> None:
         for pool in view.pools:
@@ -118,7 +154,7 @@ class Loop:
             return
         for _ in range(TRIES):
             try:
-                if self._ended():
+                if self.faults.caught("end", self._ended):
                     return
             except DoorFault as error:
                 self.log.warning("end.failed", error=str(error))
@@ -126,8 +162,8 @@ class Loop:
 
     def _ended(self) -> bool:
         """One try; true when nothing was left to be undone."""
-        seen = self.look()
-        view = self.view if isinstance(seen, NotYet) else seen
+        seen = self.faults.caught("look", self.look)
+        view = self.view if seen is None or isinstance(seen, NotYet) else seen
         assert view is not None
         left = bool(self.drains.standing(view).emptying) or any(
             tainted(node, view.home) for node in view.inventory.nodes

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from trimtab.compaction.begin import Standing
 from trimtab.compaction.memory import Record
 from trimtab.compaction.view import View
+from trimtab.compactor.faults import KINDS, Faults
 from trimtab.compactor.figures import Figures
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
@@ -51,6 +52,12 @@ class Metrics:
         self.scaler = gauge("autoscaler_healthy", "1 healthy, 0 ill or silent, NaN: nothing is known of it.")
         self.closed = gauge("pool_closed", "1 while failures keep the pool closed: nothing begins in it.", "pool")
         self.paused = gauge("paused", "1 while the switch stops everything.")
+        self.unread = counter("unread_states", "States of pools that could not be read and were put aside.", "pool")
+        self.others = gauge("foreign_nodes", "Nodes with the note of a compactor of another namespace: left alone.")
+        self.faults = counter("faults", "Errors of ours, by what was being done; each is in the log.", "kind")
+        for kind in KINDS:
+            self.faults.labels(kind)
+        self._faults: Tally[str] = Tally()
         self.figures = Figures(registry, leading)
         Gauge(f"{prefix}leading", "1 in the replica that leads, 0 in the others.", registry=registry).set_function(
             leading
@@ -66,8 +73,16 @@ class Metrics:
         pool = self._pool(record.pool)
         if record.what in EVICTIONS:
             self.evictions.labels(pool, record.what).inc()
+        elif record.what == "unread":
+            self.unread.labels(pool).inc()
         elif record.what in ENDS:
             self.drains.labels(pool, record.what, self._code(record.code)).inc()
+
+    def faulty(self, faults: Faults) -> None:
+        """What went wrong since we were told last, of this leadership's loop."""
+        for kind, count in faults.kinds.items():
+            self.faults.labels(kind).inc(max(0, count - self._faults[kind]))
+        self._faults = Tally(faults.kinds)
 
     def read(self, loop: Loop, seconds: float) -> None:
         """After a round that lasted so long."""
@@ -77,6 +92,7 @@ class Metrics:
         self.figures.view = view
         self._nodes(loop, view)
         self.twice.set(loop.drains.twice)
+        self.others.set(len(loop.drains.of_others(view)))
         self.plan_seconds.set(loop.planning.seconds)
         self.paused.set(bool(view.paused))
         scaler = view.autoscaler

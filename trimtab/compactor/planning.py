@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from msgspec.structs import replace as change
 
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, NotYet
 from trimtab.compaction import begin
+from trimtab.compaction import note as notes
 from trimtab.compaction.begin import Standing
 from trimtab.compaction.candidates import Nodes, Now
 from trimtab.compaction.memory import moved, together
+from trimtab.compaction.note import Note
 from trimtab.compaction.plan import plan
-from trimtab.compaction.recheck import recheck
+from trimtab.compaction.recheck import Recheck
 from trimtab.compaction.terms import Terms
 from trimtab.compaction.values import Plan, Step
 from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Changed, Door, Gone
+from trimtab.compactor.faults import Faults
 from trimtab.packing.world import Again, World, build
 from trimtab.runtime.clock import elapsed
 
 PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
 BEGUN = Code("drain-begun", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
+ODD_POOL = Code(
+    "pool-not-planned", "Planning in this pool failed for an error of ours: nothing of it goes.",
+    "See the log for the traceback, and tell us.",
+)  # fmt: skip
 
 Readmit = Callable[[], Again | NotYet | None]
 """What pods would ask for if they were admitted again now; None: what they ask for already. NotYet: nobody knows."""
@@ -45,12 +53,15 @@ class Planning:
     books: Books
     terms: Terms
     settle: float
+    faults: Faults
     readmit: Readmit = lambda: None
     plan: Plan | None = None
     seconds: float = 0.0
     """How long the last plan took."""
     intent: Intent | None = None
     _again: Again | None = None
+    _odd: frozenset[str] = frozenset()
+    """Pools that an error of ours kept out of the last plan."""
     _rehearsed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Pool → nodes whose drains were written down last."""
 
@@ -66,30 +77,55 @@ class Planning:
         """A plan of this view; what may begin with it is meant to."""
         started = elapsed()
         world = build(view.inventory, self._again)
-        self._observe(world, view)
-        found = plan(world, view.pools, self._moment(view, standing))
+        self._odd = self._observe(world, view)
+        found = self._planned(world, view, self._moment(view, standing))
         self.plan, self.seconds = found, elapsed() - started
         for pool in view.pools:
             self._note_plan(pool, found, view)
         self.intent = Intent(self._meant(view, found, standing), now)
         return found
 
+    def _planned(self, world: World, view: View, moment: Now) -> Plan:
+        """Of all pools together; where that fails for an error of ours, without those that fail alone."""
+        if not self._odd:
+            found = self.faults.caught("plan", lambda: plan(world, view.pools, moment))
+            if found is not None:
+                return found
+            self._odd = frozenset(pool.name for pool in view.pools if self._fails(pool, world, view, moment))
+        told = {
+            pool: ODD_POOL(f"planning in pool {pool} failed for an error of ours; see the log") for pool in self._odd
+        }
+        found = plan(world, _without(view.pools, self._odd), moment)
+        return replace(found, pools={**found.pools, **told})
+
+    def _fails(self, pool: Pool, world: World, view: View, moment: Now) -> bool:
+        others = frozenset(other.name for other in view.pools if other is not pool)
+        pools = _without(view.pools, others)
+        return self.faults.caught("plan", lambda: plan(world, pools, moment), about=f"pool {pool.name}") is None
+
     def begin(self, view: View, standing: Standing, now: float) -> int:
         """Begins what was meant and still holds, once it has settled; how many drains began."""
         if self.intent is None or now - self.intent.since < self.settle:
             return 0
         steps, self.intent = self.intent.steps, None
-        steps = tuple(step for step in steps if step.node not in standing.emptying)
-        if not steps or view.paused:
+        if view.paused or not steps:
             return 0
         world, moment = build(view.inventory, self._again), self._moment(view, standing)
-        return sum(self._begin(step, world, view, moment) for step in steps)
+        check, begun = Recheck.of(world, _without(view.pools, self._odd), moment), 0
+        for pool in view.pools:
+            mine = tuple(step for step in steps if step.pool == pool.name)
+            memory, room = self.books.of(pool.name), replace(self.terms, drains=self.terms.drains - begun)
+            for step in begin.due_now(mine, pool, memory, standing, view.at, room):
+                begun += bool(
+                    self.faults.caught("begin", partial(self._begin, step, pool, check, view), about=step.node)
+                )
+        return begun
 
-    def _begin(self, step: Step, world: World, view: View, moment: Now) -> bool:
-        pool, node = view.pool(step.pool), view.node(step.node)
-        refusal = recheck(step, world, view.pools, moment)
-        if pool is None or node is None or node.cordoned:
+    def _begin(self, step: Step, pool: Pool, check: Recheck, view: View) -> bool:
+        node = view.node(step.node)
+        if node is None or node.cordoned:
             return False
+        refusal = check.refuses(step)
         if refusal is not None:
             self.books.tell("dropped", refusal, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
             return False
@@ -110,7 +146,7 @@ class Planning:
         for pool in view.pools:
             memory, terms = self.books.of(pool.name), self.terms
             room = replace(terms, drains=terms.drains - len(meant))
-            steps = begin.steps(found, pool, memory, standing, view.at, room)
+            steps = begin.due_now(found.waves[0].steps if found.waves else (), pool, memory, standing, view.at, room)
             meant += steps if not pool.dry_run else self._new(pool, steps)
         return tuple(meant)
 
@@ -122,24 +158,26 @@ class Planning:
         self._rehearsed[pool.name] = names
         return steps
 
-    def _observe(self, world: World, view: View) -> None:
-        """Which nodes are under the line now?"""
+    def _observe(self, world: World, view: View) -> frozenset[str]:
+        """Which nodes are under the line now? Pools of which an error of ours keeps us from knowing."""
         nodes = Nodes(world, view.pools, Now(at=view.at))
-        under: dict[str, list[str]] = {pool.name: [] for pool in view.pools}
-        for number, node in enumerate(world.nodes):
-            pool = nodes.pool_of(number)
-            if isinstance(pool, Pool) and nodes.under(number, pool):
-                under[pool.name].append(node.name)
-        there = [node.name for node in world.nodes]
-        for name, found in under.items():
-            memory = self.books.of(name).tidied(view.at, self.terms, there)
-            since = {node: memory.under.get(node, view.at) for node in found}
-            self.books.put(name, change(memory, under=since))
+        standing = [note.drain for node in view.inventory.nodes if isinstance(note := notes.read(node), Note)]
+        odd = set()
+        for pool in view.pools:
+            under = self.faults.caught("plan", partial(nodes.all_under, pool), about=f"pool {pool.name}")
+            if under is None:
+                odd.add(pool.name)
+                continue
+            memory = self.books.of(pool.name).tidied(view.at, self.terms, world.index, standing)
+            since = {node: memory.under.get(node, view.at) for node in under}
+            self.books.put(pool.name, change(memory, under=since))
+        return frozenset(odd)
 
     def _moment(self, view: View, standing: Standing) -> Now:
         return Now(
             at=view.at, observations=together(self.books.memories, standing.emptying), autoscaler=view.autoscaler,
             moved=moved(self.books.memories.values()),
+            others={node.name: home for node in view.inventory.nodes if (home := notes.of_another(node, view.home))},
         )  # fmt: skip
 
     def _note_plan(self, pool: Pool, found: Plan, view: View) -> None:
@@ -154,3 +192,12 @@ class Planning:
         self.books.put(pool.name, change(memory, plan=nodes, plan_why=why, plan_at=view.at))
         reason = refused or PLANNED(f"{len(nodes) or 'no'} nodes of pool {pool.name} can go")
         self.books.tell("planned", reason, pool=pool.name, at=view.at, rehearsed=pool.dry_run)
+
+
+def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:
+    """These pools, those of these names switched off, without a setting of theirs: their nodes are no other pool's."""
+    return tuple(_bare(pool) if pool.name in names else pool for pool in pools)
+
+
+def _bare(pool: Pool) -> Pool:
+    return Pool(name=pool.name, labels=pool.labels, everything=pool.everything, enabled=False)

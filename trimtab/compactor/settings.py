@@ -7,24 +7,16 @@ from typing import Literal
 
 from trimtab.cluster.autoscaler import flags_of
 from trimtab.compaction.terms import Terms
-from trimtab.kube.client import Deadlines
-from trimtab.kube.lease import Terms as LeaseTerms
+from trimtab.kube.replicated import Replicated
 from trimtab.policy.subject import Terms as AdmissionTerms
-from trimtab.runtime.settings import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Replicated):
     """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
-
-    listen: Address = Address("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics and health. All interfaces, because Prometheus and the kubelet ask from outside."""
 
     namespace: str = "trimtab-system"
     """Our own namespace: pools are read here and nowhere else, state and Lease are written here."""
-
-    kubeconfig: Path | None = None
-    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
 
     rehearse: bool = False
     """True: nothing begins in any pool, whatever it says; what was begun before is given back. The global switch."""
@@ -49,12 +41,6 @@ class Settings:
 
     renew_deadline: float = 30.0
     """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
-
-    retry: float = 3.0
-    """Seconds until the next try to renew, or to become the leader, after one that failed."""
-
-    write_deadline: float = 10.0
-    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
 
     drain_limit: int = 900
     """Seconds from a cordon to the last successor's readiness; the longest grace period comes on top."""
@@ -97,15 +83,6 @@ class Settings:
     autoscaler_flags: str | None = None
     """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
 
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written. `info` has one line per decision."""
-
-    log_format: Literal["auto", "json", "console"] = "auto"
-    """`auto`: colours on a terminal, JSON lines everywhere else."""
-
-    ready_file: Path | None = None
-    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
-
     @property
     def terms(self) -> Terms:
         """The patience with drains."""
@@ -118,14 +95,6 @@ class Settings:
     def admission(self) -> AdmissionTerms:
         """What the webhook is told."""
         return AdmissionTerms(overhead=self.overhead, own_namespace=self.namespace)
-
-    @property
-    def lease_terms(self) -> LeaseTerms:
-        return LeaseTerms(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
-
-    @property
-    def deadlines(self) -> Deadlines:
-        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))
 
     @property
     def flags(self) -> dict[str, str]:

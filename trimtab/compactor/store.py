@@ -19,6 +19,9 @@ from trimtab.kube.kinds import Source
 from trimtab.kube.writer import Writer
 from trimtab.runtime.log import Logger
 
+UNREAD = "trimtab.dev/unread-state"
+"""Label of what was put aside; its value is the pool's name."""
+
 
 def name_of(pool: str) -> str:
     """The ConfigMap's name: the pool's, or something like it where that is no name for an object."""
@@ -36,23 +39,35 @@ class ConfigMaps:
     namespace: str
     log: Logger
 
-    def load(self) -> Mapping[str, Memory]:
+    def load(self) -> Mapping[str, Memory | Unreadable]:
+        """What cannot be read lies in a ConfigMap of its own afterwards, where nobody writes over it."""
         source = Source(
             kind="ConfigMap", group_version="v1", plural="configmaps", labels=LABEL, namespace=self.namespace
         )  # fmt: skip
         try:
-            found = listing.observe(self.writer.client, (source,)).snapshot.all(ConfigMap)
+            found = listing.observe(self.writer.client, (source,))
+            if found.unreadable:
+                raise NotNow(f"read the state of pools: {found.unreadable[0]}")
+            return dict(map(self._read, found.snapshot.all(ConfigMap)))
         except KubeFault as error:
             raise NotNow(str(error)) from error
-        return dict(filter(None, map(self._read, found)))
 
-    def _read(self, shape: ConfigMap) -> tuple[str, Memory] | None:
+    def _read(self, shape: ConfigMap) -> tuple[str, Memory | Unreadable]:
         pool = get(shape.metadata.labels, {}).get(LABEL, "")
         made = memories.read(shape.metadata.name, shape.data)
         if isinstance(made, Unreadable):
-            self.log.warning("state.unreadable", where=made.where, problem=made.problem)
-            return None
+            kept = self._put_aside(shape, pool)
+            self.log.warning("state.unreadable", where=made.where, problem=made.problem, kept=kept)
+            made = Unreadable(made.where, f"{made.problem}; it is kept in ConfigMap {kept}")
         return pool, made
+
+    def _put_aside(self, shape: ConfigMap, pool: str) -> str:
+        """Under a name that its content gives: twice the same is kept once, and nothing is written over."""
+        text = "\0".join(f"{key}\0{shape.data[key]}" for key in sorted(shape.data))
+        name = f"{shape.metadata.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        meta = {"name": name, "namespace": self.namespace, "labels": {UNREAD: pool}}
+        objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(shape.data)})
+        return name
 
     def save(self, pool: str, memory: Memory) -> None:
         meta = {"name": name_of(pool), "namespace": self.namespace, "labels": {LABEL: pool}}

@@ -12,9 +12,9 @@ CONTROLLER = "trimtab.dev/compactor"
 REASONS = {
     "planned": "CompactionPlanned", "begun": "DrainBegun", "evicted": "PodEvicted", "refused": "EvictionRefused",
     "emptied": "NodeEmptied", "taken": "NodeTaken", "released": "DrainGivenBack", "dropped": "DrainDropped",
-    "closed": "PoolClosed", "scaled": "WorkloadSurged",
+    "closed": "PoolClosed", "scaled": "WorkloadSurged", "unread": "StateUnreadable",
 }  # fmt: skip
-LOUD = frozenset({"released", "closed"})
+LOUD = frozenset({"released", "closed", "unread"})
 """Told as warnings."""
 _GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 

@@ -15,6 +15,7 @@ says what was being done to what.
     listing    whole lists, page by page; everything a Snapshot holds, read once
     reflector  one list, kept equal to the server's
     watch      many reflectors, read as one Snapshot; how old it is
+    feed       what watches tell, taken by one thread; some lists come later
     backoff    how long until the next try
     road       is the server back? one of many lists asks, the others wait
     capture    a cluster as a file
@@ -25,5 +26,7 @@ says what was being done to what.
     scale      a workload's replicas, from one number to another
     evict      an eviction and its named outcomes
     lease      one leader, whose writes end before another's begin
+    replicated what can be set about a process of which one replica works
+    replica    such a process: its name, its part in the election, its pages, its end
     events     one series per thing that happens again and again
 """

@@ -128,10 +128,11 @@ class Recruiter:
         self._number_resources()
         self._number_natures({kind.number: kind for kind in movable}.values())
         for kind in self.kinds:
-            self._demands(kind)
+            if _speaks(kind.ask):
+                self._demands(kind)
         for kind in self.kinds:
-            own = kind.adds
-            kind.adds = tuple(sorted({*own, *self.roster.belonging(kind.ask.namespace, kind.ask.labels)}))
+            own, found = kind.adds, self.roster.belonging(kind.ask.namespace, kind.ask.labels)
+            kind.adds = tuple(sorted({*own, *found})) if own else found
         self._bars()
         self.wishes.settle(self.kinds)
         for kind in self.kinds:
@@ -155,10 +156,13 @@ class Recruiter:
         self.resources = ("cpu", "memory") if scarce_cpu else ("memory", "cpu")
         self.names = tuple(sorted(names - {"cpu", "memory"}))
         numbers = {name: number for number, name in enumerate(self.names)}
+        major, minor = self.resources
         for kind, amounts in zip(self.kinds, self.amounts, strict=True):
-            kind.major, kind.minor = (amounts.get(name, 0) for name in self.resources)
+            kind.major, kind.minor = amounts.get(major, 0), amounts.get(minor, 0)
             kind.rank = -(kind.major << 64 | kind.minor)
-            kind.rest = tuple(sorted((numbers[k], v) for k, v in amounts.items() if k in numbers))
+            rest = amounts.keys() & numbers.keys()
+            if rest:
+                kind.rest = tuple(sorted((numbers[name], amounts[name]) for name in rest))
 
     # ── natures ──────────────────────────────────────────────────────────
     def _number_natures(self, movable: Iterable[Kind]) -> None:
@@ -289,6 +293,13 @@ class Recruiter:
                 if port[1] == other[1] or "0.0.0.0" in (port[1], other[1])  # noqa: S104  every address
             ]
             kind.bars = tuple({g.number: g for g in (*kind.bars, *theirs, *taken)}.values())
+
+
+def _speaks(ask: Ask) -> bool:
+    """Does it say anything of other pods, or of ports?"""
+    return bool(
+        ask.spreads or ask.together or ask.apart or ask.ports or ask.preferred_nodes or ask.near or ask.soft_spreads
+    )
 
 
 def _nature_name(ask: Ask, volumes: Sequence[NodeSelector]) -> object:

@@ -112,17 +112,31 @@ def _rest(world: World, node: int, name: str) -> int:
 
 def _occupy(world: World) -> None:
     major, minor, slots = world.major, world.minor, world.slots
+    counted: dict[int, list[_Counted]] = {}
     for pod, node, kind in zip(world.pods, world.node_of, world.kind_of, strict=True):
         major[node] -= kind.major
         minor[node] -= kind.minor
         slots[node] -= 1
         for number, amount in kind.rest:
             world.rest[number][node] -= amount
-        for number in kind.adds:
-            group = world.groups[number]
-            domain = node if group.per_node else group.domain[node]
-            if domain >= 0 and (group.lasting or pod.deleted is None):
-                world.counts[number][domain] = world.counts[number].get(domain, 0) + 1
+        if kind.adds:
+            groups = counted.get(kind.number)
+            if groups is None:
+                groups = counted[kind.number] = [_counted(world, number) for number in kind.adds]
+            leaving = pod.deleted is not None
+            for domains, counts, lasting in groups:
+                domain = node if domains is None else domains[node]
+                if domain >= 0 and (lasting or not leaving):
+                    counts[domain] = counts.get(domain, 0) + 1
+
+
+_Counted = tuple[Sequence[int] | None, dict[int, int], bool]
+"""Node → domain of a group (None: each node is one), its counts, and whether pods on their way out are counted."""
+
+
+def _counted(world: World, number: int) -> _Counted:
+    group = world.groups[number]
+    return None if group.per_node else group.domain, world.counts[number], group.lasting
 
 
 def _judge(world: World) -> None:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from trimtab.kube.client import Client, connect
-from trimtab.kube.lease import Election
-from trimtab.kube.writer import Writer
+from trimtab.kube.replica import LOOK, Replica, opened
 from trimtab.recommender import shelf
 from trimtab.recommender.cabinet import NotNow
 from trimtab.recommender.checkpoints import Checkpoints
@@ -25,10 +18,8 @@ from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.missing import page
 from trimtab.recommender.publishing import Publishing, Verdicts
 from trimtab.recommender.settings import Settings
-from trimtab.runtime import clock, metrics, ready
+from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
-from trimtab.runtime.pages import TEXT, Pages
-from trimtab.runtime.stop import Stop, on_signals
 from trimtab.sketch.book import Book
 from trimtab.sketch.diary import Diary
 from trimtab.usage import checkpoints as vpa
@@ -39,87 +30,46 @@ from trimtab.usage.metrics import now
 from trimtab.usage.prometheus import Pieces, Prometheus
 from trimtab.usage.series import Series
 
-LEASE = "trimtab-recommender"
-LOOK = 0.2
-"""Seconds between two looks at whether we lead, or everything was listed."""
+NAME = "recommender"
 HUNG = 1800.0
-"""Seconds without a finished round after which we say that we are not well: the first reads two weeks."""
+"""Seconds without a sign of life after which we say that we are not well: the first round reads two weeks."""
 
 
 @dataclass(slots=True)
 class Process:
     settings: Settings
-    log: Logger
-    client: Client
-    stop: Stop = field(default_factory=Stop)
-    identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}")
+    replica: Replica
     loop: Loop | None = None
-    election: Election = field(init=False)
+    log: Logger = field(init=False)
     metrics: Metrics = field(init=False)
-    _alive: float = field(default_factory=clock.elapsed)
 
     def __post_init__(self) -> None:
-        self.election = Election(
-            self.client, self.settings.namespace, LEASE, self.identity, terms=self.settings.lease_terms,
-            told=lambda trouble: self.log.warning("election.trouble", error=trouble),
-        )  # fmt: skip
-        self.metrics = Metrics(CollectorRegistry(), lambda: self.election.leading)
+        self.log = self.replica.log
+        self.metrics = Metrics(CollectorRegistry(), self.replica.leading)
 
     def run(self, *, once: bool = False) -> bool:
         """Until asked to stop; leads while it may, waits otherwise. `once`: one round, and the end; False where that
         did not come to its end."""
-        done = threading.Event()
-        elected = threading.Thread(target=self.election.run, args=(done,), name="election", daemon=True)
-        with Pages(self.settings.listen, self._pages()) as pages:
-            self._announce(pages.url)
-            elected.start()
-            try:
-                return self._once() if once else self._always()
-            finally:
-                done.set()
-                elected.join(self.settings.write_deadline)
-                self.log.info("recommender.ended", identity=self.identity)
-
-    def _always(self) -> bool:
-        while not self.stop.begun:
-            if self._leads():
-                self._lead(once=False)
-            self._alive = clock.elapsed()
-            self.stop.wait(LOOK)
+        missing = lambda: (200, "application/json", page(self._verdicts()))  # noqa: E731
+        with self.replica.standing(self.metrics.registry, {"/missing": missing}):
+            if once:
+                return self.replica.turn() and self.replica.term(lambda: self._lead(once=True))
+            self.replica.work(lambda: self._lead(once=False))
         return True
 
-    def _once(self) -> bool:
-        """Whoever led before may keep the Lease to its end: so long we wait, and no longer."""
-        terms = self.settings.lease_terms
-        until = clock.elapsed() + terms.lease + 2 * terms.retry + 2 * self.settings.write_deadline
-        while not self._leads():
-            if self.stop.wait(LOOK) or clock.elapsed() > until:
-                self.log.warning("recommender.not-our-turn", lease=LEASE, trouble=self.election.trouble or None)
-                return False
-        return self._lead(once=True)
-
-    def _leads(self) -> bool:
-        return self.election.leading
-
-    def _may(self) -> bool:
-        self._alive = clock.elapsed()
-        return self.election.leading and not self.stop.begun
-
     def _lead(self, *, once: bool) -> bool:
-        """From now until we lead no more. Everything is read anew: what we knew before may be another's past."""
-        self.log.info("recommender.leads", identity=self.identity)
-        with Following(self.client) as following:
+        """Everything is read anew: what we knew before may be another's past."""
+        with Following(self.replica.client) as following:
             loop = self._loop(following)
             well = self._opened(loop, following) and self._rounds(loop, following, once=once)
-            if self.loop is loop and self.election.leading:
+            if self.loop is loop and self.replica.leading():
                 well = loop.end() and well
         self.loop = None
-        self.log.info("recommender.leads-no-more", identity=self.identity)
         return well
 
     def _opened(self, loop: Loop, following: Following) -> bool:
         """Is everything there to begin with? False where we lead no more."""
-        while self._may():
+        while self.replica.may():
             try:
                 if following.synced:
                     following.hear()
@@ -128,43 +78,36 @@ class Process:
                     return True
             except NotNow as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.stop.wait(self.settings.retry)
-            self.stop.wait(LOOK)
+                self.replica.wait(self.settings.retry)
+            self.replica.wait(LOOK)
         return False
 
     def _rounds(self, loop: Loop, following: Following, *, once: bool) -> bool:
         others: Callable[[], Book] | None = self._of_vpas if self.settings.vpa_checkpoints else None
-        while self._may():
+        while self.replica.may():
             following.hear()
             loop.round(others)
             others = None
             if once:
                 return loop.faults == 0
-            self._sleep(self.settings.interval)
+            self.replica.wait(self.settings.interval)
         return not once
 
     def _of_vpas(self) -> Book:
         """What they wrote down; nothing where there are none."""
         book = Book(self.settings.days)
-        vpa.listed(self.client).pour(book)
+        vpa.listed(self.replica.client).pour(book)
         return book
 
-    def _sleep(self, seconds: float) -> None:
-        """No longer than we lead."""
-        until = clock.elapsed() + seconds
-        while (left := until - clock.elapsed()) > 0 and self._may():
-            self.stop.wait(min(left, 1.0))
-
     def _loop(self, following: Following) -> Loop:
-        settings = self.settings
-        writer = Writer(client=self.client, manager=LEASE, fence=self.election.fence)
+        settings, writer = self.settings, self.replica.writer
         usage, told = shelf.usage(writer, settings.namespace), shelf.recommendations(writer, settings.namespace)
         diary = Diary(settings.days)
         return Loop(
             diary=diary, source=self._source(), seen=following.seen,
             checkpoints=Checkpoints(usage, diary, settings.checkpoint_every, clock.elapsed),
             publishing=Publishing(told, diary, settings.tolerance / 100), metrics=self.metrics, log=self.log,
-            publish_every=settings.publish_every, now=_now, elapsed=clock.elapsed, alive=self._may,
+            publish_every=settings.publish_every, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
         )  # fmt: skip
 
     def _source(self) -> Source:
@@ -176,30 +119,14 @@ class Process:
         return Histories(Prometheus(Server(settings.prometheus, Headers(settings), ca), pieces))
 
     def _look(self) -> Callable[[], Iterable[Series]]:
+        client, log = self.replica.client, self.replica.log
         if self.settings.kubelets:
-            return Kubelets(self.client, lambda trouble: self.log.warning("kubelet.silent", problem=trouble)).look
-        return lambda: now(self.client)
-
-    def _is_alive(self) -> bool:
-        """A round that hangs is mended by a restart, a source that cannot be read is not."""
-        return clock.elapsed() - self._alive < max(HUNG, 3 * self.settings.interval)
-
-    def _pages(self) -> dict[str, Callable[[], tuple[int, str, bytes]]]:
-        return {
-            "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render(self.metrics.registry)),
-            "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_alive() else (500, TEXT, b"no round for too long\n"),
-            "/readyz": lambda: (503, TEXT, b"stopping\n") if self.stop.begun else (200, TEXT, b"ok\n"),
-            "/missing": lambda: (200, "application/json", page(self._verdicts())),
-        }
+            return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).look
+        return lambda: now(client)
 
     def _verdicts(self) -> Verdicts | None:
         loop = self.loop
         return loop.verdicts if loop is not None else None
-
-    def _announce(self, url: str) -> None:
-        told: dict[str, Any] = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        ready.tell(self.settings.ready_file, told)
-        self.log.info("recommender.ready", **told)
 
 
 class Headers(Mapping[str, str]):
@@ -230,10 +157,5 @@ def _now() -> int:
 
 def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     """One replica, until a signal, or once. Raises RuntimeFault where it cannot begin."""
-    client = connect(str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.deadlines)
-    process = Process(settings, log, client)
-    on_signals(process.stop)
-    try:
-        return process.run(once=once)
-    finally:
-        client.close()
+    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.interval)) as replica:
+        return Process(settings, replica).run(once=once)

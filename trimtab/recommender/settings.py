@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from trimtab.kube.client import Deadlines
-from trimtab.kube.lease import Terms as LeaseTerms
+from trimtab.kube.replicated import Replicated
 from trimtab.runtime.settings import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Replicated):
     """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
 
     listen: Address = Address("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
@@ -18,9 +16,6 @@ class Settings:
 
     namespace: str = "trimtab-system"
     """Our own namespace: checkpoints, recommendations and the Lease are here."""
-
-    kubeconfig: Path | None = None
-    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
 
     prometheus: str | None = None
     """URL of Prometheus, Thanos, Mimir or what speaks like them: history from the first minute, and no hole after an
@@ -68,32 +63,3 @@ class Settings:
 
     vpa_checkpoints: bool = True
     """Begin with what VPAs wrote down, for containers that nothing else is known of: cpu only."""
-
-    lease: int = 30
-    """Seconds a leader that died keeps the lease."""
-
-    renew_deadline: float = 15.0
-    """Seconds since its last renewal after which a leader writes nothing any more."""
-
-    retry: float = 3.0
-    """Seconds between two renewals, or tries to become the leader."""
-
-    write_deadline: float = 10.0
-    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
-
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written."""
-
-    log_format: Literal["auto", "json", "console"] = "auto"
-    """`auto`: colours on a terminal, JSON lines everywhere else."""
-
-    ready_file: Path | None = None
-    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
-
-    @property
-    def lease_terms(self) -> LeaseTerms:
-        return LeaseTerms(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
-
-    @property
-    def deadlines(self) -> Deadlines:
-        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))

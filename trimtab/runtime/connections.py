@@ -5,6 +5,7 @@ Measured with gunicorn 27 under uvloop: 53 kB for a connection over TLS, so that
 pod's memory, or its file descriptors, with silence.
 """
 
+import asyncio
 import resource
 from typing import Any
 
@@ -25,26 +26,65 @@ def limit(most: int) -> int:
     most = min(most, max(1, _descriptors(most) - SPARE))
     made, lost = ASGIProtocol.connection_made, ASGIProtocol.connection_lost
     held: dict[Any, None] = {}
+    silent = Silent()
 
     def connection_made(self: Any, transport: Any) -> None:
         made(self, transport)
         self._arm_keepalive_timer()
         held[self] = None
         if len(held) > most:
-            _dismiss(_least(held) or self)
+            least = silent.least() or self
+            silent.ended(least)
+            _dismiss(least)
 
     def connection_lost(self: Any, error: Exception | None) -> None:
         held.pop(self, None)
         lost(self, error)
 
     ASGIProtocol.connection_made, ASGIProtocol.connection_lost = connection_made, connection_lost
+    ASGIProtocol._arm_keepalive_timer = lambda self: silent.began(self)
+    ASGIProtocol._cancel_keepalive_timer = lambda self: silent.ended(self)
     return most
 
 
-def _least(held: dict[Any, None]) -> Any | None:
-    """Who would be missed least; None where everybody is being answered."""
-    idle = [one for one in held if one._awaiting_request and one._keepalive_handle]
-    return min(idle, key=lambda one: (one.req_count > 1, one._keepalive_handle.when()), default=None)
+class Silent:
+    """Connections that wait for a request, longest first, and their end after gunicorn's `keepalive`.
+
+    One timer for all of them: gunicorn's own, one per connection and request, is a twentieth of a small review.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[Any, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def began(self, connection: Any) -> None:
+        """It waits from now on."""
+        loop, seconds = connection.worker.loop, connection._keepalive
+        if seconds <= 0:
+            return
+        self._since.pop(connection, None)
+        self._since[connection] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(seconds, self._sweep, loop, seconds)
+
+    def ended(self, connection: Any) -> None:
+        """It asked for something, or is gone."""
+        self._since.pop(connection, None)
+
+    def least(self) -> Any | None:
+        """Who would be missed least; None where everybody is being answered."""
+        idle = [one for one in self._since if one._awaiting_request]
+        return min(idle, key=lambda one: (one.req_count > 1, self._since[one]), default=None)
+
+    def _sweep(self, loop: Any, seconds: float) -> None:
+        now = loop.time()
+        for connection, since in list(self._since.items()):
+            if since + seconds > now:
+                self._timer = loop.call_later(since + seconds - now, self._sweep, loop, seconds)
+                return
+            self.ended(connection)
+            connection._keepalive_timeout()
+        self._timer = None
 
 
 def _dismiss(connection: Any) -> None:

@@ -10,7 +10,7 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger as GunicornLogger
 
-from trimtab.runtime import connections, environment, memory, parser, ready
+from trimtab.runtime import clients, connections, environment, inline, memory, parser, ready
 from trimtab.runtime.drain import drain_on_term
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.log import Forward, Logger, forward
@@ -127,6 +127,9 @@ def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
         memory.settle()
         connections.limit(settings.connections)
+        inline.apply()
+        if settings.client_ca:
+            clients.identify()
         drain_on_term(worker, settings)
         host, port = worker.sockets[0].sock.getsockname()[:2]
         url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

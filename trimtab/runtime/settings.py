@@ -37,6 +37,13 @@ class Settings:
     """Seconds between two looks at that Secret and at both webhook configurations. A new authority signs only after
     three looks have found it in both: API servers need a moment to notice."""
 
+    client_ca: Path | None = None
+    """Authorities (PEM) that sign the API servers' client certificate. Only who shows one may send reviews then; health
+    and metrics stay open. None: whoever reaches the port may ask, and learns what policies do to pods."""
+
+    client_name: str | None = None
+    """The common name that certificate must carry, where those authorities sign others, too. None: any."""
+
     service: str = "trimtab-webhook"
     """The Service API servers call us by: the pair carries its name."""
 

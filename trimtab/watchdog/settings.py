@@ -5,24 +5,16 @@ from pathlib import Path
 from typing import Literal
 
 from trimtab.admission.harm.brake import HarmTerms
-from trimtab.kube.client import Deadlines
-from trimtab.kube.lease import Terms as LeaseTerms
+from trimtab.kube.replicated import Replicated
 from trimtab.policy.subject import Terms
-from trimtab.runtime.settings import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Replicated):
     """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
-
-    listen: Address = Address("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics and health. All interfaces, because Prometheus and the kubelet ask from outside."""
 
     namespace: str = "trimtab-system"
     """Our own namespace: its pods are never changed, and the Lease is here."""
-
-    kubeconfig: Path | None = None
-    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
 
     policies: tuple[Path, ...] = ()
     """Files or folders of policies, separated by `:`, where the webhook reads them, too. Empty: the cluster's own.
@@ -80,27 +72,6 @@ class Settings:
     harm_factor: float = 2.0
     """How many times as often as without the change pods must be hit: what is killed now and then may stay so."""
 
-    lease: int = 30
-    """Seconds a leader that died keeps the lease."""
-
-    renew_deadline: float = 15.0
-    """Seconds since its last renewal after which a leader writes nothing any more."""
-
-    retry: float = 3.0
-    """Seconds until the next try to renew, or to become the leader, after one that failed."""
-
-    write_deadline: float = 10.0
-    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
-
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written. `info` has a line for each new finding."""
-
-    log_format: Literal["auto", "json", "console"] = "auto"
-    """`auto`: colours on a terminal, JSON lines everywhere else."""
-
-    ready_file: Path | None = None
-    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
-
     @property
     def terms(self) -> Terms:
         """What decisions go by."""
@@ -113,11 +84,3 @@ class Settings:
             least_pods=self.harm_pods, least_troubled=self.harm_troubled, rise=self.harm_rise / 100,
             factor=self.harm_factor,
         )  # fmt: skip
-
-    @property
-    def lease_terms(self) -> LeaseTerms:
-        return LeaseTerms(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
-
-    @property
-    def deadlines(self) -> Deadlines:
-        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))

@@ -45,11 +45,13 @@ class Login:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     at: Seconds
+    home: str
+    """The compactor's namespace."""
     snapshot: Snapshot
     pools: PoolReading
     memories: Mapping[str, Memory]
     unread: tuple[str, ...]
-    """State that makes no sense."""
+    """State that makes no sense, and objects that cannot be read at all."""
     leader: str
     paused: str
 
@@ -88,7 +90,8 @@ def found(login: Login, *, pods: bool = False) -> Found:
         ours = Source(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=login.namespace)
         labelled = [_with(ours, label) for label in (memories.LABEL, "trimtab.dev/pool")]
         kinds = [*labelled, PLACES["Node"], PLACES["Namespace"], *([PLACES["Pod"]] if pods else [])]
-        snapshot = observe(client, kinds).snapshot
+        seen = observe(client, kinds)
+        snapshot = seen.snapshot
         leader = _leader(client, login.namespace)
     shapes = snapshot.all(ConfigMap)
     states = {
@@ -98,10 +101,14 @@ def found(login: Login, *, pods: bool = False) -> Found:
     }
     return Found(
         at=int(clock.utc().timestamp()),
+        home=login.namespace,
         snapshot=snapshot,
         pools=pools_of(shapes),
         memories={pool: memory for pool, memory in states.items() if isinstance(memory, Memory)},
-        unread=tuple(str(memory) for memory in states.values() if isinstance(memory, Unreadable)),
+        unread=(
+            *(str(memory) for memory in states.values() if isinstance(memory, Unreadable)),
+            *map(str, seen.unreadable),
+        ),
         leader=leader,
         paused=paused_in(snapshot.all(Namespace), login.namespace),
     )

@@ -11,7 +11,7 @@ class DrainReport(Part, frozen=True, kw_only=True):
     pool: str
     drain: str
     phase: str
-    """emptying, emptied, or unreadable."""
+    """emptying, emptied, unreadable, or whose it is where a compactor of another namespace wrote the note."""
     since: str
     """RFC 3339."""
     pods_left: int

@@ -8,6 +8,7 @@ from trimtab.command.compactor.asked import Found
 from trimtab.command.compactor.report import DrainReport, HistoryReport, PoolStatus, RecordReport, StatusReport
 from trimtab.compaction.begin import closed
 from trimtab.compaction.memory import Memory
+from trimtab.compaction.note import Note
 from trimtab.compaction.observations import Observations
 from trimtab.compaction.terms import Terms
 
@@ -75,12 +76,18 @@ def _drains(found: Found) -> list[DrainReport]:
                 pool=note.pool,
                 drain=note.drain,
                 since=written(note.since),
-                phase="emptying" if note.emptied is None else "emptied",
+                phase=_phase(note, found),
                 pods_left=found.left(note),
                 pods=len(note.moves),
             )
         )
     return sorted(made, key=lambda drain: (drain.since, drain.node))
+
+
+def _phase(note: Note, found: Found) -> str:
+    if note.home not in ("", found.home):
+        return f"left to the compactor of namespace {note.home}"
+    return "emptying" if note.emptied is None else "emptied"
 
 
 def history(found: Found, pool: str | None, node: str | None) -> HistoryReport:

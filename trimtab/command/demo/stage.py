@@ -18,6 +18,7 @@ from trimtab.cluster.moment import Seconds
 from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.memory import Memory, Record
 from trimtab.compaction.note import Leaving, Note, read, write
@@ -57,7 +58,7 @@ class Stage:
             versions={node.name: "1" for node in self.inventory.nodes},
         )  # fmt: skip
 
-    def load(self) -> Mapping[str, Memory]:
+    def load(self) -> Mapping[str, Memory | Unreadable]:
         return {}
 
     def save(self, pool: str, memory: Memory) -> None:

@@ -14,6 +14,7 @@ from trimtab.compaction.memory import Record
 from trimtab.compaction.terms import Terms
 from trimtab.compactor.books import Books
 from trimtab.compactor.drains import Drains
+from trimtab.compactor.faults import Faults
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planning import Planning
 from trimtab.compactor.rehearsal import Rehearsal
@@ -51,10 +52,10 @@ def show(console: Console, asked: Asked) -> None:
 
 def _loop(stage: Stage) -> Loop:
     terms = Terms(rest=900)
-    books = Books(stage, (stage.tell,))
+    books, faults = Books(stage, (stage.tell,)), Faults(log.build("error"))
     return Loop(
-        look=stage.look, books=books, drains=Drains(stage, books, terms, Stop()),
-        planning=Planning(stage, Rehearsal(), books, terms, SETTLE), steering=Steering(stage),
+        look=stage.look, books=books, drains=Drains(stage, books, terms, Stop(), faults),
+        planning=Planning(stage, Rehearsal(), books, terms, SETTLE, faults), steering=Steering(stage),
         log=log.build("error"), interval=INTERVAL, tick=TICK, elapsed=lambda: float(stage.at),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from docs.chart import observed
 from docs.chart.holes import Plain
 from docs.chart.templates import templates
 from docs.chart.values import schema, values_yaml
@@ -34,6 +35,7 @@ def _chart() -> dict[str, str]:
         f"{CHART}/crds/podpolicies.yaml": _WRITTEN + _yaml(crd()),
         **{f"{CHART}/templates/{name}": _COMMENT + text for name, text in templates().items()},
         f"{CHART}/templates/NOTES.txt": _NOTES,
+        **{f"{CHART}/{name}": text for name, text in observed.files().items()},
     }
 
 
@@ -55,7 +57,17 @@ def _base() -> dict[str, str]:
     written = {name: yaml.dump_all(items, Dumper=Plain, sort_keys=False, allow_unicode=True, width=120)
                for name, items in found.items()}  # fmt: skip
     written["kustomization.yaml"] = _yaml(listed)
-    return {f"{BASE}/{name}": _WRITTEN + text for name, text in written.items()}
+    return {f"{BASE}/{name}": _WRITTEN + text for name, text in {**written, **_components()}.items()}
+
+
+def _components() -> dict[str, str]:
+    """What is there for who wants it: `components: [monitors]` beside the base."""
+    found: dict[str, str] = {}
+    for name, items in observed.components(Values().namespace).items():
+        listed = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "resources": [f"{name}.yaml"]}
+        found[f"{name}/kustomization.yaml"] = _yaml(listed)
+        found[f"{name}/{name}.yaml"] = "---\n".join(_yaml(item) for item in items)
+    return found
 
 
 def _file(item: Manifest) -> str:

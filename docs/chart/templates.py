@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
-from docs.chart.holes import block, each_variable, maybe, number, template, text
+from docs.chart.chosen import hook, opened
+from docs.chart.holes import block, number, template, text
+from docs.chart.observed import boards, monitor, rule
 from trimtab.cluster.pool import LABEL
 from trimtab.command.install.manifests import manifests
-from trimtab.command.install.names import PROCESSES, Manifest, account, labels, manifest
+from trimtab.command.install.names import PROCESSES, Manifest, labels
+from trimtab.command.install.removal import removal
 from trimtab.command.install.values import Values
 from trimtab.policy.document import API_VERSION, KIND
 
@@ -20,6 +22,23 @@ HELPERS = """\
 {{- else }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 {{- end }}
+{{- define "trimtab.egress" -}}
+{{- with .Values.networkPolicy.egress }}
+{{- if .enabled }}
+egress:
+- ports:
+  - {protocol: UDP, port: 53}
+  - {protocol: TCP, port: 53}
+- ports:
+  {{- range .apiServerPorts }}
+  - {protocol: TCP, port: {{ . }}}
+  {{- end }}
+{{- with .more }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 """
 
 
@@ -29,7 +48,10 @@ def templates() -> dict[str, str]:
     for component, conditions, written in _documents():
         found.setdefault(component, []).append((conditions, written))
     files = {f"{component}.yaml": _joined(parts) for component, parts in found.items()}
-    more = {"monitors.yaml": _monitors(), "policies.yaml": _policies(), "pools.yaml": _pools()}
+    more = {
+        "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
+        "uninstall.yaml": _uninstall(), "policies.yaml": _policies(), "pools.yaml": _pools(),
+    }  # fmt: skip
     return {"_helpers.tpl": HELPERS, **files, **more}
 
 
@@ -51,42 +73,15 @@ def _joined(parts: list[tuple[list[str], str]]) -> str:
 
 
 def _keyed(cert_manager: bool) -> dict[tuple[str, str], Manifest]:
-    values = Values(
+    return {(item["kind"], item["metadata"]["name"]): opened(item) for item in manifests(_values(cert_manager))}
+
+
+def _values(cert_manager: bool) -> Values:
+    return Values(
         namespace=_NAMESPACE, image=text('include "trimtab.image" .'), replicas=number(".Values.webhook.replicas"),
         timeout=number(".Values.webhook.timeoutSeconds"), service_port=number(".Values.webhook.servicePort"),
         cert_manager=cert_manager,
     )  # fmt: skip
-    return {(item["kind"], item["metadata"]["name"]): _opened(item) for item in manifests(values)}
-
-
-def _opened(item: Manifest) -> Manifest:
-    return _chosen(item) if item["kind"] == "Deployment" else item
-
-
-def _chosen(deployment: Manifest) -> Manifest:
-    """With what can be chosen about a process."""
-    process = deployment["metadata"]["labels"]["app.kubernetes.io/component"]
-    values, spec = f".Values.{process}", deployment["spec"]
-    pod = spec["template"]
-    inner = {
-        **pod["spec"],
-        **{key: maybe(f"{values}.{key}") for key in ("priorityClassName", "nodeSelector", "tolerations", "affinity")},
-        "imagePullSecrets": maybe(".Values.image.pullSecrets"),
-        "containers": [_container(found, values) for found in pod["spec"]["containers"]],
-    }
-    meta = {**pod["metadata"], "annotations": maybe(f"{values}.podAnnotations")}
-    changed = {**spec, "replicas": number(f"{values}.replicas"), "template": {"metadata": meta, "spec": inner}}
-    return {**deployment, "spec": changed}
-
-
-def _container(found: Manifest, values: str) -> Manifest:
-    form = text(f'{values}.settings.TRIMTAB_LOG_FORMAT | default "json"')
-    env = [{**one, "value": form} if one["name"] == "TRIMTAB_LOG_FORMAT" else one for one in found["env"]]
-    more = each_variable(f'omit {values}.settings "TRIMTAB_LOG_FORMAT"')
-    return {
-        **found, "imagePullPolicy": maybe(".Values.image.pullPolicy"), "env": [*env, more],
-        "resources": block(f"{values}.resources"),
-    }  # fmt: skip
 
 
 def _conditions(kind: str, component: str) -> list[str]:
@@ -112,26 +107,29 @@ def _conditional(conditions: list[str], inner: str) -> str:
 
 
 def _monitors() -> str:
+    made = {
+        process: monitor(process, _NAMESPACE, text(".Values.monitors.interval"), ".Values.monitors.labels")
+        for process in PROCESSES
+    }
     every = "".join(
-        _conditional(_conditions("PodMonitor", process), "---\n" + template(_monitor(process))) for process in PROCESSES
+        _conditional(_conditions("PodMonitor", process), "---\n" + template(found)) for process, found in made.items()
     )
     return _conditional([".Values.monitors.enabled"], every)
 
 
-def _monitor(process: str) -> Manifest:
-    endpoint: dict[str, Any] = {"port": "http", "path": "/metrics", "interval": text(".Values.monitors.interval")}
-    if process == "webhook":
-        # Its authority is its own, and pods are scraped by their address, which no certificate names.
-        endpoint |= {"port": "https", "scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
-    spec = {"selector": {"matchLabels": labels(process)}, "podMetricsEndpoints": [endpoint]}
-    found = manifest("monitoring.coreos.com/v1", "PodMonitor", account(process), component=process, spec=spec)
-    chosen = block(f"(merge (dict {_words(labels(process))}) .Values.monitors.labels)")
-    found["metadata"] |= {"namespace": _NAMESPACE, "labels": chosen}
-    return found
+def _rules() -> str:
+    groups = block('(.Files.Get "rules.yaml" | fromYaml).groups')
+    return _conditional([".Values.rules.enabled"], "---\n" + template(rule(_NAMESPACE, groups, ".Values.rules.labels")))
 
 
-def _words(found: dict[str, str]) -> str:
-    return " ".join(f'"{word}"' for pair in found.items() for word in pair)
+def _dashboards() -> str:
+    every = "".join("---\n" + template(found) for found in boards(_NAMESPACE))
+    return _conditional([".Values.dashboards.enabled"], every)
+
+
+def _uninstall() -> str:
+    every = "".join("---\n" + template(hook(found)) for found in removal(_values(cert_manager=False)))
+    return _conditional([".Values.uninstall.hook"], every)
 
 
 def _policies() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from docs.chart.observed import GRAFANA, INTERVAL
 from trimtab.command.install import serving, working
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import PROCESSES, Manifest, account
@@ -33,8 +34,9 @@ def schema() -> Schema:
     """values.schema.json. Helm refuses what it does not know, with the place."""
     own = {name: _process(name) for name in PROCESSES}
     own["webhook"]["properties"] = {**_only_webhook(), **own["webhook"]["properties"]}
-    found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "policies": _policies(),
-             "pools": _pools(), "namespace": _namespace()}  # fmt: skip
+    found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "rules": _rules(),
+             "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(), "uninstall": _uninstall(),
+             "namespace": _namespace()}  # fmt: skip
     whole = _group("What can be chosen about an installation of Trimtab.", **found)
     whole["properties"]["global"] = {"type": "object"}
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values", **whole}
@@ -69,6 +71,12 @@ def _process(name: str) -> Schema:
         replicas=_whole(_REPLICAS[name == "webhook"], pod["replicas"], minimum=0, maximum=20),
         settings=_settings(name),
         resources=_resources(container["resources"]),
+        maxUnavailable=_whole("Of its pods, while nodes are drained: its disruption budget.", 1, minimum=0, maximum=20),
+        spread=_text(
+            "What if a pod cannot stand apart from its twins, on another node and in another zone?",
+            "ScheduleAnyway",
+            enum=["ScheduleAnyway", "DoNotSchedule"],
+        ),
         priorityClassName=_text("PriorityClass of its pods; empty: the cluster's default.", ""),
         nodeSelector=_any("object", "Labels that its nodes have.", {}, additionalProperties={"type": "string"}),
         tolerations=_any("array", "Taints it may live with.", [], items=_OBJECT),
@@ -117,17 +125,62 @@ def _resources(default: Manifest) -> Schema:
 
 
 def _network() -> Schema:
-    said = "A NetworkPolicy per process: nobody connects but to its one port. Outward nothing is forbidden."
-    return _group(said, enabled=_any("boolean", "Whether they are there.", True))
+    egress = _group(
+        "What they may connect to.",
+        enabled=_any("boolean", "Whether anything is forbidden outward. DNS and the ports below stay open, to any "
+                     "address: an API server's is nobody's guess.", False),
+        apiServerPorts=_any("array", "Where API servers listen: the Service's port, and the one behind it.",
+                            [443, 6443], items={"type": "integer", "minimum": 1, "maximum": 65535}, minItems=1),
+        more=_any("array", "Further rules, as in a NetworkPolicy: Prometheus, for a recommender that asks it.", [],
+                  items=_OBJECT),
+    )  # fmt: skip
+    return _group(
+        "A NetworkPolicy per process: nobody connects but to its one port.",
+        enabled=_any("boolean", "Whether they are there.", True),
+        metricsFrom=_any("array", "Who may scrape the processes behind a Lease, as peers of a NetworkPolicy; empty: "
+                         "anybody. Where kubelets are held to it, too, name the nodes' addresses.", [], items=_OBJECT),
+        egress=egress,
+    )  # fmt: skip
 
 
 def _monitors() -> Schema:
     return _group(
         "A PodMonitor per process, for the Prometheus operator.",
         enabled=_any("boolean", "Needs the operator's CustomResourceDefinitions.", False),
-        interval=_text("Between two scrapes.", "30s", pattern="^[0-9]+(ms|s|m)$"),
-        labels=_any("object", "What your Prometheus selects monitors by.", {}, additionalProperties={"type": "string"}),
+        interval=_text("Between two scrapes.", INTERVAL, pattern="^[0-9]+(ms|s|m)$"),
+        labels=_labels("What your Prometheus selects monitors by.", {}),
     )
+
+
+def _rules() -> Schema:
+    return _group(
+        "Recording rules, which the dashboards ask for, and alerts with their runbooks, as a PrometheusRule.",
+        enabled=_any("boolean", "Needs the operator's CustomResourceDefinitions.", False),
+        labels=_labels("What your Prometheus selects rules by.", {}),
+    )
+
+
+def _dashboards() -> Schema:
+    return _group(
+        "Grafana's dashboards as ConfigMaps, for its sidecar.",
+        enabled=_any("boolean", "Whether they are there.", False),
+        labels=_labels("What the sidecar looks for.", dict(GRAFANA)),
+    )
+
+
+def _labels(description: str, default: dict[str, str]) -> Schema:
+    return _any("object", description, default, additionalProperties={"type": "string"})
+
+
+def _uninstall() -> Schema:
+    return _group(
+        "What `helm uninstall` does before anything is removed.",
+        hook=_any("boolean", "A Job takes back what the processes wrote: calls end, nodes are open again without our "
+                  "note or taint, Leases and records go. Else call `trimtab install --remove --traces` before.", True),
+        keepUsage=_any("boolean", "Leave the recommender's checkpoints: two weeks of what pods used.", False),
+        nodeSelector=_any("object", "Labels that its node has.", {}, additionalProperties={"type": "string"}),
+        tolerations=_any("array", "Taints it may live with.", [], items=_OBJECT),
+    )  # fmt: skip
 
 
 def _policies() -> Schema:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
-from trimtab.admission.answer import Outcome, answer
+from trimtab.admission.answer import ASKED, HERE, Outcome, answer
 from trimtab.admission.check import problem
 from trimtab.admission.patch import diff, plain
 from trimtab.policy.schema import json_schema
@@ -153,3 +153,15 @@ def test_nulls_are_absent_as_they_are_to_the_server():
     )
     assert found.record.outcome is Outcome.CHANGED
     assert found.record.decision.pod.spec.tolerations[0].key == "a"
+
+
+def test_a_dry_run_that_asks_for_us_is_answered_in_a_warning_and_nothing_else():
+    asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
+    found = response(answer(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), Terms(paused=True)))
+    assert (found["allowed"], "patch" in found) == (True, False)
+    assert found["warnings"] == [f"{HERE}, with 1 policies, paused"]
+
+
+def test_what_is_stored_is_decided_whatever_it_asks():
+    asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
+    assert answer(review(asking), NO_CPU_LIMIT, facts()).record.outcome == Outcome.CHANGED

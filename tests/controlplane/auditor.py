@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+READS = ("get", "list", "watch")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
@@ -76,7 +78,8 @@ class Auditor:
                     return
                 self._offset += len(line)
                 event = json.loads(line)
-                if "objectRef" in event and event["stage"] in ("ResponseComplete", "Panic"):
+                written = event["verb"] not in READS and event["stage"] in ("ResponseComplete", "Panic")
+                if "objectRef" in event and written:
                     yield _write(event)
 
 

@@ -19,10 +19,16 @@ MUCH: dict[str, Any] = {
               "pullSecrets": [{"name": "registry"}]},
     "webhook": {"replicas": 3, "priorityClassName": "system-cluster-critical", "podAnnotations": {"a": "b"},
                 "settings": {"TRIMTAB_DRAIN": "3", "TRIMTAB_LOG_FORMAT": "console"}},
-    "watchdog": {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
+    "watchdog": {"maxUnavailable": 2, "spread": "DoNotSchedule", "affinity": {"nodeAffinity": {}},
+                 "nodeSelector": {"pool": "system"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
     "compactor": {"enabled": False},
     "recommender": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
-    "networkPolicy": {"enabled": False},
+    "networkPolicy": {
+        "egress": {"enabled": True, "apiServerPorts": [6443], "more": [{"ports": [{"protocol": "TCP", "port": 9090}]}]},
+        "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+    },
+    "dashboards": {"enabled": True, "labels": {"grafana": "yes"}},
+    "uninstall": {"keepUsage": True, "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}]},
     "policies": {"no-cpu-limits": {"actions": {"limits": {"cpu": "remove"}}}},
     "pools": {"batch": {"preset": "careful", "keep": {"nodes": 2}}},
 }  # fmt: skip
@@ -49,8 +55,11 @@ class Helm:
         assert not ok or found.returncode == 0, found.stderr + found.stdout
         return found
 
-    def rendered(self, values: Any = None, *, namespace: str = NAMESPACE, crds: bool = True) -> str:
-        more = ["--include-crds"] if crds else []
+    def rendered(
+        self, values: Any = None, *, namespace: str = NAMESPACE, crds: bool = True, hooks: bool = False
+    ) -> str:
+        """What is installed; with hooks, also what is there for a minute when it is removed."""
+        more = [*(["--include-crds"] if crds else []), *([] if hooks else ["--no-hooks"])]
         return self.run("template", "trimtab", CHART, "--namespace", namespace, *more, values=values or {}).stdout
 
     def refusal(self, values: Any) -> str:

@@ -53,7 +53,7 @@ class Installed:
         return list(carry.apply(Writer(client=self.client), self.manifests, self.values))
 
     def remove(self) -> list[carry.Done]:
-        return list(carry.remove(Writer(client=self.client), self.manifests, everything=True))
+        return list(carry.remove(Writer(client=self.client), self.manifests, self.values, everything=True))
 
     def start(self, count: int = 1) -> list[Replica]:
         """So many more, behind the balancer when they are ready."""

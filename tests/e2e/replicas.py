@@ -27,10 +27,10 @@ EVERY = 0.3
 
 
 class Balancer:
-    """Passes connections on to the replicas that are ready; `serve` is what it passes them to."""
+    """Passes connections on to the replicas that are ready: `backends`, by port of this machine or by address."""
 
     def __init__(self) -> None:
-        self.backends: list[int] = []
+        self.backends: list[int | tuple[str, int]] = []
         self._next = 0
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = int(self._listening.getsockname()[1])
@@ -51,8 +51,9 @@ class Balancer:
             self._next += 1
             for offset in range(len(backends)):
                 with contextlib.suppress(OSError):
-                    port = backends[(self._next + offset) % len(backends)]
-                    with socket.create_connection(("127.0.0.1", port), 2) as server:
+                    one = backends[(self._next + offset) % len(backends)]
+                    at = one if isinstance(one, tuple) else ("127.0.0.1", one)
+                    with socket.create_connection(at, 2) as server:
                         server.settimeout(None)
                         back = threading.Thread(target=_pump, args=(server, client), daemon=True)
                         back.start()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from deploy.observe import dashboards, rules
 from tests.controlplane.binaries import Binaries
-from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, Helm, objects
+from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, objects
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.values import Values
 
@@ -26,6 +30,27 @@ def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built
     base = subprocess.run([built["kubectl"], "kustomize", BASE], check=True, capture_output=True, text=True)
     assert objects(base.stdout) == installed
     assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed
+
+
+@pytest.mark.parametrize("name", ["monitors", "rules", "dashboards"])
+def test_what_only_some_want_is_the_same_object_from_the_chart_and_a_component(
+    name: str, helm: Helm, built: Binaries, tmp_path: Path
+) -> None:
+    shutil.copytree(BASE, tmp_path / "base")
+    wanted = {"resources": ["base"], "components": [f"base/{name}"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
+    command = [built["kubectl"], "kustomize", tmp_path]
+    composed = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert objects(composed.stdout) == objects(helm.rendered({name: {"enabled": True}, **ALSO_THE_NAMESPACE}))
+
+
+def test_dashboards_and_rules_are_those_of_the_folders(helm: Helm) -> None:
+    found = objects(helm.rendered({"dashboards": {"enabled": True}, "rules": {"enabled": True}}))
+    for one in dashboards.ALL:
+        model = found["ConfigMap", NAMESPACE, one.uid]["data"][f"{one.uid}.json"]
+        assert json.loads(model) == json.loads((ROOT / f"deploy/dashboards/{one.uid}.json").read_text())
+    written = [yaml.safe_load((rules.FOLDER / name).read_text())["groups"] for name in rules.FILES]
+    assert found["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"] == [one for part in written for one in part]
 
 
 def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
@@ -65,10 +90,45 @@ def test_every_value_arrives(helm: Helm) -> None:
     assert deployment["template"]["metadata"]["annotations"] == {"a": "b"}
     watchdog = found["Deployment", NAMESPACE, "trimtab-watchdog"]["spec"]["template"]["spec"]
     assert (watchdog["nodeSelector"], watchdog["tolerations"][0]["key"]) == ({"pool": "system"}, "pool")
-    assert not [key for key in found if "compactor" in key[2] or key[0] == "NetworkPolicy"]
+    assert (watchdog["affinity"], watchdog["topologySpreadConstraints"][0]["whenUnsatisfiable"]) == (
+        {"nodeAffinity": {}}, "DoNotSchedule",
+    )  # fmt: skip
+    assert found["PodDisruptionBudget", NAMESPACE, "trimtab-watchdog"]["spec"]["maxUnavailable"] == 2
+    assert not [key for key in found if "compactor" in key[2]]
+    assert found["ConfigMap", NAMESPACE, "trimtab-pools"]["metadata"]["labels"]["grafana"] == "yes"
     assert found["PodPolicy", "", "no-cpu-limits"]["spec"] == MUCH["policies"]["no-cpu-limits"]
     pool = found["ConfigMap", NAMESPACE, "trimtab-pool-batch"]
     assert yaml.safe_load(pool["data"]["pool.yaml"]) == MUCH["pools"]["batch"]
+
+
+def test_outward_only_what_is_named_is_open(helm: Helm) -> None:
+    found = objects(helm.rendered(MUCH))
+    policy = found["NetworkPolicy", NAMESPACE, "trimtab-watchdog"]["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    ports = [port["port"] for rule in policy["egress"] for port in rule["ports"]]
+    assert ports == [53, 53, 6443, 9090]
+    assert policy["ingress"][0]["from"] == MUCH["networkPolicy"]["metricsFrom"]
+    assert "from" not in found["NetworkPolicy", NAMESPACE, "trimtab-webhook"]["spec"]["ingress"][0]
+
+
+def test_without_the_choice_there_is_no_network_policy_and_no_hook(helm: Helm) -> None:
+    given = {"networkPolicy": {"enabled": False}, "uninstall": {"hook": False}}
+    assert {"NetworkPolicy", "Job"}.isdisjoint(key[0] for key in objects(helm.rendered(given, hooks=True)))
+
+
+def test_the_hook_is_restricted_as_every_pod_of_ours_and_told_what_to_keep(helm: Helm) -> None:
+    found = objects(helm.rendered(MUCH, hooks=True))
+    job = found["Job", NAMESPACE, "trimtab-uninstall"]
+    pod, [container] = job["spec"]["template"]["spec"], job["spec"]["template"]["spec"]["containers"]
+    other = found["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]
+    assert container["args"] == ["install", "--remove", "--traces", "--namespace", NAMESPACE, "--keep-usage"]
+    assert (pod["securityContext"], container["securityContext"], container["image"]) == (
+        other["securityContext"], other["containers"][0]["securityContext"], other["containers"][0]["image"],
+    )  # fmt: skip
+    assert (pod["nodeSelector"], pod["tolerations"]) == ({"pool": "system"}, [{"operator": "Exists"}])
+    hooks = [one for one in found.values() if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    assert len(hooks) == 6
+    assert {one["metadata"]["name"] for one in hooks} == {"trimtab-uninstall"}
 
 
 def test_monitors_select_by_what_the_user_says(helm: Helm) -> None:
@@ -98,6 +158,13 @@ def test_a_digest_comes_before_a_tag(helm: Helm) -> None:
         ({"policies": {"Wrong_Name": {}}}, "Wrong_Name"),
         ({"policies": {"one": {"mode": "enforce"}}}, "/policies/one/mode"),
         ({"pools": {"one": "mode: act"}}, "/pools/one"),
+        ({"compactor": {"replicas": -1}}, "/compactor/replicas"),
+        ({"compactor": {"spread": "Always"}}, "/compactor/spread"),
+        ({"recommender": {"maxUnavailable": "50%"}}, "/recommender/maxUnavailable"),
+        ({"networkPolicy": {"egress": {"apiServerPorts": []}}}, "/networkPolicy/egress/apiServerPorts"),
+        ({"monitors": {"interval": "often"}}, "/monitors/interval"),
+        ({"dashboards": {"labels": ["grafana"]}}, "/dashboards/labels"),
+        ({"uninstall": {"hook": "yes"}}, "/uninstall/hook"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(values: Any, said: str, helm: Helm) -> None:

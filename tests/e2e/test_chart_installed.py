@@ -31,7 +31,7 @@ def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
     kubectl = Kubectl(built["kubectl"], whole_cluster.kubeconfig)
     before = yaml.safe_dump_all(manifests(Values())[:2])
     kubectl("apply", "--server-side", "-f", "-", given=before)
-    kubectl("wait", "--for=condition=Established", "crd/podpolicies.trimtab.dev", "--timeout=30s")
+    whole_cluster.eventually(lambda: kubectl.says("get", "podpolicies", "-A"), within=30, what="the CRD served")
     yield kubectl
     kubectl("delete", "--wait", "-f", "-", given=before)
 
@@ -40,10 +40,16 @@ class Kubectl:
     def __init__(self, path: str, kubeconfig: Path) -> None:
         self._command = [path, "--kubeconfig", str(kubeconfig)]
 
+    def says(self, *arguments: str) -> bool:
+        """Does it end well?"""
+        return self._run(*arguments).returncode == 0
+
+    def _run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [*self._command, *arguments]
+        return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
+
     def __call__(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        found = subprocess.run(
-            [*self._command, *arguments], input=given, capture_output=True, text=True, timeout=120, check=False
-        )
+        found = self._run(*arguments, given=given)
         assert found.returncode == 0, found.stderr + found.stdout
         return found
 
@@ -72,7 +78,7 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
         assert set(shared.bundles(found)) == {BUNDLE}
         assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
     client.close()
-    helm.run("uninstall", "trimtab", *login, "--wait")
+    helm.run("uninstall", "trimtab", *login, "--wait", "--no-hooks")  # nobody runs its pod here: test_life does
     kinds = "all,secret,role,rolebinding,sa,pdb,netpol,clusterrole,clusterrolebinding,mutatingwebhookconfiguration"
     left = room("get", f"{kinds},validatingwebhookconfiguration", "-A", "-o", "name").stdout.splitlines()
     assert [name for name in left if "trimtab" in name and "namespace" not in name] == []

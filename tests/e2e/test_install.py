@@ -168,7 +168,7 @@ def test_two_thousand_damaged_reviews_and_rude_clients_disturb_nobody(here: Inst
 def test_removed_nobody_calls_us_before_we_go(here: Installed) -> None:
     done = here.remove()
     assert done[0].what == "MutatingWebhookConfiguration trimtab"
-    assert {entry.how for entry in done} == {"removed"}
+    assert {entry.how for entry in done} == {"removed", "stopped"}
     assert not changed(here.cluster.create(pod(), dryRun="All"))
     with pytest.raises((ApiError, Unreachable)):
         here.cluster.get("ClusterRole", "trimtab-webhook")

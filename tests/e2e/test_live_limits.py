@@ -82,7 +82,7 @@ def test_limits_that_a_quota_counts_stay_and_kubectl_says_why(ours: Ours, cluste
     given = container(requests={"cpu": "100m"}, limits=LIMITS)
     cluster.eventually(lambda: resources(cluster.pod(given, dry_run=True))["limits"] == {"cpu": "1"})
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": given}
-    said = kubectl(cluster, "apply", "-f", "-", stdin=pod)
+    said = kubectl(cluster, "create", "-f", "-", stdin=pod)
     assert said.code == 0
     assert [line for line in said.warnings if "team" in line]
     assert resources(cluster.get("Pod", "web"))["limits"] == {"cpu": "1"}

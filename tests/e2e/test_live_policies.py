@@ -122,7 +122,7 @@ def test_a_dry_run_is_answered_and_leaves_no_trace(ours: Ours, cluster: Cluster)
     ours.serves(cluster)
     ours.policy(cluster, "limits", NO_LIMITS)
     auditor = cluster.auditor
-    said = kubectl(cluster, "apply", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=manifest(cluster))
+    said = kubectl(cluster, "create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=manifest(cluster))
     assert said.code == 0
     assert "limits:\n" not in said.out.split("resources:")[1].split("terminationMessage")[0]
     assert cluster.list("Pod") == []
@@ -137,6 +137,22 @@ def test_a_pod_we_added_to_may_be_applied_twice(ours: Ours, cluster: Cluster) ->
     said = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
     assert [each.out.strip() for each in said] == ["pod/web created", "pod/web unchanged"]
     assert cluster.get("Pod", "web")["spec"]["containers"][0]["resources"]["requests"]["memory"] == "64Mi"
+
+
+def test_a_pod_whose_limit_a_policy_would_take_may_be_applied_twice_and_says_why_it_keeps_it(
+    ours: Ours, cluster: Cluster
+) -> None:
+    ours.serves(cluster)
+    ours.policy(cluster, "limits", NO_LIMITS)
+    said = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
+    assert [each.out.strip() for each in said] == ["pod/web created", "pod/web unchanged"]
+    assert "applied-as-written" in said[0].err
+    kubectl(cluster, "create", "-f", "-", stdin=manifest(cluster, "made-once"))
+    kept = {
+        name: "limits" in cluster.get("Pod", name)["spec"]["containers"][0]["resources"]
+        for name in ("web", "made-once")
+    }
+    assert kept == {"web": True, "made-once": False}
 
 
 def test_a_deployment_whose_pods_lost_their_limits_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:

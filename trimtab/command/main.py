@@ -24,6 +24,7 @@ VERBS = {
     "capture": ("trimtab.command.capture", "A snapshot of the cluster as a file."),
     "certs": ("trimtab.command.certs", "Issue the webhook's certificates and look at them."),
     "install": ("trimtab.command.install.verb", "What Trimtab needs in a cluster, printed or applied."),
+    "doctor": ("trimtab.command.doctor.verb", "Is everything wired? Each finding with what mends it."),
     "webhook": ("trimtab.command.webhook", "Serve the admission webhook."),
     "watchdog": ("trimtab.command.watchdog", "Watch running pods: unpatched, stale overhead, harm after a policy."),
     "demo": ("trimtab.command.demo.verb", "The main job end to end on this machine, without a cluster."),

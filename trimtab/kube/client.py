@@ -19,6 +19,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
 from trimtab.kube.errors import KubeFault, NotConfigured, Unreachable, refused
+from trimtab.kube.exchange import Exchange
 from trimtab.kube.tls import lenient
 from trimtab.kube.waiting import Waiting
 from trimtab.runtime.clock import elapsed
@@ -92,6 +93,27 @@ class Client:
     ) -> bytes:
         """The answer's bytes, all of them within the deadline. Raises any `KubeFault`; `doing` begins its text."""
         doing = doing or f"{method} {path}"
+        found = self.exchange(
+            method, path, deadline=deadline, query=query, body=body, content_type=content_type, doing=doing,
+            accept=accept,
+        )  # fmt: skip
+        if found.status >= 300:
+            raise refused(doing, found.status, found.content, found.headers.get("Retry-After"))
+        return found.content
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        deadline: float,
+        query: Query | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = JSON,
+        doing: str,
+        accept: str = JSON,
+    ) -> Exchange:
+        """The same with status and headers; a refusal is an answer too. Raises any `KubeFault` but `Refused`."""
         begun, patience = elapsed(), deadline / 2
         with _told(doing):
             # The beginning of the answer may take half of it, and its rest what is left then.
@@ -104,9 +126,7 @@ class Client:
                 answer.close()
                 raise
             answer.release_conn()
-        if answer.status >= 300:
-            raise refused(doing, answer.status, content, answer.headers.get("Retry-After"))
-        return content
+        return Exchange(status=answer.status, content=content, headers=answer.headers)
 
     def stream(self, path: str, query: Query, *, idle: float, doing: str = "", accept: str = JSON) -> Stream:
         """An answer without an end. Silence of `idle` seconds is `Unreachable`."""

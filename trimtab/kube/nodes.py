@@ -56,3 +56,23 @@ def taint(writer: Writer, name: str, version: str, taints: Iterable[Taint]) -> M
     body = {"metadata": {"resourceVersion": version}, "spec": {"taints": [msgspec.to_builtins(t) for t in taints]}}
     path, doing = one(PLACES["Node"], "", name), f"taint Node {name}"
     return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
+
+
+def reopen(
+    writer: Writer,
+    name: str,
+    version: str,
+    *,
+    uncordon: bool,
+    annotations: Iterable[str],
+    taints: Iterable[Taint] | None,
+) -> Metadata:
+    """In one patch: open again where asked, these annotations gone, these taints left (None: as they are)."""
+    body: dict[str, Any] = {"metadata": {"resourceVersion": version, "annotations": dict.fromkeys(annotations)}}
+    spec: dict[str, Any] = {"unschedulable": None} if uncordon else {}
+    if taints is not None:
+        spec["taints"] = [msgspec.to_builtins(taint) for taint in taints]
+    if spec:
+        body["spec"] = spec
+    path, doing = one(PLACES["Node"], "", name), f"reopen Node {name}"
+    return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))

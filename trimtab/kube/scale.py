@@ -39,3 +39,13 @@ def scale(writer: Writer, kind: str, namespace: str, name: str, *, before: int, 
     body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": {"replicas": replicas}}
     writer.write("PATCH", path, body, doing=doing, content_type=MERGE)
     return True
+
+
+def stop(writer: Writer, kind: str, namespace: str, name: str) -> bool:
+    """No replica any more, whatever it had; False where nothing of that name is there."""
+    path, doing = one(PLACES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
+    try:
+        writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE)
+    except NotFound:
+        return False
+    return True

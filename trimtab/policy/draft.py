@@ -133,11 +133,16 @@ class Draft:
             return before
         return change(before, metadata=self.metadata, spec=self.spec)
 
-    def claim(self, name: str, before: Value, after: Value, reason: Reason) -> bool:
-        """May the policy whose turn it is give the field this value? Notes the change, or why not."""
+    def claim(self, name: str, before: Value, after: Value, reason: Reason, *, replaces: bool | None = None) -> bool:
+        """May the policy whose turn it is give the field this value? Notes the change, or why not.
+
+        replaces: whether something that the pod's author wrote goes; None: it does where there was a value.
+        """
         if not self.decide_first(name, after):
             return False
         if before == after:
+            return False
+        if (before is not None if replaces is None else replaces) and self.stays_applied(name):
             return False
         if self.is_foreign(name, before):
             self.leave(
@@ -146,6 +151,12 @@ class Draft:
             return False
         self.changes.append(Change(field=name, before=before, after=after, policy=self.policy, reason=reason))
         return True
+
+    def stays_applied(self, name: str, policy: str | None = None) -> bool:
+        """Must what its author wrote stay, because the pod itself is kept by `kubectl apply`? Then says so."""
+        if self.subject.applied:
+            self.leave(name, reasons.APPLIED("the pod itself is kept by kubectl apply"), loud=True, policy=policy)
+        return self.subject.applied
 
     def decide_first(self, name: str, after: Value) -> bool:
         """Is this policy the first to decide the field? A later one with another wish is noted as overruled."""

@@ -78,6 +78,11 @@ ALREADY_SET = Code(
     "The pod sets this itself, and the policy only fills what is missing.",
     "Say `when: always` (requests) or `override: true` in the policy to replace it.",
 )
+APPLIED = Code(
+    "applied-as-written",
+    "The pod has no owner and is kept by `kubectl apply`; without this value, applying the same file again is refused.",
+    "Let a Deployment or Job make the pod, create it with `kubectl create`, or change the value in its file.",
+)
 NOT_IN_ROLLOUT = Code(
     "not-in-rollout",
     "The policy is rolled out to a share of owners, and this one is not among them yet.",

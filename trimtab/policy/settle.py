@@ -65,7 +65,7 @@ def settle(draft: Draft) -> None:
         )
         for place, resource in keys
     ]  # fmt: skip
-    rewrite(draft, [_settled(draft, _straight(draft, _guarded(draft, cell))) for cell in cells])
+    rewrite(draft, [_settled(draft, _straight(draft, _guarded(draft, _as_applied(draft, cell)))) for cell in cells])
 
 
 def _pod_level(draft: Draft) -> bool:
@@ -77,6 +77,20 @@ def _pod_level(draft: Draft) -> bool:
     for want in (*draft.requests.values(), *draft.limits.values()):
         draft.leave("resources", reason, policy=want.policy)
     return True
+
+
+def _as_applied(draft: Draft, cell: _Cell) -> _Cell:
+    """What its author wrote stays in a pod that may be applied again: of a pod that exists, neither may change."""
+    request, limit = cell.request, cell.limit
+    if (
+        request is not None
+        and cell.written_request is not None
+        and draft.stays_applied(cell.request_name, request.policy)
+    ):
+        cell = replace(cell, request=None)
+    if limit is not None and cell.written_limit is not None and draft.stays_applied(cell.limit_name, limit.policy):
+        cell = replace(cell, limit=None)
+    return cell
 
 
 def _guarded(draft: Draft, cell: _Cell) -> _Cell:

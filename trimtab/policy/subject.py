@@ -21,6 +21,8 @@ OverheadBy = Literal["server", "webhook"]
 
 OPT_OUT = "trimtab.dev/opt-out"
 MIRROR = "kubernetes.io/config.mirror"
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""What `kubectl apply` compares with at the next time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,11 @@ class Subject:
     @cached_property
     def annotations(self) -> Mapping[str, str]:
         return get(self.pod.metadata.annotations, {})
+
+    @property
+    def applied(self) -> bool:
+        """Is the pod itself, not its owner, kept by `kubectl apply`? Server-side apply leaves no such sign."""
+        return APPLIED in self.annotations and not self.owners
 
     @property
     def namespace_labels(self) -> Labels | None:

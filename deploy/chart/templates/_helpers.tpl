@@ -5,3 +5,20 @@
 {{- else }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 {{- end }}
+{{- define "trimtab.egress" -}}
+{{- with .Values.networkPolicy.egress }}
+{{- if .enabled }}
+egress:
+- ports:
+  - {protocol: UDP, port: 53}
+  - {protocol: TCP, port: 53}
+- ports:
+  {{- range .apiServerPorts }}
+  - {protocol: TCP, port: {{ . }}}
+  {{- end }}
+{{- with .more }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

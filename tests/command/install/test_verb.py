@@ -39,6 +39,9 @@ def test_it_goes_into_a_file(tmp_path: Path) -> None:
         (["--apply", "--remove"], "both"),
         (["--everything"], "--everything without it"),
         (["--dry-run"], "--dry-run or a login without either"),
+        (["--traces"], "--traces without it"),
+        (["--keep-usage"], "--keep-usage without it"),
+        (["--remove", "--everything", "--traces"], "both"),
         (["--kubeconfig", "x"], "--dry-run or a login without either"),
     ],
 )

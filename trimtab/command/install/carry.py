@@ -1,11 +1,12 @@
 """Manifests into a cluster by server-side apply, and out of it again; the certificate before whatever needs it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import certs
 from trimtab.command.install.manifests import KEPT
 from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK, Manifest
+from trimtab.command.install.traces import Done, Traces
 from trimtab.command.install.values import Values
 from trimtab.kube import objects, whole
 from trimtab.kube.errors import Conflict
@@ -16,16 +17,6 @@ from webhook.keeping import called
 
 MANAGER = "trimtab-install"
 """Field manager of what is applied: what the processes write (the pair, the caBundle) is theirs, and stays."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What became of one object."""
-
-    what: str
-    """ "Service trimtab-system/trimtab-webhook" """
-    how: str
-    """applied, issued, trusted; removed, was not there, kept."""
 
 
 def apply(writer: Writer, manifests: Sequence[Manifest], values: Values) -> Iterator[Done]:
@@ -44,15 +35,20 @@ def apply(writer: Writer, manifests: Sequence[Manifest], values: Values) -> Iter
             yield Done(_told(manifest), "trusted")
 
 
-def remove(writer: Writer, manifests: Sequence[Manifest], *, everything: bool) -> Iterator[Done]:
-    """In reverse: first nobody calls us any more, then we go. Namespace and CRD only with `everything`."""
+def remove(
+    writer: Writer, manifests: Sequence[Manifest], values: Values, *, everything: bool, keep_usage: bool = False
+) -> Iterator[Done]:
+    """In reverse: first nobody calls us any more, then we go, and what we wrote. Namespace and CRD only with
+    `everything`.
+    """
+    yield from Traces(writer=writer, namespace=values.namespace, keep_usage=keep_usage).take_back()
     for manifest in reversed(manifests):
         if manifest["kind"] in KEPT and not everything:
             yield Done(_told(manifest), "kept")
-            continue
-        meta = manifest["metadata"]
-        gone = objects.delete(writer, manifest["kind"], meta["name"], meta.get("namespace", ""))
-        yield Done(_told(manifest), "removed" if gone else "was not there")
+        elif manifest["kind"] not in shared.CONFIGURATIONS:
+            meta = manifest["metadata"]
+            gone = objects.delete(writer, manifest["kind"], meta["name"], meta.get("namespace", ""))
+            yield Done(_told(manifest), "removed" if gone else "was not there")
 
 
 def _issued(writer: Writer, values: Values) -> bool:

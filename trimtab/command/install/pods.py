@@ -27,12 +27,25 @@ def deployment(process: str, values: Values, *, replicas: int, spec: Manifest) -
     return manifest("apps/v1", "Deployment", account(process), values, component=process, spec=body)
 
 
+def job(process: str, values: Values, *, container: Manifest, **spec: Any) -> Manifest:
+    """Once, under the same restrictions; `spec` is the Job's own."""
+    pod = {
+        **_restricted(process),
+        "restartPolicy": "Never",
+        "containers": [{**container, "securityContext": RESTRICTED}],
+    }
+    body = {**spec, "template": {"metadata": {"labels": labels(process)}, "spec": pod}}
+    return manifest("batch/v1", "Job", account(process), values, component=process, spec=body)
+
+
 def _pod(process: str) -> Manifest:
+    spread = [_spread(process, "kubernetes.io/hostname"), _spread(process, "topology.kubernetes.io/zone")]
+    return {**_restricted(process), "topologySpreadConstraints": spread}
+
+
+def _restricted(process: str) -> Manifest:
     return {
         "serviceAccountName": account(process),
-        "topologySpreadConstraints": [
-            _spread(process, "kubernetes.io/hostname"), _spread(process, "topology.kubernetes.io/zone"),
-        ],
         "securityContext": {
             "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},

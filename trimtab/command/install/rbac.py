@@ -91,14 +91,25 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("metrics.k8s.io", ("pods",), ("list",)),
         Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
+    "uninstall": (
+        Rule("admissionregistration.k8s.io", _OURS, ("delete",), (CONFIGURATION,)),
+        Rule("", ("nodes",), ("list", "get", "patch")),
+        # Our own to nothing, and a second replica of ours back.
+        Rule("apps", ("deployments/scale",), ("get", "patch")),
+    ),
 }
-"""Granted in the whole cluster."""
+"""Granted in the whole cluster. `uninstall` is no process: it is Helm's hook, there for a minute."""
 
 OWN: dict[str, tuple[Rule, ...]] = {
     "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,))),
     "watchdog": (_RECOMMENDATIONS, _LEADING),
     "compactor": (_LEADING, _RECORDS),
     "recommender": (_LEADING, Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
+    "uninstall": (
+        Rule("", ("pods",), ("list",)),
+        Rule("coordination.k8s.io", ("leases",), ("delete",), tuple(account(process) for process in PROCESSES[1:])),
+        Rule("", ("configmaps",), ("list", "delete")),
+    ),
 }
 """Granted in our own namespace."""
 
@@ -108,21 +119,21 @@ def accounts(values: Values) -> Iterator[Manifest]:
     for process in PROCESSES:
         yield manifest("v1", "ServiceAccount", account(process), values, component=process)
     for process in PROCESSES:
-        yield from _granted(process, values)
+        yield from granted(process, values)
 
 
-def _granted(process: str, values: Values) -> Iterator[Manifest]:
+def granted(process: str, values: Values) -> Iterator[Manifest]:
+    """Its roles, and that its account has them."""
     name = account(process)
-    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process]))
+    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process], values))
     yield _binding("ClusterRole", name, process, values)
-    # With cert-manager the pair is mounted: the process has no business with a Secret.
-    rules = [rule for rule in OWN[process] if not (values.cert_manager and "secrets" in rule.resources)]
-    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(rules))
+    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(OWN[process], values))
     yield _binding("Role", name, process, values)
 
 
-def _rules(rules: Sequence[Rule]) -> list[Manifest]:
-    return [rule.plain() for rule in rules]
+def _rules(rules: Sequence[Rule], values: Values) -> list[Manifest]:
+    """With cert-manager the pair is mounted and the caBundle is not ours: what is named is none of our business."""
+    return [rule.plain() for rule in rules if not (values.cert_manager and rule.names)]
 
 
 def _binding(kind: str, name: str, process: str, values: Values) -> Manifest:

@@ -1,8 +1,8 @@
 """`trimtab install`: what Trimtab needs in a cluster, printed or applied; and taken away again."""
 
-from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -12,8 +12,12 @@ from trimtab.cluster.mistake import Mistake
 from trimtab.command import live, output
 from trimtab.command.install import carry
 from trimtab.command.install.manifests import manifests
+from trimtab.command.install.traces import Done, Traces
 from trimtab.command.install.values import Values
 from trimtab.command.main import Failed, Wrong
+
+if TYPE_CHECKING:
+    from trimtab.kube.writer import Writer
 
 DEFAULTS = Values()
 
@@ -22,6 +26,11 @@ DEFAULTS = Values()
 @click.option("--apply", "applying", is_flag=True, help="Apply them to the cluster; without it they are only printed.")
 @click.option("--remove", "removing", is_flag=True, help="Take it away again: the webhook configurations first.")
 @click.option("--everything", is_flag=True, help="With --remove: namespace and CRD too, with all policies and pools.")
+@click.option(
+    "--traces", is_flag=True,
+    help="With --remove: only what the processes wrote, for Helm's own hook: calls, cordons, taints, Leases, records.",
+)  # fmt: skip
+@click.option("--keep-usage", is_flag=True, help="With --remove: leave the recommender's checkpoints.")
 @click.option("--dry-run", is_flag=True, help="With --apply or --remove: the API server checks all and stores nothing.")
 @click.option("--namespace", default=DEFAULTS.namespace, show_default=True, help="Ours alone.")
 @click.option("--image", default=DEFAULTS.image, show_default=True, help="What every process runs.")
@@ -38,6 +47,8 @@ def verb(
     applying: bool,
     removing: bool,
     everything: bool,
+    traces: bool,
+    keep_usage: bool,
     dry_run: bool,
     form: str,
     output_file: str | None,
@@ -50,11 +61,17 @@ def verb(
     Printed as plain manifests, in the order to apply them. With --apply they are applied server-side, and the first
     certificate is issued before API servers begin to call; nothing is changed in any pod until a PodPolicy is applied.
     Applying again changes what differs; certificates stay.
+
+    With --remove API servers stop calling first; then the processes stop, nodes are given back (no cordon, note or
+    taint of ours is left), and Leases and records go. PodPolicies, pools and the namespace stay; --everything takes
+    them, too.
     """
-    _sound(applying=applying, removing=removing, everything=everything, dry_run=dry_run, login=kubeconfig or context)
+    narrower = {"--everything": everything, "--traces": traces, "--keep-usage": keep_usage}
+    _sound(applying=applying, removing=removing, narrower=narrower, dry_run=dry_run, login=kubeconfig or context)
     values = Values(**{field.name: chosen[field.name] for field in fields(Values) if field.name in chosen})
     if applying or removing:
-        for done in _carried(values, live.Asked((), kubeconfig, context), removing, everything, dry_run):
+        how = Removal(everything=everything, traces=traces, keep_usage=keep_usage) if removing else None
+        for done in _carried(values, live.Asked((), kubeconfig, context), how, dry_run):
             click.echo(f"{done.what}: {done.how}{' (dry run)' if dry_run else ''}")
     else:
         output.write(printed(values, form), output_file)
@@ -76,21 +93,30 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def _sound(*, applying: bool, removing: bool, everything: bool, dry_run: bool, login: str | None) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """How much is taken away."""
+
+    everything: bool
+    traces: bool
+    keep_usage: bool
+
+
+def _sound(*, applying: bool, removing: bool, narrower: Mapping[str, bool], dry_run: bool, login: str | None) -> None:
     found = []
     if applying and removing:
         found.append(("--apply or --remove", "both"))
-    if everything and not removing:
-        found.append(("--remove", "--everything without it"))
+    if not removing:
+        found += [("--remove", f"{option} without it") for option, given in narrower.items() if given]
+    if narrower["--everything"] and narrower["--traces"]:
+        found.append(("--everything or --traces", "both"))
     if (dry_run or login) and not (applying or removing):
         found.append(("--apply or --remove", "--dry-run or a login without either"))
     if found:
         raise Wrong([Mistake(file="command line", expected=expected, came=came) for expected, came in found])
 
 
-def _carried(
-    values: Values, asked: live.Asked, removing: bool, everything: bool, dry_run: bool
-) -> Iterator[carry.Done]:
+def _carried(values: Values, asked: live.Asked, removal: Removal | None, dry_run: bool) -> Iterator[Done]:
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured
     from trimtab.kube.writer import Writer
@@ -98,12 +124,15 @@ def _carried(
     try:
         client = connect(asked.kubeconfig, asked.context)
         writer = Writer(client=client, dry_run=dry_run)
-        if removing:
-            yield from carry.remove(writer, manifests(values), everything=everything)
-        else:
-            yield from carry.apply(writer, manifests(values), values)
+        yield from _removed(writer, values, removal) if removal else carry.apply(writer, manifests(values), values)
         client.close()
     except NotConfigured as error:
         raise Wrong([Mistake(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]) from None
     except KubeFault as error:
         raise Failed(f"{error}\nWhat was told above is done; the same command goes on from there.") from None
+
+
+def _removed(writer: "Writer", values: Values, removal: Removal) -> Iterator[Done]:
+    if removal.traces:
+        return Traces(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).take_back()
+    return carry.remove(writer, manifests(values), values, everything=removal.everything, keep_usage=removal.keep_usage)

@@ -72,7 +72,7 @@ def _contradicting(settings: Overhead, draft: Draft, name: str, defined: Mapping
 
 
 def _strip(draft: Draft, own: str) -> None:
-    if draft.claim(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it")):
+    if draft.claim(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it"), replaces=False):
         draft.spec = change(draft.spec, overhead=UNSET)
 
 

@@ -183,13 +183,15 @@ def _select(settings: Placement, draft: Draft) -> None:
 
 
 def _require(settings: Placement, draft: Draft) -> None:
+    own = bool(required_terms(draft.subject.pod.spec))
     for label in settings.require:
         requirement = label.requirement
         if _everywhere(draft.spec, requirement):
             continue
         if draft.claim(
-            _required_name(label), None, shown(requirement), reasons.POLICY_SAYS("the policy requires it of the node")
-        ):
+            _required_name(label), None, shown(requirement),
+            reasons.POLICY_SAYS("the policy requires it of the node"), replaces=own,
+        ):  # fmt: skip
             draft.spec = _with_required(draft.spec, requirement)
 
 
@@ -218,18 +220,23 @@ def _with_node_affinity(spec: PodSpec, **parts: object) -> PodSpec:
 
 
 def _prefer(settings: Placement, draft: Draft) -> None:
+    own = bool(_preferred(draft.subject.pod.spec))
     for label in settings.prefer:
         requirement = label.requirement
-        affinity = get(draft.spec.affinity, Affinity())
-        present = get(get(affinity.node_affinity, NodeAffinity()).preferred, ())
+        present = _preferred(draft.spec)
         if any(get(term.preference.match_expressions, ()) == (requirement,) for term in present):
             continue
         name = f"nodeAffinity.preferred[{label.label}]"
-        if draft.claim(name, None, shown(requirement), reasons.POLICY_SAYS("the policy prefers such nodes")):
+        prefers = reasons.POLICY_SAYS("the policy prefers such nodes")
+        if draft.claim(name, None, shown(requirement), prefers, replaces=own):
             term = PreferredTerm(
                 weight=label.weight or 50, preference=NodeSelectorTerm(match_expressions=(requirement,))
             )
             draft.spec = _with_node_affinity(draft.spec, preferred=(*present, term))
+
+
+def _preferred(spec: PodSpec) -> tuple[PreferredTerm, ...]:
+    return get(get(get(spec.affinity, Affinity()).node_affinity, NodeAffinity()).preferred, ())
 
 
 def _tolerate(settings: Placement, draft: Draft) -> None:

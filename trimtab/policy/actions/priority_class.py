@@ -48,11 +48,12 @@ def propose(settings: PriorityClassChoice, draft: Draft, places: tuple[Place, ..
     if quota is not None:
         draft.leave(FIELD, reasons.QUOTA_COUNTS_LIMIT(f"under {settings.name}, {quota} would refuse it"), loud=True)
         return
-    _set(settings, draft, before or None)
+    _set(settings, draft, before or None, own=bool(own))
 
 
-def _set(settings: PriorityClassChoice, draft: Draft, before: str | None) -> None:
-    if not draft.claim(FIELD, before, settings.name, reasons.POLICY_SAYS(f"the policy says {settings.name}")):
+def _set(settings: PriorityClassChoice, draft: Draft, before: str | None, *, own: bool) -> None:
+    says = reasons.POLICY_SAYS(f"the policy says {settings.name}")
+    if not draft.claim(FIELD, before, settings.name, says, replaces=own):
         return
     cleared = reasons.CLEANED_UP("it came from the old class")
     if draft.spec.priority is not UNSET:

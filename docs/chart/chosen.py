@@ -1,0 +1,78 @@
+"""A manifest with holes for what can be chosen about objects of its kind."""
+
+from docs.chart.holes import block, each_variable, maybe, number, text
+from trimtab.command.install.names import Manifest
+
+
+def opened(item: Manifest) -> Manifest:
+    found = {"Deployment": _deployment, "NetworkPolicy": _policy, "PodDisruptionBudget": _budget}.get(item["kind"])
+    return found(item) if found else item
+
+
+def hook(item: Manifest) -> Manifest:
+    """There while Helm uninstalls, and gone when it went well; the account and its rights stand before the Job."""
+    annotations = {
+        "helm.sh/hook": "pre-delete", "helm.sh/hook-weight": "0" if item["kind"] == "Job" else "-1",
+        "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
+    }  # fmt: skip
+    made = {**item, "metadata": {**item["metadata"], "annotations": annotations}}
+    return {**made, "spec": _job(made["spec"])} if item["kind"] == "Job" else made
+
+
+def _process(item: Manifest) -> str:
+    return f".Values.{item['metadata']['labels']['app.kubernetes.io/component']}"
+
+
+def _deployment(item: Manifest) -> Manifest:
+    values, spec = _process(item), item["spec"]
+    pod = spec["template"]
+    inner = {
+        **pod["spec"],
+        **{key: maybe(f"{values}.{key}") for key in ("priorityClassName", "nodeSelector", "tolerations", "affinity")},
+        "imagePullSecrets": maybe(".Values.image.pullSecrets"),
+        "topologySpreadConstraints": [
+            {**found, "whenUnsatisfiable": text(f"{values}.spread")}
+            for found in pod["spec"]["topologySpreadConstraints"]
+        ],
+        "containers": [_container(found, values) for found in pod["spec"]["containers"]],
+    }
+    meta = {**pod["metadata"], "annotations": maybe(f"{values}.podAnnotations")}
+    changed = {**spec, "replicas": number(f"{values}.replicas"), "template": {"metadata": meta, "spec": inner}}
+    return {**item, "spec": changed}
+
+
+def _container(found: Manifest, values: str) -> Manifest:
+    form = text(f'{values}.settings.TRIMTAB_LOG_FORMAT | default "json"')
+    env = [{**one, "value": form} if one["name"] == "TRIMTAB_LOG_FORMAT" else one for one in found["env"]]
+    more = each_variable(f'omit {values}.settings "TRIMTAB_LOG_FORMAT"')
+    return {
+        **found, "imagePullPolicy": maybe(".Values.image.pullPolicy"), "env": [*env, more],
+        "resources": block(f"{values}.resources"),
+    }  # fmt: skip
+
+
+def _policy(item: Manifest) -> Manifest:
+    """Inward from whom, and outward where that is forbidden, too."""
+    [rule] = item["spec"]["ingress"]
+    # API servers come from addresses that no selector knows.
+    scrapers = {} if _process(item) == ".Values.webhook" else {"from": maybe(".Values.networkPolicy.metricsFrom")}
+    both = 'ternary (list "Ingress" "Egress") (list "Ingress") .Values.networkPolicy.egress.enabled'
+    outward = maybe('(include "trimtab.egress" . | fromYaml).egress')
+    spec = {**item["spec"], "policyTypes": block(f"({both})"), "ingress": [{**rule, **scrapers}], "egress": outward}
+    return {**item, "spec": spec}
+
+
+def _budget(item: Manifest) -> Manifest:
+    return {**item, "spec": {**item["spec"], "maxUnavailable": number(f"{_process(item)}.maxUnavailable")}}
+
+
+def _job(spec: Manifest) -> Manifest:
+    """Where its pod may run, and what it is told to keep."""
+    inner = spec["template"]["spec"]
+    [found] = inner["containers"]
+    words = " ".join(".Release.Namespace" if "«" in word else f'"{word}"' for word in found["args"])
+    args = block(f'(ternary (list {words} "--keep-usage") (list {words}) .Values.uninstall.keepUsage)')
+    container = {**found, "args": args, "imagePullPolicy": maybe(".Values.image.pullPolicy")}
+    chosen = {key: maybe(f".Values.uninstall.{key}") for key in ("nodeSelector", "tolerations")}
+    pull = {"imagePullSecrets": maybe(".Values.image.pullSecrets")}
+    return {**spec, "template": {**spec["template"], "spec": {**inner, **chosen, **pull, "containers": [container]}}}

@@ -1,0 +1,89 @@
+"""What watches us: PodMonitors, rules and dashboards as objects, for the chart and as components of the kustomize base.
+
+Dashboards are those of deploy/dashboards, rules those of deploy/rules. Both are files of the chart: in a template their
+own braces would be taken for its own.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from deploy.observe import dashboards, grafana, rules
+from docs.chart.holes import block, text
+from trimtab.command.install.names import PROCESSES, Manifest, account, labels, manifest
+
+_OPERATOR = "monitoring.coreos.com/v1"
+INTERVAL = "30s"
+GRAFANA = {"grafana_dashboard": "1"}
+"""What Grafana's sidecar looks for where nobody told it otherwise."""
+
+
+def monitor(process: str, namespace: str, interval: str, more: str | None = None) -> Manifest:
+    """`more`: the chart's value of labels; None: ours alone."""
+    endpoint: dict[str, Any] = {"port": "http", "path": "/metrics", "interval": interval}
+    if process == "webhook":
+        # Its authority is its own, and pods are scraped by their address, which no certificate names.
+        endpoint |= {"port": "https", "scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
+    spec = {"selector": {"matchLabels": labels(process)}, "podMetricsEndpoints": [endpoint]}
+    return _made(_OPERATOR, "PodMonitor", account(process), namespace, labels(process), more, spec=spec)
+
+
+def rule(namespace: str, groups: Any, more: str | None = None) -> Manifest:
+    """All recording and alerting rules as one object."""
+    return _made(_OPERATOR, "PrometheusRule", "trimtab", namespace, labels(), more, spec={"groups": groups})
+
+
+def board(uid: str, namespace: str, model: str, more: str | None = None) -> Manifest:
+    """A dashboard as the ConfigMap that Grafana's sidecar finds by its label."""
+    own = labels() if more else {**labels(), **GRAFANA}
+    return _made("v1", "ConfigMap", uid, namespace, own, more, data={f"{uid}.json": model})
+
+
+def _made(
+    api_version: str, kind: str, name: str, namespace: str, own: dict[str, str], more: str | None, **body: Any
+) -> Manifest:
+    found = manifest(api_version, kind, name, **body)
+    chosen = block(f"(merge (dict {_words(own)}) {more})") if more else own
+    found["metadata"] |= {"namespace": namespace, "labels": chosen}
+    return found
+
+
+def files() -> dict[str, str]:
+    """Path in the chart → text."""
+    boards = {f"dashboards/{one.uid}.json": model(one) for one in dashboards.ALL}
+    return {
+        **boards,
+        "rules.yaml": yaml.safe_dump({"groups": groups()}, sort_keys=False, allow_unicode=True, width=120),
+    }
+
+
+def model(one: grafana.Dashboard) -> str:
+    """As Grafana reads it, on one line: it is looked at in deploy/dashboards."""
+    return json.dumps(grafana.drawn(one), ensure_ascii=False, separators=(",", ":"))
+
+
+def groups() -> list[dict[str, Any]]:
+    return [
+        group for name in rules.FILES for group in yaml.safe_load((rules.FOLDER / name).read_text("utf-8"))["groups"]
+    ]
+
+
+def components(namespace: str) -> dict[str, list[Manifest]]:
+    """Component of the kustomize base → its objects, as the chart gives them with the defaults."""
+    return {
+        "monitors": [monitor(process, namespace, INTERVAL) for process in PROCESSES],
+        "rules": [rule(namespace, groups())],
+        "dashboards": [board(one.uid, namespace, model(one)) for one in dashboards.ALL],
+    }
+
+
+def boards(namespace: str) -> Iterator[Manifest]:
+    """With a hole for the chart's file."""
+    for one in dashboards.ALL:
+        yield board(one.uid, namespace, text(f'.Files.Get "dashboards/{one.uid}.json"'), ".Values.dashboards.labels")
+
+
+def _words(found: dict[str, str]) -> str:
+    return " ".join(f'"{word}"' for pair in found.items() for word in pair)

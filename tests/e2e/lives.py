@@ -1,0 +1,133 @@
+"""An installation as its users have it: the chart by the real helm, its pods as plain processes, from the first to the
+last day.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.api import ApiError
+from tests.controlplane.cluster import Cluster
+from tests.e2e.boxes import ROOT, Box
+from tests.e2e.charts import CHART, NAMESPACE, Helm
+from tests.e2e.kubelet import PLACED, Kubelet
+from trimtab.command.install.names import PROCESSES
+
+POOL = "batch"
+QUICK = {"TRIMTAB_INTERVAL": "1", "TRIMTAB_LEASE": "6", "TRIMTAB_RENEW_DEADLINE": "3", "TRIMTAB_RETRY": "0.5",
+         "TRIMTAB_WRITE_DEADLINE": "2"}  # fmt: skip
+EAGER: dict[str, Any] = {
+    "preset": "keen", "nodes": {"labels": {"pool": POOL}}, "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0},
+    "quiet": 0, "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}},
+}  # fmt: skip
+Inventory = dict[tuple[str, str, str], str]
+
+
+def values(team: str, port: int, **pool: Any) -> dict[str, Any]:
+    """Of the chart: nothing but haste, a policy for the team, a pool, and where pods run here."""
+    waits = {
+        "TRIMTAB_SETTLE": "0.5",
+        "TRIMTAB_TICK": "0.2",
+        "TRIMTAB_AUTOSCALER": "assumed",
+        "TRIMTAB_TAKEN_LIMIT": "600",
+    }
+    return {
+        "webhook": {**PLACED, "servicePort": port, "settings": {"TRIMTAB_CERTS_EVERY": "0.5", "TRIMTAB_DRAIN": "2"}},
+        "watchdog": {**PLACED, "settings": QUICK},
+        "compactor": {**PLACED, "settings": {**QUICK, **waits}},
+        "recommender": {**PLACED, "settings": QUICK},
+        "uninstall": PLACED,
+        "policies": {"sizes": {
+            "match": {"namespaces": {"include": [team]}},
+            "actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
+        }},
+        "pools": {POOL: {**EAGER, **pool}},
+    }  # fmt: skip
+
+
+class Life:
+    """One installation. `cluster` is seen from the namespace of a team."""
+
+    def __init__(self, cluster: Cluster, helm: Helm, kubelet: Kubelet) -> None:
+        self.cluster, self.helm, self.kubelet = cluster, helm, kubelet
+        self.before: Inventory = {}
+        self._login = ("--kubeconfig", cluster.kubeconfig, "--namespace", NAMESPACE)
+
+    def install(self) -> None:
+        self.before = inventory(self.cluster)
+        self.cluster.kubectl("create", "namespace", NAMESPACE)
+        label = "pod-security.kubernetes.io/enforce=restricted"
+        self.cluster.kubectl("label", "namespace", NAMESPACE, label)
+        self.helm.run("install", "trimtab", CHART, *self._login, values=self.values())
+        # A cluster's network, played: its Service leads API servers to this machine.
+        spec = {"spec": {"type": "ExternalName", "externalName": "localhost"}}
+        self.cluster.kubectl(
+            "patch", "service", "trimtab-webhook", "-n", NAMESPACE, "--type=merge", "-p", json.dumps(spec)
+        )
+        self.cluster.eventually(self.stands, within=90, what="every pod of ours ready")
+
+    def values(self, **pool: Any) -> dict[str, Any]:
+        return values(self.cluster.namespace, self.kubelet.balancer.port, **pool)
+
+    def upgrade(self, given: dict[str, Any]) -> None:
+        self.helm.run("upgrade", "trimtab", CHART, *self._login, "--wait", "--timeout", "100s", values=given)
+
+    def uninstall(self) -> None:
+        self.helm.run("uninstall", "trimtab", *self._login, "--wait", "--timeout", "100s")
+
+    def stands(self) -> bool:
+        """Two of each, ready."""
+        return all(len(self.ready(process)) == 2 for process in PROCESSES)
+
+    def ready(self, process: str) -> list[Box]:
+        return [box for box in self.kubelet.of(process) if self.kubelet.ready.get(box.uid)]
+
+    def command(self, *arguments: str, expect: int = 0) -> Any:
+        """The command as a person runs it: its JSON."""
+        given = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(self.cluster.kubeconfig)]
+        done = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == expect, done.stderr + done.stdout
+        return json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout
+
+
+def inventory(cluster: Cluster) -> Inventory:
+    """Everything the API server has, but Events and what comes and goes by itself: (kind, namespace, name) → what could
+    have been written on it by us.
+    """
+    groups = cluster.api.request("GET", "/apis")["groups"]
+    paths = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    found: Inventory = {}
+    for path in paths:
+        for resource in _resources(cluster, path):
+            for item in _items(cluster, f"{path}/{resource['name']}"):
+                meta = item["metadata"]
+                found[resource["kind"], meta.get("namespace", ""), meta["name"]] = _written(resource["kind"], item)
+    return found
+
+
+def _resources(cluster: Cluster, path: str) -> list[dict[str, Any]]:
+    listed = cluster.api.request("GET", path)["resources"]
+    return [one for one in listed if "list" in one["verbs"] and one["kind"] not in ("Event", "ComponentStatus")]
+
+
+def _items(cluster: Cluster, path: str) -> list[dict[str, Any]]:
+    try:
+        return list(cluster.api.request("GET", path)["items"])
+    except ApiError:
+        return []  # a kind that is on its way out
+
+
+def _written(kind: str, item: dict[str, Any]) -> str:
+    if kind != "Node":
+        return ""
+    spec = {key: item["spec"].get(key) for key in ("taints", "unschedulable")}
+    return json.dumps([spec, item["metadata"].get("annotations"), item["metadata"].get("labels")], sort_keys=True)
+
+
+def logs(home: Path) -> str:
+    """Of every process, for who looks at a failure."""
+    return "\n".join(f"{path.parent.name}: {path.read_text()[-1500:]}" for path in sorted(home.glob("*/log")))

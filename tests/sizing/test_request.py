@@ -3,6 +3,7 @@
 import pytest
 
 from tests.sizing.worlds import MI, asks, measured, used, vpa, window
+from trimtab.cluster.advice import Advice
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import QoS, Role
 from trimtab.sizing.enough import Seen, confidence, seen
@@ -148,3 +149,14 @@ def test_steady_leaves_bursts_of_cpu_to_what_is_idle() -> None:
 
 def test_steady_gives_memory_its_peaks_and_a_little() -> None:
     assert proposed(propose(asks("memory"), used("memory", p95=100.0 * MI), Terms(rule=STEADY))).request == 105 * MI
+
+
+# ── what a VPA advises ───────────────────────────────────────────────────
+def test_advice_counts_where_too_little_was_seen_and_is_bounded_as_usage_is() -> None:
+    little = seen("cpu", window([0.1] * 12, 600))
+    assert isinstance(little, NotYet)
+    advised = asks(request=100, limit=200, advice=Advice("web", 250))
+    found = propose(advised, little, FREE)
+    assert (proposed(found).request, codes(found)) == (200, ["from-vpa", "request-capped"])
+    assert codes(propose(advised, used(p95=0.3), FREE))[0] == "from-usage"
+    assert propose(asks(), little, FREE) is little

@@ -51,24 +51,24 @@ class Counts:
 
     def extend(self, values: Sequence[float]) -> None:
         """Many values at once."""
-        top = max(values, default=0.0)
-        found = spread(values, top)
+        found = spread(values)
         if found is None:
             self.take(numbers(halves(values)), greatest(values))
         else:
-            self.tally(*found, top)
+            self.tally(*found, values)
 
-    def tally(self, first: int, told: bytes, top: float) -> None:
-        """Values as `spread` gives them, and the greatest of them: a short step for each."""
+    def tally(self, first: int, told: bytes, values: Sequence[float]) -> None:
+        """Values, at least one, and their buckets as `spread` gives them: a short step for each."""
         cells = [0] * 256
         for offset in told:
             cells[offset] += 1
         try:
             body = bytes(cells).rstrip(b"\0")
         except ValueError:
-            self.take({first + offset: count for offset, count in enumerate(cells) if count}, top)
+            self.take({first + offset: count for offset, count in enumerate(cells) if count}, max(values))
             return
-        held = body.lstrip(b"\0")
+        held, highest = body.lstrip(b"\0"), len(body) - 1
+        top = _topmost(told, highest, values) if cells[highest] < _MANY else max(values)
         base = first + len(body) - len(held)
         if len(self.counts):
             self.merge(Counts(base, array("B", held), 0, top))
@@ -213,6 +213,20 @@ class Counts:
 
     def copy(self) -> "Counts":
         return Counts(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)
+
+
+_MANY = 32
+"""Values in a bucket beyond which going through all values is quicker than finding them."""
+
+
+def _topmost(told: bytes, highest: int, values: Sequence[float]) -> float:
+    """The greatest value: one of the few in the highest bucket."""
+    at = told.find(highest)
+    top = values[at]
+    while (at := told.find(highest, at + 1)) >= 0:
+        if values[at] > top:
+            top = values[at]
+    return top
 
 
 def greatest(values: Sequence[float]) -> float:

@@ -15,16 +15,16 @@ SPARE = 256
 """File descriptors for everything that is no client: watches, files, the heartbeat."""
 
 UNREAD = 1.0
-"""Seconds after which answers that a client does not take count as left lying: an API server takes them as they come."""
+"""Seconds after which answers that a client does not take count as left lying. API servers take them as they come."""
 
 
 def limit(most: int) -> int:
     """Call once in the worker, before it serves; how many connections are held at the most, from then on.
 
-    One over that number costs the connection its place that has left answers lying longest, or else one that has never
-    asked for anything, or that has been silent longest; where everybody is being answered, the newcomer's. That is `most`, or fewer where the process
-    may not have the file descriptors. A connection that asks for nothing is ended after gunicorn's `keepalive`, from
-    its first second.
+    One over that number costs its place the connection that has left answers lying longest, or else one that has never
+    asked for anything, or the one that has been silent longest; where everybody is being answered, the newcomer. That
+    is `most`, or fewer where the process may not have the file descriptors. A connection that asks for nothing is ended
+    after gunicorn's `keepalive`, from its first second.
     """
     most = min(most, max(1, _descriptors(most) - SPARE))
     made, lost = ASGIProtocol.connection_made, ASGIProtocol.connection_lost

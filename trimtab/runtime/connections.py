@@ -7,6 +7,7 @@ pod's memory, or its file descriptors, with silence.
 
 import asyncio
 import resource
+from collections.abc import Iterable
 from typing import Any
 
 from gunicorn.asgi.protocol import ASGIProtocol
@@ -21,10 +22,12 @@ UNREAD = 1.0
 def limit(most: int) -> int:
     """Call once in the worker, before it serves; how many connections are held at the most, from then on.
 
-    One over that number costs its place the connection that has left answers lying longest, or else one that has never
-    asked for anything, or the one that has been silent longest; where everybody is being answered, the newcomer. That
-    is `most`, or fewer where the process may not have the file descriptors. A connection that asks for nothing is ended
-    after gunicorn's `keepalive`, from its first second.
+    One over that number costs its place one that is ended and waits for its client's farewell, or else the one that has
+    left answers lying longest, or one that has never asked for anything, or the one that has been silent longest; where
+    everybody is being answered, the newcomer.
+
+    That is `most`, or fewer where the process may not have the file descriptors. A connection that asks for nothing is
+    ended after gunicorn's `keepalive`, from its first second.
     """
     most = min(most, max(1, _descriptors(most) - SPARE))
     made, lost = ASGIProtocol.connection_made, ASGIProtocol.connection_lost
@@ -36,7 +39,8 @@ def limit(most: int) -> int:
         self._arm_keepalive_timer()
         held[self] = None
         if len(held) > most:
-            least = unread.longest() or silent.least() or self
+            least = _parting(held) or unread.longest() or silent.least() or self
+            del held[least]
             silent.ended(least)
             unread.ended(least)
             _dismiss(least)
@@ -132,6 +136,11 @@ class Silent:
             self.ended(connection)
             connection._keepalive_timeout()
         self._timer = None
+
+
+def _parting(held: Iterable[Any]) -> Any | None:
+    # Over TLS a client may take half a minute to say farewell.
+    return next((connection for connection in held if connection._closed), None)
 
 
 def _dismiss(connection: Any) -> None:

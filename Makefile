@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz check audit generate clean
+.PHONY: help demo test test-all fuzz check audit generate docs clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,14 @@ audit: $(READY) ## is a weakness known of what we depend on? Says so where nobod
 
 generate: $(READY) ## write again what is generated: CRD, schemas, reference pages
 	@$(PYTHON) -m docs.generate
+
+$(VENV)/.docs: $(READY)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## these docs as pages, in build/docs; a broken link fails
+	@$(PYTHON) -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo "build/docs/index.html"
 
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,7 +8,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import QoS, Role
 from trimtab.sizing.enough import Seen, confidence, seen
 from trimtab.sizing.request import Hpa, Proposal, Stays, Terms, propose
-from trimtab.sizing.rule import STEADY
+from trimtab.sizing.rule import LEAN, STEADY
 from trimtab.sketch.window import DAY
 
 FREE = Terms(least_cpu=1, least_memory=MI)
@@ -144,7 +144,15 @@ def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
 def test_steady_leaves_bursts_of_cpu_to_what_is_idle() -> None:
     found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=STEADY)))
     assert found.request == 132
-    assert found.reasons[0].sentence.startswith("P95 and 5% over 14 days")
+    assert found.reasons[0].sentence.startswith("1.25 times P90 and 5% over 14 days")
+    even = proposed(propose(asks(), used(p90=0.75, p95=0.8), Terms(rule=STEADY)))
+    assert even.reasons[0].sentence.startswith("P95 and 5% over 14 days")
+
+
+def test_lean_gives_cpu_its_p90_and_a_little() -> None:
+    found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=LEAN)))
+    assert found.request == 105
+    assert found.reasons[0].sentence.startswith("P90 and 5% over 14 days")
 
 
 def test_steady_gives_memory_its_peaks_and_a_little() -> None:

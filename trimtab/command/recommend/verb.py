@@ -52,7 +52,8 @@ FORMS = ("table", "json", "yaml", "csv", "html")
               help="Leave out what a pod's first seconds took of cpu, and say how much that was.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from.")
 @click.option("--rule", type=click.Choice(list(RULES)), default="p95", show_default=True,
-              help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90.")  # fmt: skip
+              help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90; `lean`: of cpu P90 "
+                   "and 5 %.")  # fmt: skip
 @click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="Never ask for less.")
 @click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less.")
 @click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do.")

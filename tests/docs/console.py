@@ -100,7 +100,9 @@ class Shell:
     def do(self, step: Step, within: float = 120) -> None:
         """Raises AssertionError with what was shown and what came."""
         if step.how.startswith("file "):
-            (self.folder / step.how.removeprefix("file ")).write_text(step.command)
+            file = self.folder / step.how.removeprefix("file ")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(step.command)
         elif step.how == "in the background":
             self._begin(step, within)
         elif not step.how.startswith("not here"):

@@ -11,7 +11,10 @@ import pytest
 
 from tests.controlplane import environ
 from tests.controlplane.binaries import Binaries
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 from tests.docs.console import Shell, steps
+from tests.e2e.charts import Helm
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,13 +39,35 @@ def clone(tmp_path: Path) -> Path:
 
 def test_a_dry_run_on_fake_nodes(clone: Path, built: Binaries) -> None:
     assert built
-    environment = {**environ.plain(), "PYTHONPATH": str(clone), "COLUMNS": "120"}
-    environment.pop("KUBECONFIG", None)
-    page = (clone / "docs" / "tutorial" / "dry-run-on-fake-nodes.md").read_text(encoding="utf-8")
-    done = 0
-    with Shell(clone, environment) as shell:
-        for step in steps(page):
-            shell.do(step)
-            done += 1
-    assert done > 15
+    assert done(clone, "dry-run-on-fake-nodes", {}) > 15
     assert not (clone / ".testbed" / "env").exists(), "the test bed took itself away"
+
+
+def test_a_dry_run_on_kind_as_far_as_it_goes_without_containers(clone: Path, built: Binaries, helm: Helm) -> None:
+    """The chart, the documents and the commands meet a real API server; what needs pods that run is left out."""
+    with ControlPlane.start(built) as plane:
+        Cluster(plane.kubeconfig, plane=plane).pool("kind", 1, cpu="8", memory="16Gi")
+        programs = [helm.path.parent, Path(built["kubectl"]).parent]
+        path = ":".join(map(str, [*programs, "/usr/bin", "/bin"]))
+        homes = {f"HELM_{kind}_HOME": str(helm.home) for kind in ("CACHE", "CONFIG", "DATA")}
+        assert done(clone, "dry-run-on-kind", {"KUBECONFIG": str(plane.kubeconfig), "PATH": path, **homes}) > 15
+
+
+@pytest.mark.parametrize("page", ["plan-a-pool", "write-a-policy"])
+def test_a_how_to_that_needs_no_cluster(clone: Path, page: str) -> None:
+    """The reader has manifests of their own: the shop's."""
+    shutil.copy(clone / "docs" / "tutorial" / "shop.yaml", clone / "my-app.yaml")
+    path = f"{clone}/.venv/bin:/usr/bin:/bin"
+    assert done(clone, f"../how-to/{page}", {"PATH": path}) > 3
+
+
+def done(clone: Path, page: str, more: dict[str, str]) -> int:
+    """So many steps of it."""
+    environment = {**environ.plain(), "PYTHONPATH": str(clone), "COLUMNS": "120", **more}
+    if not more:
+        environment.pop("KUBECONFIG", None)
+    found = list(steps((clone / "docs" / "tutorial" / f"{page}.md").read_text(encoding="utf-8")))
+    with Shell(clone, environment) as shell:
+        for step in found:
+            shell.do(step)
+    return len(found)

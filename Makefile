@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz check generate clean
+.PHONY: help demo test test-all fuzz check audit generate docs image clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,26 @@ check: $(READY) ## style, types and the floor plan
 	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports --no-cache
 
+audit: $(READY) ## is a weakness known of what we depend on? Says so where nobody answers
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip-audit || echo "not audited: pip-audit cannot be installed"
+	@$(PYTHON) .ci/audit.py
+
 generate: $(READY) ## write again what is generated: CRD, schemas, reference pages
 	@$(PYTHON) -m docs.generate
+
+BUILDER ?= podman
+IMAGE ?= trimtab:0.1.0
+
+image: ## the container image (BUILDER=docker, IMAGE=registry.example.com/trimtab:0.1.0)
+	$(BUILDER) build --file deploy/image/Containerfile --tag $(IMAGE) .
+
+$(VENV)/.docs: $(READY)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## these docs as pages, in build/docs; a broken link fails
+	@$(PYTHON) -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo "build/docs/index.html"
 
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -42,6 +42,11 @@ def test_what_a_clock_wrote_that_was_ahead_of_ours_counts_from_now() -> None:
     assert now.caught_up(NOW) == now
 
 
+def test_a_successor_that_has_had_its_rest_is_moved_like_any_other() -> None:
+    moved = Memory().arrived({"a/new": NOW - 10, "a/old": NOW - 3600}, NOW, 3600).moved
+    assert moved == {"a/new": NOW - 10}
+
+
 def test_the_ring_keeps_the_last_decisions() -> None:
     memory = Memory()
     for number in range(RING + 5):

@@ -161,12 +161,31 @@ class Eye:
         return found
 
 
-def planned(cluster: Cluster, name: str) -> list[str]:
-    """What `trimtab plan` says of the live cluster: nodes that go, in order."""
-    command = [sys.executable, "-m", "trimtab", "plan", "--cluster", "live", "--now", "now", "-o", "json"]
-    login = ["--kubeconfig", str(cluster.kubeconfig)]
+def planned(cluster: Cluster, name: str, capture: Path | None = None) -> list[str]:
+    """What `trimtab plan` says of the live cluster, or of its capture: nodes that go, in order."""
+    command = [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "plan",
+        "--cluster",
+        str(capture or "live"),
+        "--now",
+        "now",
+        "-o",
+        "json",
+    ]
+    login = [] if capture else ["--kubeconfig", str(cluster.kubeconfig)]
     printed = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=True).stdout
     return [node["node"] for wave in json.loads(printed)["waves"] for node in wave["nodes"] if node["pool"] == name]
+
+
+def captured(cluster: Cluster, folder: Path) -> Path:
+    """`trimtab capture`, as a file."""
+    path = folder / f"capture-{time.monotonic_ns()}.json.gz"
+    command = [sys.executable, "-m", "trimtab", "capture", "-o", str(path), "--kubeconfig", str(cluster.kubeconfig)]
+    subprocess.run(command, capture_output=True, timeout=60, check=True)
+    return path
 
 
 def ask(cluster: Cluster, *words: str, expect: int = 0) -> Any:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from tests.controlplane.cluster import Cluster
@@ -16,6 +17,7 @@ from trimtab.kube.client import connect
 from trimtab.kube.listing import observe
 
 SECRET = "hunter2"
+SCHEMAS = Path(__file__).parents[2] / "deploy" / "schemas"
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -80,6 +82,21 @@ def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cl
     assert stored["spec"]["containers"][1]["resources"]["limits"] == {"cpu": "3", "memory": "256Mi"}
     assert json.loads(alone)["pods"] != json.loads(live)["pods"]
     assert capture.stat().st_mode & 0o077 == 0
+
+
+def test_a_plan_from_the_cluster_is_the_plan_from_its_capture(furnished: Cluster, tmp_path: Path) -> None:
+    capture = tmp_path / "capture.json.gz"
+    asked = ("-o", "json", "--pool", "all=keen", "--explain", "pod", pod_of(furnished))
+    live = json.loads(trimtab(furnished, "plan", "--cluster", "live", *asked))
+    trimtab(furnished, "capture", "-o", str(capture))
+    held = json.loads(trimtab(furnished, "plan", "--cluster", str(capture), *asked))
+    assert live == held
+    jsonschema.validate(live, json.loads((SCHEMAS / "plan-report.schema.json").read_text()))
+    assert live["explained"]
+
+
+def pod_of(cluster: Cluster) -> str:
+    return f"{cluster.namespace}/{cluster.running('app=web')[0]['metadata']['name']}"
 
 
 def test_nothing_secret_is_captured(furnished: Cluster) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.controlplane import objects
 from tests.controlplane.cluster import Cluster
-from tests.e2e.compactors import Eye, budget, compactor, is_cordoned, nodes, noted, planned, pool, state
+from tests.e2e.compactors import Eye, budget, captured, compactor, is_cordoned, nodes, noted, planned, pool, state
 
 SLOW = {"testbed.trimtab.dev/ready-after": "1s"}
 
@@ -61,6 +61,7 @@ def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_
         kept = state(cluster, name)
         assert kept["plan"]
         assert planned(cluster, name) == kept["plan"]
+        assert planned(cluster, name, captured(cluster, tmp_path)) == kept["plan"]
     assert not any(map(is_cordoned, nodes(cluster, name)))
     mine = {(write.resource, write.name) for write in auditor.writes(user="compactor")}
     assert mine == {

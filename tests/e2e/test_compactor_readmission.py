@@ -11,7 +11,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.witness import Witness
-from tests.e2e.compactors import budget, compactor, nodes, noted, planned, pool
+from tests.e2e.compactors import budget, captured, compactor, nodes, noted, planned, pool, state
 from tests.e2e.ours import Ours, following
 
 
@@ -46,8 +46,14 @@ def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
     team.eventually(lambda: len(team.running("app=web")) == 8, within=60)
     ours.serves(team)
     ours.policy(team, "more", "{requests: {cpu: {from: policy, otherwise: 1500m, when: always}}}")
+    cluster.apply(pool(cluster, name, mode="rehearse"))
+    with compactor(cluster, tmp_path / "dry") as one:
+        cluster.eventually(lambda: one.told("begun"), within=30)
+        kept = state(cluster, name)["plan"]
+        assert len(kept) == 2, "without the policy one node holds all eight, and three could go"
+        assert planned(cluster, name) == kept
+        assert planned(cluster, name, captured(cluster, tmp_path)) == kept
     cluster.apply(pool(cluster, name))
-    assert len(planned(cluster, name)) == 3, "without the policy one node holds all eight"
     with Witness(cluster) as witness, compactor(cluster, tmp_path / "one", REST="0") as one:
         cluster.eventually(lambda: len(one.told("emptied")) == 2, within=60, what="two nodes emptied")
         time.sleep(6)  # three plans

@@ -17,6 +17,7 @@ from trimtab.cluster.anonymous import hashed
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
 from trimtab.cluster.snapshot import KINDS, Snapshot, load
 from trimtab.kube import decode as decoding
@@ -140,6 +141,37 @@ def test_a_capture_reads_back_as_what_was_captured() -> None:
     assert reading.snapshot == snapshot
     [old] = reading.snapshot.all(Workload, "ReplicationController")
     assert old.spec.selector.match_labels == {"app": "old"}  # type: ignore[union-attr]
+
+
+def test_an_owner_is_captured_with_its_template_where_that_was_read() -> None:
+    """As kubectl would print it, but for command lines, environments, and annotations that nobody reads."""
+    container = {
+        "name": "c",
+        "image": "web:1",
+        "command": ["run", "--key=hunter2"],
+        "env": [{"name": "A", "value": "b"}],
+    }
+    template = {
+        "metadata": {"labels": {"app": "web"}, "annotations": {"x": "hunter2"}},
+        "spec": {"containers": [container]},
+    }
+    web = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2, "template": template}}
+    old = {"metadata": {"name": "old", "namespace": "shop"}, "spec": {"replicas": 0, "template": template}}
+    snapshot = Snapshot({
+        "ReplicaSet": (kept(web, "ReplicaSet"), kept(old, "ReplicaSet")),
+        "ReplicaSetTemplate": (kept(web, "ReplicaSetTemplate"), kept(old, "ReplicaSetTemplate")),
+    })  # fmt: skip
+    first, second = items(snapshot)
+    assert first["spec"]["template"]["metadata"] == {"labels": {"app": "web"}}
+    assert first["spec"]["template"]["spec"]["containers"] == ({"name": "c", "image": "web:1"},)
+    assert "template" not in second["spec"], "what wants no pods makes none"
+    assert "hunter2" not in json.dumps([first, second])
+    assert load([("capture", written(snapshot))]).mistakes == ()
+
+
+def test_a_template_that_cannot_be_read_is_captured_as_its_owner_by_name() -> None:
+    body = json.loads(written(Snapshot(), [Unreadable("ReplicaSetTemplate shop/web", "odd")]))
+    assert (body["items"][0]["kind"], body["items"][0]["metadata"]["name"]) == ("ReplicaSet", "web")
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────

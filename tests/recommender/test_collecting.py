@@ -5,14 +5,18 @@ from typing import Any
 import pytest
 
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
+from tests.usage.test_kubelet import AT, client, summary
+from tests.usage.test_kubelet import Played as Nodes
 from trimtab.recommender.collecting import LAG, Histories, Moments
 from trimtab.recommender.process import Headers
 from trimtab.recommender.settings import Settings
 from trimtab.sketch.book import Container
 from trimtab.sketch.diary import Diary
 from trimtab.sketch.window import DAY
+from trimtab.usage import metrics
 from trimtab.usage.errors import GarbledSource, UnreachableSource, UsageFault
 from trimtab.usage.http import Manners, Source
+from trimtab.usage.kubelet import Kubelets
 from trimtab.usage.owners import Owners
 from trimtab.usage.prometheus import Pieces, Prometheus
 
@@ -115,17 +119,17 @@ def test_a_moment_from_the_future_is_left_out() -> None:
     ]
     diary = Diary()
     with serving(lambda _asked: (200, {"items": items})) as server:
-        client = _client(server.url)
-        assert collect(Moments(client), diary, START) == 2
+        api = client(server.url)
+        assert collect(Moments(lambda: metrics.now(api)), diary, START) == 2
     assert diary.containers() == [WEB]
 
 
-def _client(url: str) -> Any:
-    from kubernetes.client import ApiClient, Configuration
-
-    from trimtab.kube.client import Client
-
-    return Client(ApiClient(Configuration(host=url, retries=False)))  # type: ignore[arg-type]
+def test_kubelets_are_a_source_of_moments() -> None:
+    diary, names = Diary(), ("web-7d4b9c6f5d-x2x4k", "api-7d4b9c6f5d-x2x4k")
+    with serving(Nodes(a=summary(names[0]), b=summary(names[1]))) as server:
+        kubelets = Moments(Kubelets(client(server.url)).look)
+        assert collect(kubelets, diary, AT) == 4
+    assert {(c.kind, c.workload) for c in diary.containers()} == {("Deployment", "web"), ("Deployment", "api")}
 
 
 def test_a_token_is_read_each_time_and_said_to_be_missing(tmp_path: Any) -> None:

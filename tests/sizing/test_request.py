@@ -3,11 +3,12 @@
 import pytest
 
 from tests.sizing.worlds import MI, asks, measured, used, vpa, window
+from trimtab.cluster.advice import Advice
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import QoS, Role
 from trimtab.sizing.enough import Seen, confidence, seen
 from trimtab.sizing.request import Hpa, Proposal, Stays, Terms, propose
-from trimtab.sizing.rule import STEADY
+from trimtab.sizing.rule import LEAN, STEADY
 from trimtab.sketch.window import DAY
 
 FREE = Terms(least_cpu=1, least_memory=MI)
@@ -143,8 +144,27 @@ def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
 def test_steady_leaves_bursts_of_cpu_to_what_is_idle() -> None:
     found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=STEADY)))
     assert found.request == 132
-    assert found.reasons[0].sentence.startswith("P95 and 5% over 14 days")
+    assert found.reasons[0].sentence.startswith("1.25 times P90 and 5% over 14 days")
+    even = proposed(propose(asks(), used(p90=0.75, p95=0.8), Terms(rule=STEADY)))
+    assert even.reasons[0].sentence.startswith("P95 and 5% over 14 days")
+
+
+def test_lean_gives_cpu_its_p90_and_a_little() -> None:
+    found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=LEAN)))
+    assert found.request == 105
+    assert found.reasons[0].sentence.startswith("P90 and 5% over 14 days")
 
 
 def test_steady_gives_memory_its_peaks_and_a_little() -> None:
     assert proposed(propose(asks("memory"), used("memory", p95=100.0 * MI), Terms(rule=STEADY))).request == 105 * MI
+
+
+# ── what a VPA advises ───────────────────────────────────────────────────
+def test_advice_counts_where_too_little_was_seen_and_is_bounded_as_usage_is() -> None:
+    little = seen("cpu", window([0.1] * 12, 600))
+    assert isinstance(little, NotYet)
+    advised = asks(request=100, limit=200, advice=Advice("web", 250))
+    found = propose(advised, little, FREE)
+    assert (proposed(found).request, codes(found)) == (200, ["from-vpa", "request-capped"])
+    assert codes(propose(advised, used(p95=0.3), FREE))[0] == "from-usage"
+    assert propose(asks(), little, FREE) is little

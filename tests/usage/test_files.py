@@ -1,5 +1,12 @@
 """Usage from files."""
 
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 
 from trimtab.sketch.book import Book, Container
@@ -90,10 +97,62 @@ def test_a_file_without_columns_of_ours_is_named() -> None:
     assert "UTF-8" in told(csv_rows("usage.csv", b"\xff\xfe\x00"))
 
 
+# ── Parquet ──────────────────────────────────────────────────────────────
+def parquet(**columns: Any) -> bytes:
+    """As pyarrow writes it; skips where that is not installed."""
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'trimtab[parquet]'")
+    writer, content = pytest.importorskip("pyarrow.parquet"), io.BytesIO()
+    writer.write_table(arrow.table(columns), content)
+    return content.getvalue()
+
+
+def named(count: int, **amounts: Any) -> bytes:
+    moments = [datetime(2026, 1, 5, tzinfo=UTC) + timedelta(minutes=5 * n) for n in range(count)]
+    names = {"namespace": "shop", "pod": "web-7d4b9c6f5d-x2x4k", "container": "app"}
+    return parquet(Timestamp=moments, **{name: [value] * count for name, value in names.items()}, **amounts)
+
+
+def test_parquet_tells_the_same_as_csv() -> None:
+    found = parquet_rows("usage.parquet", named(2, cpu=[0.25, 0.3], memory=["128Mi", "129Mi"]))
+    assert not found.mistakes
+    in_csv = series("\n".join(sorted(NAMED.splitlines()[:3], key=lambda line: (line[0] != "t", line))))
+    assert list(found.series()) == in_csv
+
+
+def test_parquet_knows_moments_as_numbers_and_amounts_that_are_missing() -> None:
+    at = 1767571200
+    for moments in ([at, at + 300], [at * 1000, (at + 300) * 1000], [float(at), float(at + 300)]):
+        content = parquet(timestamp=moments, pod=["web-0"] * 2, cpu=[None, 0.5], memory=[float("nan"), 2.0**20])
+        found = {s.resource: (list(s.times), list(s.values)) for s in parquet_rows("u.parquet", content).series()}
+        assert found == {"cpu": ([at + 300], [0.5]), "memory": ([at + 300], [2.0**20])}
+
+
+def test_parquet_of_many_rows_is_read_in_parts() -> None:
+    (found,) = parquet_rows("usage.parquet", named(25_000, cpu=[0.1] * 25_000)).series()
+    assert (len(found.times), found.times[-1] - found.times[0]) == (25_000, 24_999 * 300)
+
+
+def test_parquet_of_something_else_names_its_columns() -> None:
+    assert "columns timestamp and cpu" in told(parquet_rows("x.parquet", parquet(when=[1], what=[2.0])))
+
+
+def test_parquet_that_is_cut_short_is_a_mistake() -> None:
+    content = named(100, cpu=[0.1] * 100)
+    assert "expected Parquet" in told(parquet_rows("usage.parquet", content[: len(content) // 2]))
+
+
 def test_parquet_without_its_library_is_a_mistake_that_says_what_to_install() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
+    with without("pyarrow"):
         assert "trimtab[parquet]" in told(parquet_rows("usage.parquet", b"PAR1"))
-        return
-    assert told(parquet_rows("usage.parquet", b"PAR1"))
+
+
+@contextmanager
+def without(library: str) -> Iterator[None]:
+    """As if it were not installed: None in the table of modules is how Python says so."""
+    held = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == library}
+    sys.modules[library] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[library]
+        sys.modules.update(held)

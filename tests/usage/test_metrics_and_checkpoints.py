@@ -1,14 +1,14 @@
 """The moment, and what VPAs wrote down."""
 
 import json
-from typing import Any
 
 import pytest
 
+from trimtab.cluster.advice import Advice
 from trimtab.kube.errors import Garbled
 from trimtab.sketch.book import Book, Container
 from trimtab.usage.checkpoints import Checkpoints
-from trimtab.usage.metrics import kubelet, metrics
+from trimtab.usage.metrics import metrics
 
 AT = 1767571200
 
@@ -22,18 +22,9 @@ def test_metrics_servers_suffixes_are_read() -> None:
         ("app", "cpu", AT, 0.012345678), ("app", "memory", AT, 134217728.0)]  # fmt: skip
 
 
-def test_the_kubelets_summary_is_read() -> None:
-    stats = {"name": "app", "cpu": {"time": "2026-01-05T00:00:00Z", "usageNanoCores": 250000000},
-             "memory": {"time": "2026-01-05T00:00:00Z", "workingSetBytes": 4096}}  # fmt: skip
-    pod = {"podRef": {"name": "web-0", "namespace": "shop"}, "containers": [stats, {"name": "starting"}]}
-    found = list(kubelet(json.dumps({"pods": [pod]}).encode()))
-    assert [(s.resource, s.values[0]) for s in found] == [("cpu", 0.25), ("memory", 4096.0)]
-
-
-@pytest.mark.parametrize("read", [metrics, kubelet])
-def test_what_makes_no_sense_is_told(read: Any) -> None:
+def test_what_makes_no_sense_is_told() -> None:
     with pytest.raises(Garbled):
-        list(read(b"{"))
+        list(metrics(b"{"))
 
 
 CHECKPOINT = """
@@ -75,3 +66,32 @@ def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:
 
 def test_a_file_without_checkpoints_is_a_mistake() -> None:
     assert "VPA checkpoints" in str(Checkpoints.of("pod.yaml", b"kind: Pod\napiVersion: v1\n").mistakes[0])
+
+
+RECOMMENDS = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: web-vpa, namespace: shop}
+  spec: {targetRef: {kind: StatefulSet, name: web}, updatePolicy: {updateMode: "Off"}}
+  status:
+    recommendation:
+      containerRecommendations:
+      - {containerName: app, target: {cpu: 250m, memory: "314572800"}, upperBound: {cpu: 100T}}
+      - {containerName: odd, target: {cpu: lots}}
+"""
+
+
+def test_a_recommendation_is_advice_and_no_usage() -> None:
+    book, found = Book(), Checkpoints.of("vpa.yaml", RECOMMENDS.encode())
+    found.pour(book)
+    app = Container("shop", "StatefulSet", "web", "app")
+    assert (found.mistakes, book.containers(), book.pages) == ([], [app], {})
+    assert book.advice == {(app, "cpu"): Advice("web-vpa", 250), (app, "memory"): Advice("web-vpa", 300 << 20)}
+
+
+def test_vpas_that_recommend_nothing_yet_are_a_mistake() -> None:
+    silent = RECOMMENDS[: RECOMMENDS.index("  status:")]
+    assert "VPAs that recommend nothing yet" in str(Checkpoints.of("vpa.yaml", silent.encode()).mistakes[0])

@@ -22,10 +22,12 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
 
     Secrets, environments, command lines, and ConfigMaps other than ours are not in it; kubeconfig's user needs no
     more than to list. An object that cannot be read is in it by name: who reads the file is refused for that, as who
-    reads the cluster live is. Hashed names are the same wherever they stand, but differ between captures.
+    reads the cluster live is. Hashed names are the same wherever they stand, but differ between captures; PodPolicies,
+    which speak of names, are then left out, so a plan counts pods as they are.
     """
     salt = secrets.token_bytes(32) if hash_names else None
-    content, unreadable = live.captured(live.Asked((), kubeconfig, context), tuple(KINDS), salt)
+    kinds = live.WITH_POLICIES if salt is None else tuple(KINDS)
+    content, unreadable = live.captured(live.Asked((), kubeconfig, context), kinds, salt)
     if output_file is None:
         sys.stdout.buffer.write(content)
     else:

@@ -17,6 +17,8 @@ from trimtab.command.main import Failed, Wrong
 
 F = TypeVar("F", bound=Callable[..., Any])
 LIVE = "live"
+WITH_POLICIES = (*KINDS, "PodPolicy")
+"""Kinds that are read where it counts what pods would be given if they were admitted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +52,35 @@ def options(function: F) -> F:
     return cluster(login(verb))  # type: ignore[return-value]
 
 
-def read(asked: Asked, kinds: Iterable[str] = tuple(KINDS)) -> list[files.Content]:
-    """The snapshots as (name, content). Raises Wrong, or Failed where the cluster cannot be read."""
+def read(asked: Asked, kinds: Iterable[str] = tuple(KINDS), *, templates: bool = False) -> list[files.Content]:
+    """The snapshots as (name, content); see `captured`. Raises Wrong, or Failed where the cluster cannot be read."""
     found = files.read(path for path in asked.paths if path != LIVE)
     if LIVE not in asked.paths:
         if asked.kubeconfig or asked.context:
             came = "--kubeconfig" if asked.kubeconfig else "--context"
             raise Wrong([Mistake(file="command line", expected="--cluster live", came=f"{came} without it")])
         return found
-    content, unreadable = captured(asked, kinds)
+    content, unreadable = captured(asked, kinds, templates=templates)
     if unreadable:
         raise Failed("\n".join(["The cluster holds what we cannot read; nothing was done.", *unreadable]))
     return [*found, (LIVE, content)]
 
 
-def captured(asked: Asked, kinds: Iterable[str], salt: bytes | None = None) -> tuple[bytes, list[str]]:
-    """A capture of the cluster, and what in it could not be read."""
-    from trimtab.kube.capture import written
+def captured(
+    asked: Asked, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False
+) -> tuple[bytes, list[str]]:
+    """A capture of the cluster, and what in it could not be read.
+
+    What owners make pods of is in it where `templates` says so, or where policies were read and found: only they ask.
+    """
+    from trimtab.kube.capture import observed, written
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured
-    from trimtab.kube.kinds import sources
-    from trimtab.kube.listing import observe
 
     try:
         client = connect(asked.kubeconfig, asked.context)
         try:
-            found = observe(client, sources(kinds), _progress())
+            found = observed(client, kinds, _progress(), templates=templates)
         finally:
             client.close()
     except NotConfigured as error:

@@ -87,19 +87,19 @@ def _surges(moves: Sequence[Leaving], view: View) -> list[tuple[str, int]]:
     return found
 
 
-def arrivals(found: Note, view: View) -> list[str]:
-    """Pods that came to be since the drain began, of the workloads it moves: the successors."""
+def arrivals(found: Note, view: View) -> dict[str, Seconds]:
+    """Pods that came to be since the drain began, of the workloads it moves: the successors, and when they came."""
     known = {move.uid for move in found.moves}
     keys = {move.workload for move in found.moves if move.owner}
-    return [
-        pod.key
+    return {
+        pod.key: min(pod.created, view.at)
         for pod in view.inventory.pods
         if pod.owner is not None
         and (pod.namespace, pod.owner.kind, pod.owner.name) in keys
         and pod.uid not in known
         and pod.created is not None
         and pod.created >= found.since
-    ]
+    }
 
 
 def rehearsing(pool: Pool, *, everywhere: bool) -> Pool:

@@ -60,7 +60,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     """Node → (times in a row, when last)."""
     evictions: tuple[Seconds, ...] = ()
     moved: dict[str, Seconds] = {}
-    """namespace/name of a successor → when it was seen first."""
+    """namespace/name of a successor → when it came to be."""
     ended: dict[str, Seconds] = {}
     """Drains that are over: what stands on a node of them is only still to be taken off."""
     drains: dict[str, str] = {}
@@ -109,8 +109,9 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     def evicted(self, now: Seconds) -> "Memory":
         return change(self, evictions=(*self.evictions, now))
 
-    def arrived(self, pods: Iterable[str], now: Seconds) -> "Memory":
-        new = {pod: now for pod in pods if pod not in self.moved}
+    def arrived(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "Memory":
+        """Successors, with when they came to be; one that has had its rest is like any other pod."""
+        new = {pod: came for pod, came in pods.items() if came > now - rest and pod not in self.moved}
         return change(self, moved={**self.moved, **new}) if new else self
 
     def told(self, *records: Record) -> "Memory":

@@ -14,8 +14,10 @@ from enum import StrEnum
 
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.inventory import Inventory
-from trimtab.cluster.pod import Pod
+from trimtab.cluster.pod import Ask, Pod
 from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resources import larger
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.plan import plan
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
@@ -23,7 +25,7 @@ from trimtab.compaction.values import Move, Plan, Wave
 from trimtab.packing.fit import admits
 from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room
-from trimtab.packing.world import World, build
+from trimtab.packing.world import Again, World, build
 
 MOST_ROUNDS = 500
 
@@ -94,21 +96,22 @@ def simulate(
     effort: int | None = None,
     *,
     marked: bool = False,
+    again: Again | None = None,
 ) -> Simulation:
-    """Rounds until a plan is empty."""
+    """Rounds until a plan is empty. `again`: what pods would ask for if they were admitted again; successors do."""
     rounds: list[Round] = []
     before, moved = inventory, set(now.moved)
     first: Plan | None = None
     while True:
-        world = build(inventory)
+        world = build(inventory, again)
         found = plan(world, pools, replace(now, moved=frozenset(moved)), effort)
         first = first or found
         if not found.waves or len(rounds) >= MOST_ROUNDS:
             break
         for number in range(len(found.waves) if scheduler is Scheduler.PLAN else 1):
-            made = _carry_out(build(inventory) if number else world, found, number, scheduler, marked=marked)
+            made = _carry_out(build(inventory, again) if number else world, found, number, scheduler, marked=marked)
             rounds.append(made)
-            inventory = _after(inventory, made)
+            inventory = _after(inventory, made, again)
             moved.update(landing.pod for landing in made.landings)
     return Simulation(
         scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.nodes), nodes_after=len(inventory.nodes),
@@ -172,14 +175,25 @@ def _free(room: Room, node: int) -> int:
     return room.major[node] * 1000 // have[0] + room.minor[node] * 1000 // have[1]
 
 
-def _after(inventory: Inventory, made: Round) -> Inventory:
+def _after(inventory: Inventory, made: Round, again: Again | None) -> Inventory:
     """The cluster when all successors run and the autoscaler has taken the empty nodes."""
     gone, landed = set(made.nodes), {landing.pod: landing.target for landing in made.landings}
     pods: list[Pod] = []
+    asks: dict[object, Ask] = {}
     for pod in inventory.pods:
         if pod.key in landed and pod.node in gone:
-            pods.append(change(pod, node=landed[pod.key]))
+            ask = successor(pod, again)
+            like = (id(pod.ask), str(ask.requests))
+            pods.append(change(pod, node=landed[pod.key], ask=asks.setdefault(like, ask)))
         elif pod.node not in gone:
             pods.append(pod)
     nodes = tuple(node for node in inventory.nodes if node.name not in gone)
     return replace(inventory, nodes=nodes, pods=tuple(pods))
+
+
+def successor(pod: Pod, again: Again | None) -> Ask:
+    """What its successor asks for."""
+    found = again(pod) if again is not None else None
+    if found is None or isinstance(found, Unreadable) or isinstance(pod.ask.requests, Unreadable):
+        return pod.ask
+    return replace(pod.ask, requests=larger(pod.ask.requests, found))

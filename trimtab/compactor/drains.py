@@ -135,7 +135,7 @@ class Drains:
         self._tell("corrected", reason, view, node, note)
 
     def _seen(self, node: Node, note: Note, view: View) -> None:
-        memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at)
+        memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at, self.terms.rest)
         if memory.drains.get(node.name) != note.drain:
             promised = {**memory.promised, node.name: (note.unit, note.saves)}
             memory = change(memory, drains={**memory.drains, node.name: note.drain}, promised=promised)

@@ -6,25 +6,66 @@ down. Secrets, environments and command lines cannot be in it: nothing decodes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from trimtab.cluster.anonymous import hashed
+from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import UNREADABLE, Snapshot
-from trimtab.kube.decode import ODD
-from trimtab.kube.kinds import PLACES
+from trimtab.kube import decode
+from trimtab.kube.client import Client
+from trimtab.kube.decode import ODD, Key
+from trimtab.kube.kinds import PLACES, sources
+from trimtab.kube.listing import Observed, observe
+
+TEMPLATE = "Template"
+"""Ends the name of a kind that is a list of owners, read for what they make pods of."""
+
+
+def observed(
+    client: Client, kinds: Iterable[str], told: Callable[[str], None] = lambda list_: None, *, templates: bool = False
+) -> Observed:
+    """Everything of these kinds; and templates, where they are asked for, or a policy was found that asks for them."""
+    found = observe(client, sources(kinds), told)
+    if not templates and not found.snapshot.objects.get("PodPolicy"):
+        return found
+    more = observe(client, sources(kind for kind in PLACES if kind.endswith(TEMPLATE)), told)
+    return Observed(
+        Snapshot({**found.snapshot.objects, **more.snapshot.objects}),
+        (*found.unreadable, *more.unreadable),
+        found.absent,
+    )
 
 
 def items(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every object, with its kind, as plain values."""
+    """Every object, with its kind, as plain values; an owner with its template, where that was read, too."""
+    objects = {kind: found for kind, found in snapshot.objects.items() if not kind.endswith(TEMPLATE)}
     return [
-        {"apiVersion": PLACES[kind].group_version, "kind": kind, **_bare(found)}
-        for kind, objects in snapshot.objects.items()
-        for found in objects
+        {"apiVersion": PLACES[kind].group_version, "kind": kind, **_with_template(_bare(found), templates)}
+        for kind, all_ in objects.items()
+        for templates in (_templates(snapshot, kind),)
+        for found in all_
     ]
+
+
+def _templates(snapshot: Snapshot, kind: str) -> dict[Key, dict[str, Any]]:
+    """Owner → its template. Those that want no pods, as old ReplicaSets do, make none."""
+    found = snapshot.objects.get(kind + TEMPLATE, ())
+    return {
+        decode.key(one.metadata): _bare(one.spec.template)
+        for one in found
+        if isinstance(one, Templated) and get(one.spec.replicas, 1)
+    }
+
+
+def _with_template(item: dict[str, Any], templates: Mapping[Key, dict[str, Any]]) -> dict[str, Any]:
+    meta = item.get("metadata", {})
+    found = templates.get((meta.get("namespace", ""), meta.get("name", "")))
+    return item if found is None else {**item, "spec": {**item.get("spec", {}), "template": found}}
 
 
 def written(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: bytes | None = None) -> bytes:
@@ -44,6 +85,7 @@ def written(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: 
 def _mark(wrong: Unreadable) -> dict[str, Any]:
     """`where` is "Pod shop/web" or "Node n1" (`decode.item`)."""
     kind, _, where = wrong.where.partition(" ")
+    kind = kind.removesuffix(TEMPLATE)
     namespace, _, name = where.rpartition("/")
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": PLACES[kind].group_version, "kind": kind, "metadata": meta, UNREADABLE: wrong.problem}

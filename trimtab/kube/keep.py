@@ -20,6 +20,7 @@ from trimtab.cluster.api.meta import UNSET, Labels, Metadata, Shape, UnsetType, 
 from trimtab.cluster.api.meta import change as changed
 from trimtab.cluster.api.node import Node
 from trimtab.cluster.api.pod import Condition, Container, ContainerStatus, Pod, PodSpec, PodStatus, Volume
+from trimtab.cluster.api.workload import Templated, TemplatedSpec
 
 T = TypeVar("T")
 
@@ -47,10 +48,17 @@ class Keeper:
             return self._pod(found)
         if isinstance(found, Node):
             return changed(found, metadata=self.metadata(found.metadata))
+        if isinstance(found, Templated):
+            return changed(found, metadata=self.metadata(found.metadata), spec=self._templated(found.spec))
         return changed(found, metadata=self.metadata(found.metadata))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:
         return Pod(metadata=self.metadata(pod.metadata), spec=self._spec(pod.spec), status=self._status(pod.status))
+
+    def _templated(self, spec: TemplatedSpec) -> TemplatedSpec:
+        made = spec.template
+        kept = changed(made, metadata=self.metadata(made.metadata), spec=self._spec(made.spec))
+        return changed(spec, template=kept)
 
     def _spec(self, spec: PodSpec) -> PodSpec:
         """Everything but the node is the same for pods of one template, once nameless volumes are gone."""

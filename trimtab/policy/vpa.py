@@ -9,6 +9,7 @@ init containers and sidecars are not its business).
 from dataclasses import dataclass
 
 from trimtab.cluster import quantity
+from trimtab.cluster.advice import Advice, given
 from trimtab.cluster.api.meta import UnsetType
 from trimtab.cluster.api.scaling import ContainerPolicy, VerticalPodAutoscaler
 from trimtab.cluster.resources import Role
@@ -57,6 +58,16 @@ def of(subject: Subject) -> VerticalPodAutoscaler | None:
                 return vpa
         if owner.kind in _WELL_KNOWN:
             break
+    return None
+
+
+def advised(subject: Subject, place: Place, resource: str) -> Advice | None:
+    """What a VPA says of this container, whether it acts by itself or not (`Off`); the oldest that says anything."""
+    for owner in reversed(subject.owners):
+        for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
+            for container, about, advice in given(vpa):
+                if (container, about) == (place.container.name, resource):
+                    return advice
     return None
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trimtab.cluster.owner import Owner
-from trimtab.kube.client import Client
 from trimtab.sketch.diary import Diary, Reading
 from trimtab.sketch.window import DAY
-from trimtab.usage import metrics
 from trimtab.usage.errors import GarbledSource
 from trimtab.usage.owners import Owners
 from trimtab.usage.prometheus import Prometheus
-from trimtab.usage.series import SKEW
+from trimtab.usage.series import SKEW, Series
 from trimtab.usage.take import container
 
 LAG = 120
@@ -33,13 +31,14 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class Moments:
-    """The metrics API: this moment, and no history. A moment that is missed is gone."""
+    """The metrics API, or kubelets: this moment, and no history. A moment that is missed is gone."""
 
-    client: Client
+    look: Callable[[], Iterable[Series]]
+    """One sample for each container and resource."""
 
     def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
         count = 0
-        for series in metrics.now(self.client):
+        for series in self.look():
             at, value = series.times[0], series.values[0]
             if at <= now + SKEW:
                 count += diary.see(container(series, owners), series.pod, series.resource, at, value)

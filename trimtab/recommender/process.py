@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
@@ -25,7 +25,10 @@ from trimtab.sketch.diary import Diary
 from trimtab.usage import checkpoints as vpa
 from trimtab.usage.errors import UnreachableSource
 from trimtab.usage.http import Source as Server
+from trimtab.usage.kubelet import Kubelets
+from trimtab.usage.metrics import now
 from trimtab.usage.prometheus import Pieces, Prometheus
+from trimtab.usage.series import Series
 
 NAME = "recommender"
 HUNG = 1800.0
@@ -110,10 +113,16 @@ class Process:
     def _source(self) -> Source:
         settings = self.settings
         if settings.prometheus is None:
-            return Moments(self.replica.client)
+            return Moments(self._look())
         ca = str(settings.prometheus_ca) if settings.prometheus_ca else None
         pieces = Pieces(step=settings.step, rate=settings.rate, extra=settings.matcher or "")
         return Histories(Prometheus(Server(settings.prometheus, Headers(settings), ca), pieces))
+
+    def _look(self) -> Callable[[], Iterable[Series]]:
+        client, log = self.replica.client, self.replica.log
+        if self.settings.kubelets:
+            return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).look
+        return lambda: now(client)
 
     def _verdicts(self) -> Verdicts | None:
         loop = self.loop

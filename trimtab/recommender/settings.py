@@ -21,6 +21,12 @@ class Settings(Replicated):
     """URL of Prometheus, Thanos, Mimir or what speaks like them: history from the first minute, and no hole after an
     outage. None: the metrics API (metrics-server), whose moments are gathered from now on."""
 
+    kubelets: bool = False
+    """Without Prometheus: ask each node's kubelet (`/stats/summary`, through the API server) instead of the metrics
+    API. Cpu is counted there, so nothing between two rounds is missed, and metrics-server is not needed. Not the
+    default: it takes `get` on `nodes/proxy`, which also lets run commands in pods; docs/how-to/gather-usage.md has the
+    role."""
+
     prometheus_token_file: Path | None = None
     """File whose content is sent as a bearer token; read again for each round, since tokens are renewed."""
 

@@ -27,6 +27,11 @@ INIT_CONTAINER = Code(
     "It runs before the others and ends; the pod asks for the larger of the two, so little is won.",
     "Nothing.",
 )
+FROM_VPA = Code(
+    "from-vpa",
+    "Too little was seen of the container, and a VPA recommends so much: its P90 of days that fade, with a margin.",
+    "Give a longer history with `--prometheus` or `--usage`: then it is a P95 of what was seen.",
+)
 AS_IT_IS = Code("close-enough", "What it asks for is within a tenth of what it would be given.", "Nothing.")
 NO_SUCH_WORKLOAD = Code(
     "workload-not-seen",

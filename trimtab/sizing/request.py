@@ -1,7 +1,8 @@
 """What should this container ask for, within everything that bounds it?
 
 In order: who else decides (a VPA that recommends, an HPA that counts by the request), is there enough history, the
-rule's number rounded up, floors, ceilings, the limit. Every step that changes the number says so.
+rule's number rounded up (or else what a VPA advises), floors, ceilings, the limit. Every step that changes the number
+says so.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from trimtab.cluster import quantity
+from trimtab.cluster.advice import Advice
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.resources import QoS, Role
 from trimtab.policy.reasons import (
@@ -52,6 +54,8 @@ class Asks:
     vpa_down: str = ""
     """The name of a VPA that would, if its webhook could act."""
     hpa: Hpa | None = None
+    advice: Advice | None = None
+    """What a VPA says of it, which counts where too little was seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +102,28 @@ def propose(asks: Asks, seen: Seen | NotYet, terms: Terms | None = None) -> Prop
     reason = _left(asks, terms)
     if reason is not None:
         return Stays(reason)
-    if isinstance(seen, NotYet):
+    if isinstance(seen, NotYet) and asks.advice is None:
         return seen
-    rule = P5 if asks.vpa is not None else terms.rule
-    number = _rounded(asks.resource, rule.of(seen))
-    text = f"{rule.words(seen)} is {quantity.write(asks.resource, number)}"
-    why = [FROM_USAGE(text + (f", VPA {asks.vpa.name} takes over" if asks.vpa else ""))]
+    number, origin = _advised(asks, asks.advice, seen) if isinstance(seen, NotYet) else _seen(asks, seen, terms)
+    why = [origin]
     for bounded, reason in _bounds(asks, terms, number):
         number = bounded
         why.append(reason)
     return _weighed(asks, terms, number, why)
+
+
+def _seen(asks: Asks, seen: Seen, terms: Terms) -> tuple[int, Reason]:
+    rule = P5 if asks.vpa is not None else terms.rule
+    number = _rounded(asks.resource, rule.of(seen))
+    text = f"{rule.words(seen)} is {_text(asks, number)}"
+    return number, FROM_USAGE(text + (f", VPA {asks.vpa.name} takes over" if asks.vpa else ""))
+
+
+def _advised(asks: Asks, advice: Advice | None, seen: NotYet) -> tuple[int, Reason]:
+    assert advice is not None
+    number = _rounded(asks.resource, advice.target / 1000 if asks.resource == "cpu" else advice.target)
+    told = f"VPA {advice.vpa} recommends {_text(asks, number)}, its P90 and a margin; seen: {seen.have} of {seen.need}"
+    return number, reasons.FROM_VPA(told)
 
 
 def _left(asks: Asks, terms: Terms) -> Reason | None:
@@ -149,7 +165,7 @@ def _bounds(asks: Asks, terms: Terms, number: int) -> Iterator[tuple[int, Reason
 def _weighed(asks: Asks, terms: Terms, number: int, why: list[Reason]) -> Proposal | Stays:
     if asks.request is not None and abs(number - asks.request) <= CLOSE * asks.request:
         return Stays(reasons.AS_IT_IS(f"{why[0]}; it asks for {_text(asks, asks.request)}"))
-    if asks.vpa_down and terms.rule.share == "P95":
+    if asks.vpa_down and why[0].code is FROM_USAGE and terms.rule.share == "P95":
         why.append(reasons.VPA_DOWN(f"the webhook of VPA {asks.vpa_down} cannot act, so P95 instead of P5"))
     if asks.hpa is not None:
         why.append(reasons.HPA_COUNTS(_consequence(asks, asks.hpa, number)))

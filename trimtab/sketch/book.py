@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.advice import Advice
 from trimtab.sketch.buckets import high, spread
 from trimtab.sketch.counts import Counts
 from trimtab.sketch.peaks import INTERVAL, of_series
@@ -61,6 +62,8 @@ class Book:
     starts: dict[Container, float] = field(default_factory=dict)
     """The most cpu that a start took, where starts are kept apart."""
     pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
+    advice: dict[tuple[Container, str], Advice] = field(default_factory=dict)
+    """What VPAs say of containers: no usage, and kept apart from it."""
 
     def take(
         self,
@@ -88,15 +91,13 @@ class Book:
 
     def _days(self, page: _Open, times: Sequence[int], values: Sequence[float]) -> None:
         """All buckets are found at once, then each day counts its own."""
-        parts = [(start, values[start:end]) for start, end in _days(times)]
-        tops = [max(part) for _, part in parts]
-        found = spread(values, max(tops))
-        for (start, part), top in zip(parts, tops, strict=True):
-            counts = page.day(int(times[start]) // DAY)
+        found = spread(values)
+        for start, end in _days(times):
+            part, counts = values[start:end], page.day(int(times[start]) // DAY)
             if found is None:
                 counts.extend(part)
             else:
-                counts.tally(found[0], found[1][start : start + len(part)], top)
+                counts.tally(found[0], found[1][start:end], part)
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
         """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last
@@ -117,7 +118,7 @@ class Book:
 
     def containers(self) -> list[Container]:
         """In order of name."""
-        return sorted({container for container, _ in self.pages})
+        return sorted({container for container, _ in (*self.pages, *self.advice)})
 
     def window(self, container: Container, resource: str) -> Window:
         """What was seen; an empty window where nothing was."""

@@ -7,14 +7,16 @@ from math import ceil
 
 from trimtab.sketch.buckets import GREATEST, NOTHING, halves, high, low, number, numbers, spread
 
-WIDEST = 768
-"""Buckets at most: twelve octaves. What is below 1/4096 of the greatest value is counted as that much."""
+FINE = 448
+"""Buckets at most that are counted one by one: seven octaves. What is spread wider is counted in pairs of buckets."""
+WIDEST = 896
+"""Buckets at most: fourteen octaves. What is below 1/16384 of the greatest value is counted as that much."""
 
 
 class Counts:
     """A distribution. Mutable: it is added to and merged into; everything else asks."""
 
-    __slots__ = ("base", "counts", "nothing", "paired", "top")
+    __slots__ = ("base", "counts", "nothing", "shift", "top")
 
     def __init__(
         self,
@@ -26,15 +28,20 @@ class Counts:
         paired: bool = False,
     ) -> None:
         self.base = base
-        """The bucket number of counts[0]."""
+        """The number of the bucket (or of the pair of buckets) of counts[0]."""
         self.counts = array("B") if counts is None else counts
         """A byte each, or wider where a count asks for it: what is spread wide has low counts."""
         self.nothing = nothing
         """How many values were (almost) zero."""
         self.top = top
         """The greatest value, exact."""
-        self.paired = paired
-        """Some of it was kept in pairs of buckets (see `packed`): no more than that can be told apart."""
+        self.shift = 1 + paired
+        """Lower bits of a half (see `buckets`) that are not told apart: 1, or 2 where buckets are counted in pairs."""
+
+    @property
+    def paired(self) -> bool:
+        """Pairs of buckets are counted: no more than that can be told apart."""
+        return self.shift == 2
 
     @property
     def total(self) -> int:
@@ -51,26 +58,26 @@ class Counts:
 
     def extend(self, values: Sequence[float]) -> None:
         """Many values at once."""
-        top = max(values, default=0.0)
-        found = spread(values, top)
+        found = spread(values)
         if found is None:
             self.take(numbers(halves(values)), greatest(values))
         else:
-            self.tally(*found, top)
+            self.tally(*found, values)
 
-    def tally(self, first: int, told: bytes, top: float) -> None:
-        """Values as `spread` gives them, and the greatest of them: a short step for each."""
+    def tally(self, first: int, told: bytes, values: Sequence[float]) -> None:
+        """Values, at least one, and their buckets as `spread` gives them: a short step for each."""
         cells = [0] * 256
         for offset in told:
             cells[offset] += 1
         try:
             body = bytes(cells).rstrip(b"\0")
         except ValueError:
-            self.take({first + offset: count for offset, count in enumerate(cells) if count}, top)
+            self.take({first + offset: count for offset, count in enumerate(cells) if count}, max(values))
             return
-        held = body.lstrip(b"\0")
+        held, highest = body.lstrip(b"\0"), len(body) - 1
+        top = _topmost(told, highest, values) if cells[highest] < _MANY else max(values)
         base = first + len(body) - len(held)
-        if len(self.counts):
+        if len(self.counts) or self.paired:
             self.merge(Counts(base, array("B", held), 0, top))
             return
         self.base, self.counts = base, array("B", held)
@@ -88,10 +95,10 @@ class Counts:
             return
         self._room(max(held))
         self._room(min(held))
-        base, cells = self.base, self.counts
+        base, cells, wide = self.base, self.counts, self.shift - 1
         for bucket, count in held.items():
             try:
-                cells[max(0, bucket - base)] += count
+                cells[max(0, (bucket >> wide) - base)] += count
             except OverflowError:
                 self._count(bucket, count)
                 cells = self.counts
@@ -100,16 +107,19 @@ class Counts:
         """As if every value of the other had been added here."""
         self.top = max(self.top, other.top)
         self.nothing += other.nothing
-        self.paired |= other.paired
+        if other.paired:
+            self._pair()
         if not len(other.counts):
             return
-        self._room(other.base + len(other.counts) - 1)
-        start = max(0, self._room(other.base))
-        below = max(0, self.base - other.base)
-        part = other.counts[below:]
+        wide = other.shift - 1
+        self._room((other.base + len(other.counts) - 1 << wide) | wide)
+        start = max(0, self._room(other.base << wide))
+        base, cells = (other.base, other.counts) if self.shift == other.shift else pairs(other.base, other.counts)
+        below = max(0, self.base - base)
+        part = cells[below:]
         self._put(start, list(map(operator.add, self.counts[start : start + len(part)], part)))
         if below:
-            self._count(self.base, sum(other.counts[:below]))
+            self._put(0, (self.counts[0] + sum(cells[:below]),))
 
     def _count(self, bucket: int, count: int) -> None:
         if bucket == NOTHING:
@@ -136,8 +146,11 @@ class Counts:
     def _room(self, bucket: int) -> int:
         """The place of a bucket, made if it has none; negative where it is below what is told apart."""
         if not len(self.counts):
-            self.base, self.counts = bucket, array("B", [0])
-        place = bucket - self.base
+            self.base, self.counts = bucket >> (self.shift - 1), array("B", [0])
+        lowest, highest = min(bucket, self.base), max(bucket, self.base + len(self.counts) - 1)
+        if not self.paired and highest - lowest >= FINE:
+            self._pair()
+        place = (bucket >> (self.shift - 1)) - self.base
         if place >= len(self.counts):
             self.counts.frombytes(bytes((place - len(self.counts) + 1) * self.counts.itemsize))
             self._fold()
@@ -145,11 +158,16 @@ class Counts:
             more = min(-place, self.base - self._floor())
             self.counts = array(self.counts.typecode, bytes(more * self.counts.itemsize)) + self.counts
             self.base -= more
-        return bucket - self.base
+        return (bucket >> (self.shift - 1)) - self.base
+
+    def _pair(self) -> None:
+        """From now on pairs of buckets are counted."""
+        if not self.paired:
+            self.base, self.counts, self.shift = *pairs(self.base, self.counts), 2
 
     def _floor(self) -> int:
-        """The lowest bucket that is told apart from the highest; even, so that pairs of buckets stay pairs."""
-        return ((self.base + len(self.counts) - 1) | 1) + 1 - WIDEST
+        """The lowest place that is told apart from the highest. Only pairs come so far."""
+        return self.base + len(self.counts) - (WIDEST >> (self.shift - 1))
 
     def _fold(self) -> None:
         """What is too low is counted in the lowest."""
@@ -167,11 +185,7 @@ class Counts:
     __hash__ = None  # type: ignore[assignment]
 
     def _told(self) -> tuple[float, int, bool, dict[int, int]]:
-        found: dict[int, int] = {}
-        for bucket, count in enumerate(self.counts, start=self.base):
-            if count:
-                told = bucket & ~1 if self.paired else bucket
-                found[told] = found.get(told, 0) + count
+        found = {place: count for place, count in enumerate(self.counts, start=self.base) if count}
         return self.top, self.nothing, self.paired, found
 
     def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
@@ -191,13 +205,15 @@ class Counts:
             return 0.0
         for place, count in enumerate(self.counts):
             if rank <= before + count:
-                bucket, part = self.base + place, (rank - before - 0.5) / count
-                return self._within(bucket & ~1, bucket | 1, 0.5) if self.paired else self._within(bucket, bucket, part)
+                return self._within(place, 0.5 if self.paired else (rank - before - 0.5) / count)
             before += count
         return self.top
 
-    def _within(self, first: int, last: int, part: float) -> float:
-        start, end = low(first), high(last)
+    def _within(self, place: int, part: float) -> float:
+        """So far from the beginning of what is counted there to its end."""
+        wide = self.shift - 1
+        first = self.base + place << wide
+        start, end = low(first), high(first | wide)
         if end > self.top and not self.paired:
             end = self.top
         return min(self.top, start + part * (end - start))
@@ -206,13 +222,39 @@ class Counts:
         """Every bucket that holds something: its middle, and how many values it holds."""
         if self.nothing:
             yield 0.0, self.nothing
-        for bucket, count in enumerate(self.counts, start=self.base):
+        for place, count in enumerate(self.counts):
             if count:
-                first, last = (bucket & ~1, bucket | 1) if self.paired else (bucket, bucket)
-                yield self._within(first, last, 0.5), count
+                yield self._within(place, 0.5), count
 
     def copy(self) -> "Counts":
         return Counts(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)
+
+
+def pairs(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
+    """The same, counted in pairs of buckets: the number of the first pair, and the counts."""
+    even = [0] * (base & 1) + list(counts)
+    even += [0] * (len(even) & 1)
+    return base >> 1, narrow(list(map(operator.add, even[::2], even[1::2])))
+
+
+def narrow(counts: Sequence[int]) -> "array[int]":
+    """As narrow as they fit."""
+    most = max(counts, default=0)
+    return array("B" if most < 256 else "H" if most < 65536 else "I", counts)
+
+
+_MANY = 32
+"""Values in a bucket beyond which going through all values is quicker than finding them."""
+
+
+def _topmost(told: bytes, highest: int, values: Sequence[float]) -> float:
+    """The greatest value: one of the few in the highest bucket."""
+    at = told.find(highest)
+    top = values[at]
+    while (at := told.find(highest, at + 1)) >= 0:
+        if values[at] > top:
+            top = values[at]
+    return top
 
 
 def greatest(values: Sequence[float]) -> float:

@@ -14,9 +14,33 @@ from trimtab.sketch.packed import Damaged, pack, unpack
 
 DAY = 86400
 DAYS = 14
-_VERSION = 1
+_VERSION, _BEFORE = 2, 1
+"""The version before knew no units, and is read as well."""
 _HEAD = struct.Struct("<BBIqq")
 """Version, days kept, newest day, first and last second."""
+
+
+BUDGET = 1750
+"""Bytes the past of a window may take before its days are counted in units. Today and all around it take less than
+1 300, while none of its buckets holds more than 65 535: so all of it stays below 3 KB."""
+_MOST = (None, 4096, 2048, 1024, 512, 256)
+"""Units a day at most, one after the other until the past is small enough."""
+
+
+def _past(kept: Mapping[int, Counts]) -> bytes:
+    """Days that are over, in one compressed piece."""
+    found = b""
+    for most in _MOST:
+        found = _pressed(b"".join(pack(day, kept[day], over=True, most=most) for day in sorted(kept)))
+        if len(found) <= BUDGET:
+            break
+    return found
+
+
+def _pressed(body: bytes) -> bytes:
+    """Counts are noise around a shape: what is found by letters counts, not what repeats itself."""
+    press = zlib.compressobj(6, strategy=zlib.Z_FILTERED)
+    return press.compress(body) + press.flush()
 
 
 class Window:
@@ -72,8 +96,7 @@ class Window:
         """These days, as far as they are young enough; the newest is `today`."""
         kept = {day: counts for day, counts in held.items() if day > self.newest - self.days}
         self.today = kept.pop(self.newest, self.today)
-        body = b"".join(pack(day, kept[day], over=True) for day in sorted(kept))
-        self.past = zlib.compress(body, 6) if body else b""
+        self.past = _past(kept) if kept else b""
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
     def by_day(self) -> dict[int, Counts]:
@@ -117,8 +140,10 @@ class Window:
 
     def dump(self) -> bytes:
         """All of it, for a checkpoint."""
-        body = b"".join(pack(day, counts, over=day != self.newest) for day, counts in sorted(self.by_day().items()))
-        return _HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + zlib.compress(body, 6)
+        body = zlib.decompress(self.past) if self.past else b""
+        if self.last or self.today.total:
+            body += pack(self.newest, self.today, over=False)
+        return _HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _pressed(body)
 
     @classmethod
     def load(cls, dumped: bytes) -> "Window":
@@ -128,7 +153,7 @@ class Window:
             body = zlib.decompress(dumped[_HEAD.size :])
         except (struct.error, zlib.error) as error:
             raise Damaged(str(error)) from None
-        if version != _VERSION:
+        if version not in (_VERSION, _BEFORE):
             raise Damaged(f"version {version}; this one reads version {_VERSION}")
         found = cls(days)
         found.newest, found.first, found.last = newest, first, last
@@ -156,7 +181,7 @@ def observe(windows: Sequence[Window], at: int, values: Sequence[float]) -> None
     day = at // DAY
     for window, value, half in zip(windows, values, halves(values), strict=True):
         counts = window.today
-        place = (half >> 1) - counts.base
+        place = (half >> counts.shift) - counts.base
         if window.newest != day or not 0 <= place < len(counts.counts):
             window.add(at, value)
             continue

@@ -8,6 +8,7 @@ checkpoints. Every reader gives series of single pods' containers; `owners` says
     files        CSV, Parquet, saved answers of Prometheus
     prometheus   queries in pieces
     answer       what it answers, read series by series without ever holding it as objects
-    metrics      the metrics API and the kubelet's summary: the moment, not history
-    checkpoints  what a VPA wrote down
+    metrics      the metrics API: the moment, not history
+    kubelet      every kubelet's summary: the moment, too
+    checkpoints  what a VPA wrote down, and what it recommends
 """

@@ -7,8 +7,9 @@ exactly so (a gap, NaN, +Inf, other spacing) goes to the decoder that names ever
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import isfinite
@@ -56,6 +57,8 @@ _ONE = msgspec.json.Decoder(_One, strict=False)
 """Numbers come as text."""
 
 _BEGIN, _END, _VALUES = b'{"metric":', b'"]]}', b',"values":[['
+_LABELS = 4096
+"""Bytes within which the points of a series begin; one with more labels is read the slower way."""
 _PLAIN = bytes(ord(" ") if chr(at) in '[]"' else at if chr(at) in "0123456789.,+-eE" else ord("!") for at in range(256))
 """Brackets and quotes are nothing between numbers; all else that no number holds is a mistake."""
 
@@ -86,7 +89,7 @@ def _read(body: bytes) -> Iterator[Found]:
             yield from map(exactly, _several(piece))
 
 
-def _several(piece: bytes | msgspec.Raw) -> list[msgspec.Raw]:
+def _several(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:
     """A series without points does not end as others do, and stands in one piece with the next."""
     return _ANSWER.decode(b'{"data":{"result":[%b]}}' % bytes(piece)).data.result
 
@@ -104,7 +107,7 @@ def _answer(body: bytes) -> _Answer:
     return answer
 
 
-def _cut(body: bytes) -> Iterator[bytes | msgspec.Raw]:
+def _cut(body: bytes) -> Iterator[memoryview | msgspec.Raw]:
     """The text of each series. What stands before and behind them is decoded with the last; where cuts are not all
     between two series, the decoder finds them."""
     first, ends = body.find(_BEGIN), list(_ends(body))[:-1]
@@ -114,8 +117,9 @@ def _cut(body: bytes) -> Iterator[bytes | msgspec.Raw]:
         return
     starts = [first, *(end + 1 for end in ends)]
     last = _answer(body[:first] + body[starts[-1] :]).data.result
+    view = memoryview(body)
     for start, end in pairwise(starts):
-        yield body[start : end - 1]
+        yield view[start : end - 1]
     yield from last
 
 
@@ -128,22 +132,30 @@ def _ends(body: bytes) -> Iterator[int]:
         at = body.find(b"}", at + 1)
 
 
-def _regular(raw: bytes | msgspec.Raw) -> Found | None:
+def _regular(raw: memoryview | msgspec.Raw) -> Found | None:
     """A series with a point at each step and nothing but numbers; None where that is not so.
 
     Moments that stand where moments do, each a step after the other, leave no place for a number too many or too few.
     """
-    text = bytes(raw)
-    begin = text.find(_VALUES)
-    if begin < 0 or not (text.startswith(_BEGIN) and text.endswith(_END)):
+    text = memoryview(raw)
+    begin = bytes(text[:_LABELS]).find(_VALUES)
+    if begin < 0 or not (text[: len(_BEGIN)] == _BEGIN and text[-len(_END) :] == _END):
         return None
     try:
         metric = _METRIC.decode(text[len(_BEGIN) : begin])
-        flat = _NUMBERS.decode(b"[" + text[begin + len(_VALUES) : -3].translate(_PLAIN) + b"]")
+        flat = _NUMBERS.decode(_list(text[begin + len(_VALUES) - 1 : -2]))
     except msgspec.DecodeError:
         return None
     times, values = _grid(flat), flat[1::2]
     return None if times is None or not isfinite(sum(values)) else (metric, times, values)
+
+
+def _list(points: memoryview) -> bytearray:
+    """The numbers of points as one list, written over what stood around them: a bytearray is translated in half the
+    time of bytes, and needs no copy for its ends."""
+    text = bytearray(points).translate(_PLAIN)
+    text[0], text[-1] = ord("["), ord("]")
+    return text
 
 
 def _grid(flat: Sequence[float]) -> range | None:
@@ -153,15 +165,16 @@ def _grid(flat: Sequence[float]) -> range | None:
     first, step = flat[0], flat[2] - flat[0]
     if not (first.is_integer() and step.is_integer() and step > 0):
         return None
-    moments, held = _moments(int(first), int(step), len(flat) // 2)
-    return moments if flat[::2] == held else None
+    moments, pack, held = _moments(int(first), int(step), len(flat) // 2)
+    return moments if pack(*flat[::2]) == held else None
 
 
 @lru_cache(maxsize=64)
-def _moments(first: int, step: int, count: int) -> tuple[range, list[float]]:
-    """Most series of an answer have the same."""
+def _moments(first: int, step: int, count: int) -> tuple[range, Callable[..., bytes], bytes]:
+    """Most series of an answer have the same. Bytes are compared in half the time of numbers."""
     found = range(first, first + step * count, step)
-    return found, list(map(float, found))
+    pack = struct.Struct(f"{count}d").pack
+    return found, pack, pack(*found)
 
 
 def exactly(raw: bytes | msgspec.Raw) -> Found:

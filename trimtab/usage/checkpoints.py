@@ -1,7 +1,8 @@
-"""What a VPA wrote down: its checkpoints, as cpu that was seen.
+"""What a VPA wrote down: its checkpoints, as cpu that was seen; its recommendations, as advice.
 
 Weights are relative and fade, so newer days count more than in a window of ours. Of memory there is one peak a day:
-no P5 or P95 comes from that, and none is made up.
+no P5 or P95 comes from that, and none is made up. A recommendation is one number of the VPA's own: it is kept apart
+from usage, and counts where nothing was seen.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from trimtab.cluster.advice import Advice, given
+from trimtab.cluster.api.scaling import TargetRef, VerticalPodAutoscaler
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.mistake import Mistake
 from trimtab.kube.client import Client
@@ -43,26 +46,12 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     status: checkpoint.CheckpointStatus = checkpoint.CheckpointStatus()
 
 
-class _Target(msgspec.Struct, frozen=True):
-    kind: str = ""
-    name: str = ""
-
-
-class _VPASpec(msgspec.Struct, frozen=True, rename="camel"):
-    target_ref: _Target = _Target()
-
-
-class _VPA(msgspec.Struct, frozen=True):
-    metadata: _Name = _Name()
-    spec: _VPASpec = _VPASpec()
-
-
 class _List(msgspec.Struct, frozen=True):
     items: tuple[Checkpoint, ...] = ()
 
 
 class _VPAs(msgspec.Struct, frozen=True):
-    items: tuple[_VPA, ...] = ()
+    items: tuple[VerticalPodAutoscaler, ...] = ()
 
 
 @dataclass(slots=True)
@@ -70,33 +59,42 @@ class Checkpoints:
     """Those of one file, or of a cluster."""
 
     found: list[Checkpoint] = field(default_factory=list)
-    targets: dict[tuple[str, str], _Target] = field(default_factory=dict)
+    targets: dict[tuple[str, str], TargetRef] = field(default_factory=dict)
     """(namespace, VPA) → what it sizes; a VPA that is not known is taken to be named after its Deployment."""
+    advice: dict[tuple[Container, str], Advice] = field(default_factory=dict)
+    """What their status recommends."""
     mistakes: list[Mistake] = field(default_factory=list)
 
     @classmethod
     def of(cls, file: str, content: bytes) -> Checkpoints:
         """What `kubectl get vpacheckpoints,vpa -A -o yaml` prints."""
         reading = read_documents(file, content)
-        it = cls(mistakes=list(reading.mistakes))
+        it, autoscalers = cls(mistakes=list(reading.mistakes)), 0
         for document in reading.documents:
             kind = document.value.get("kind") if isinstance(document.value, dict) else None
             try:
                 if kind == "VerticalPodAutoscalerCheckpoint":
                     it.found.append(msgspec.convert(document.value, Checkpoint))
                 elif kind == "VerticalPodAutoscaler":
-                    it.target(msgspec.convert(document.value, _VPA))
+                    it.autoscaler(msgspec.convert(document.value, VerticalPodAutoscaler))
+                    autoscalers += 1
             except msgspec.ValidationError as error:
-                it.mistakes.append(document.mistake((), "a VPA checkpoint", str(error)))
-        if not it.found and not it.mistakes:
-            it.mistakes.append(Mistake(file=file, expected="VPA checkpoints", came="none"))
+                it.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
+        if not it.found and not it.advice and not it.mistakes:
+            came = "VPAs that recommend nothing yet" if autoscalers else "none"
+            it.mistakes.append(Mistake(file=file, expected="VPA checkpoints, or VPAs that recommend", came=came))
         return it
 
-    def target(self, vpa: _VPA) -> None:
-        self.targets[vpa.metadata.namespace, vpa.metadata.name] = vpa.spec.target_ref
+    def autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
+        """What it sizes, and what it says of it."""
+        namespace, target = vpa.metadata.namespace or "default", vpa.spec.target_ref
+        self.targets[namespace, vpa.metadata.name] = target
+        for container, resource, advice in given(vpa):
+            self.advice.setdefault((Container(namespace, target.kind, target.name, container), resource), advice)
 
     def pour(self, book: Book) -> None:
-        """All that can be read, as cpu that was seen on its last day; the rest is a mistake."""
+        """All that can be read, as cpu that was seen on its last day, and advice beside it; the rest is a mistake."""
+        book.advice |= self.advice
         for one in self.found:
             try:
                 known = checkpoint.read(one.status)
@@ -108,7 +106,7 @@ class Checkpoints:
 
     def _container(self, one: Checkpoint) -> Container:
         namespace, vpa = one.metadata.namespace, one.spec.vpa_object_name
-        target = self.targets.get((namespace, vpa), _Target("Deployment", vpa))
+        target = self.targets.get((namespace, vpa), TargetRef(kind="Deployment", name=vpa))
         return Container(namespace, target.kind, target.name, one.spec.container_name)
 
 
@@ -130,7 +128,7 @@ def listed(client: Client) -> Checkpoints:
     try:
         found.found += msgspec.json.decode(client.get(PATHS[0]), type=_List).items
         for vpa in msgspec.json.decode(client.get(PATHS[1]), type=_VPAs).items:
-            found.target(vpa)
+            found.autoscaler(vpa)
     except NotFound:
         return Checkpoints()
     return found

@@ -33,6 +33,8 @@ _ALSO = {
 }
 _Key = tuple[str, str, str, str, str]
 """namespace, pod, container, workload, amount."""
+_ROWS = 10_000
+"""Of a Parquet file that are held as objects at once."""
 _PROBLEMS = 10
 """Mistakes of one file that are told."""
 
@@ -168,10 +170,14 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         found.mistakes.append(Mistake(file=file, expected="pyarrow, which reads Parquet", came="none", todo=todo))
         return found
     try:
-        table = reader.read_table(io.BytesIO(content))
+        table = reader.ParquetFile(io.BytesIO(content))
+        wrong = _header(file, [_name(name) for name in table.schema_arrow.names])
+        if wrong:
+            found.mistakes.append(wrong)
+            return found
+        rows = (row for part in table.iter_batches(_ROWS) for row in part.to_pylist())
+        for line, row in enumerate(rows, start=1):
+            found.row(line, {_name(name): value for name, value in row.items()})
     except ArrowException as error:
         found.mistakes.append(Mistake(file=file, expected="Parquet", came=str(error)))
-        return found
-    for line, row in enumerate(table.to_pylist(), start=1):
-        found.row(line, {_name(name): value for name, value in row.items()})
     return found

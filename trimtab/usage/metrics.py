@@ -1,4 +1,4 @@
-"""What pods use at this moment: the metrics API, and the kubelet's own summary."""
+"""What pods use at this moment, by the metrics API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from trimtab.cluster import quantity
 from trimtab.cluster.moment import seconds
-from trimtab.kube.client import Client, segment
+from trimtab.kube.client import Client
 from trimtab.kube.errors import Garbled
 from trimtab.usage.series import Series
 
@@ -60,49 +60,3 @@ def _series(pod: _Meta, container: str, resource: str, at: int, value: float) ->
     return Series(
         namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
     )
-
-
-class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
-    time: str = ""
-    usage_nano_cores: int | None = None
-
-
-class _Memory(msgspec.Struct, frozen=True, rename="camel"):
-    time: str = ""
-    working_set_bytes: int | None = None
-
-
-class _Stats(msgspec.Struct, frozen=True):
-    name: str = ""
-    cpu: _Cpu = _Cpu()
-    memory: _Memory = _Memory()
-
-
-class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
-    pod_ref: _Meta = _Meta()
-    containers: tuple[_Stats, ...] = ()
-
-
-class _Summary(msgspec.Struct, frozen=True):
-    pods: tuple[_PodStats, ...] = ()
-
-
-def summary(client: Client, node: str) -> Iterator[Series]:
-    """One node's pods by its kubelet, through the API server (needs nodes/proxy)."""
-    return kubelet(client.get(f"/api/v1/nodes/{segment(node)}/proxy/stats/summary", doing=f"summary of {node}"))
-
-
-def kubelet(body: bytes) -> Iterator[Series]:
-    """Of a kubelet's /stats/summary. Raises Garbled."""
-    try:
-        pods = msgspec.json.decode(body, type=_Summary).pods
-    except msgspec.DecodeError as error:
-        raise Garbled(f"summary of a kubelet: {error}") from None
-    for pod in pods:
-        for stats in pod.containers:
-            at = seconds(stats.cpu.time)
-            if at is not None and stats.cpu.usage_nano_cores is not None:
-                yield _series(pod.pod_ref, stats.name, "cpu", at, stats.cpu.usage_nano_cores / quantity.NANO)
-            at = seconds(stats.memory.time)
-            if at is not None and stats.memory.working_set_bytes is not None:
-                yield _series(pod.pod_ref, stats.name, "memory", at, float(stats.memory.working_set_bytes))

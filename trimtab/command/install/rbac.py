@@ -125,16 +125,15 @@ def accounts(values: Values) -> Iterator[Manifest]:
 def granted(process: str, values: Values) -> Iterator[Manifest]:
     """Its roles, and that its account has them."""
     name = account(process)
-    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process]))
+    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process], values))
     yield _binding("ClusterRole", name, process, values)
-    # With cert-manager the pair is mounted: the process has no business with a Secret.
-    rules = [rule for rule in OWN[process] if not (values.cert_manager and "secrets" in rule.resources)]
-    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(rules))
+    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(OWN[process], values))
     yield _binding("Role", name, process, values)
 
 
-def _rules(rules: Sequence[Rule]) -> list[Manifest]:
-    return [rule.plain() for rule in rules]
+def _rules(rules: Sequence[Rule], values: Values) -> list[Manifest]:
+    """With cert-manager the pair is mounted and the caBundle is not ours: what is named is none of our business."""
+    return [rule.plain() for rule in rules if not (values.cert_manager and rule.names)]
 
 
 def _binding(kind: str, name: str, process: str, values: Values) -> Manifest:

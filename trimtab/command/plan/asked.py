@@ -1,7 +1,7 @@
 """What a plan is made of, read from files: the cluster, its pools, the moment. Every mistake of every file together."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from trimtab.cluster.autoscaler import wrong_flags
@@ -11,11 +11,15 @@ from trimtab.cluster.inventory import Inventory, take
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.moment import Seconds, seconds
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.snapshot import build
+from trimtab.cluster.snapshot import Snapshot, build, kind_of
 from trimtab.command import files, live
 from trimtab.command.main import Wrong
 from trimtab.command.plan import autoscaler, memory, pools
+from trimtab.command.plan.given import Given
+from trimtab.command.plan.readmitted import Readmission
 from trimtab.compaction.candidates import Now
+from trimtab.packing.world import Again
+from trimtab.policy.document import KIND
 from trimtab.runtime import clock
 
 
@@ -26,26 +30,30 @@ class Asked:
     inventory: Inventory
     pools: tuple[Pool, ...]
     now: Now
+    again: Again | None = None
+    """What pods would ask for if they were admitted again; None: what they ask for now."""
     notes: tuple[str, ...]
     """Where the pools came from, and what else was assumed."""
 
 
-def read(
-    cluster: live.Asked, pool_paths: Sequence[str], now: str | None, named: Sequence[str], flags: str = ""
-) -> Asked:
+def read(given: Given) -> Asked:
     """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
+    cluster = given.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
         raise Wrong([Mistake(file="command line", expected=expected, came="none")])
     unread: list[Mistake] = []
-    standing, mistakes = documents(_tried(lambda: live.read(cluster), unread))
-    given, more = documents(_tried(lambda: files.read(pool_paths), unread))
+    standing, mistakes = documents(
+        _tried(lambda: live.read(cluster, live.WITH_POLICIES, templates=bool(given.policy_paths)), unread)
+    )
+    settings, more = documents(_tried(lambda: files.read(given.pool_paths), unread))
     built = build(standing)
-    at, when = moment(now)
+    at, when = moment(given.now)
     inventory = take(built.snapshot)
-    found = pools.found(given if pool_paths and not unread else None, standing, inventory, named)
-    words, odd = flags_given(flags)
-    mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when, *odd]
+    found = pools.found(settings if given.pool_paths and not unread else None, standing, inventory, given.named)
+    words, odd = flags_given(given.autoscaler_flags)
+    readmitted = _readmission(standing, built.snapshot, given, unread)
+    mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when, *odd, *readmitted.mistakes]
     if not inventory.nodes and not mistakes:
         mistakes.append(Mistake(file=", ".join(cluster.paths), expected="a snapshot with nodes", came="none",
                                 todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
@@ -54,7 +62,21 @@ def read(
     scaler, told = autoscaler.seen(inventory, standing, words, at)
     seen = memory.observed(inventory)
     now_ = Now(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
-    return Asked(inventory=inventory, pools=found.pools, now=now_, notes=(*found.notes, *told, *seen.notes))
+    notes = (*found.notes, *told, *seen.notes, *readmitted.notes)
+    return Asked(inventory=inventory, pools=found.pools, now=now_, again=readmitted.again, notes=notes)
+
+
+def _readmission(standing: list[Document], snapshot: Snapshot, given: Given, unread: list[Mistake]) -> Readmission:
+    """The steps of admission are only loaded where a policy has a say."""
+    if not given.policy_paths and not any(kind_of(document.value) == KIND for document in standing):
+        return Readmission()
+    from trimtab.command.plan.readmission import readmission
+
+    try:
+        return readmission(standing, snapshot, given.policy_paths, given.terms)
+    except Wrong as wrong:
+        unread += wrong.mistakes
+        return Readmission()
 
 
 def _tried(read: Callable[[], list[files.Content]], unread: list[Mistake]) -> list[files.Content]:

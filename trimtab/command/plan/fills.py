@@ -2,17 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.inventory import Inventory
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.reason import Unreadable
 from trimtab.command.plan.report import Fill, NodeReport
+from trimtab.compaction.simulate import successor
+from trimtab.packing.world import Again
 
 
-def nodes(inventory: Inventory, gone: Iterable[str], places: Mapping[str, str]) -> list[NodeReport]:
-    """Every node of before; `places` says where moved pods (namespace/name) run after."""
+def nodes(
+    inventory: Inventory, gone: Iterable[str], places: Mapping[str, str], again: Again | None = None
+) -> list[NodeReport]:
+    """Every node of before; `places`: where moved pods (namespace/name) run after; `again`: what they ask for then."""
     lost = set(gone)
     before = _fills((pod, pod.node) for pod in inventory.pods)
-    after = _fills((pod, places.get(pod.key, pod.node)) for pod in inventory.pods if _stays(pod, lost, places))
+    moved = (change(pod, ask=successor(pod, again)) if pod.key in places else pod for pod in inventory.pods)
+    after = _fills((pod, places.get(pod.key, pod.node)) for pod in moved if _stays(pod, lost, places))
     return [_node(inventory, number, before, after, lost) for number in range(len(inventory.nodes))]
 
 

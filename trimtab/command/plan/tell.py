@@ -35,7 +35,7 @@ def report(asked: Asked, plan: Plan, explained: Sequence[ExplainReport]) -> Plan
         blockers=[
             BlockerReport(pod=pod, node=pods[pod].node, reason=why(reason)) for pod, reason in plan.pods.items()
         ],
-        nodes=nodes(inventory, (step.node for step in plan.steps), places), explained=list(explained),
+        nodes=nodes(inventory, (step.node for step in plan.steps), places, asked.again), explained=list(explained),
         notes=[*asked.notes, *plan.notes, *unpriced(inventory, asked.pools)],
     )  # fmt: skip
 

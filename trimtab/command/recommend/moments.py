@@ -14,36 +14,55 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 
-def add(book: Book, cluster: live.Asked, owners: Owners) -> list[str]:
-    """The recommender's checkpoints, or else the metrics API's sample and the VPAs' checkpoints. Notes say what that
-    is worth. Raises Failed."""
+def add(book: Book, cluster: live.Asked, owners: Owners, *, kubelets: bool = False) -> list[str]:
+    """The recommender's checkpoints, or else this moment's sample and the VPAs' checkpoints. Notes say what that is
+    worth. Raises Failed."""
     from trimtab.kube.client import connect
-    from trimtab.kube.errors import KubeFault, NotFound
-    from trimtab.usage import checkpoints, metrics
+    from trimtab.kube.errors import KubeFault
 
-    notes = []
     try:
         client = connect(cluster.kubeconfig, cluster.context)
         try:
-            notes += _kept(book, client)
-            if book.pages:
-                return notes
-            try:
-                seen = take(book, metrics.now(client), owners)
-                notes.append(f"The metrics API tells one moment ({seen} series) and no history: give --prometheus, "
-                             "or let the recommender collect for a day.")  # fmt: skip
-            except NotFound:
-                notes.append("This cluster serves no metrics API (metrics-server).")
-            known = checkpoints.listed(client)
-            known.pour(book)
-            if known.found:
-                notes.append(f"{len(known.found)} VPA checkpoints give cpu, newer days weighing more; of memory they "
-                             "hold daily peaks only, which are no P5 or P95.")  # fmt: skip
+            notes = [] if kubelets else _kept(book, client)
+            return notes if book.pages else [*notes, *_now(book, client, owners, kubelets), *_vpas(book, client)]
         finally:
             client.close()
     except KubeFault as error:
         raise Failed(str(error)) from None
-    return notes
+
+
+def _now(book: Book, client: Client, owners: Owners, kubelets: bool) -> list[str]:
+    """One sample of each container."""
+    from trimtab.kube.errors import NotAllowed, NotFound
+    from trimtab.usage.kubelet import Kubelets
+    from trimtab.usage.metrics import now
+
+    silent: list[str] = []
+    who = "The kubelets tell" if kubelets else "The metrics API tells"
+    try:
+        seen = take(book, Kubelets(client, silent.append).look() if kubelets else now(client), owners)
+    except NotFound:
+        return ["This cluster serves no metrics API (metrics-server)."]
+    except NotAllowed as error:
+        hint = " (--kubelets takes `get` on nodes/proxy)" if kubelets else ""
+        raise Failed(f"{error}{hint}") from None
+    return [f"{who} one moment ({seen} series) and no history: give --prometheus, "
+            "or let the recommender collect for a day.", *silent]  # fmt: skip
+
+
+def _vpas(book: Book, client: Client) -> list[str]:
+    from trimtab.kube.errors import NotAllowed
+    from trimtab.usage import checkpoints
+
+    try:
+        known = checkpoints.listed(client)
+    except NotAllowed as error:
+        return [f"What VPAs wrote down may not be looked at with these rights: {error}"]
+    known.pour(book)
+    if not known.found:
+        return []
+    return [f"{len(known.found)} VPA checkpoints give cpu, newer days weighing more; of memory they "
+            "hold daily peaks only, which are no P5 or P95."]  # fmt: skip
 
 
 def _kept(book: Book, client: Client) -> list[str]:

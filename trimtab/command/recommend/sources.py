@@ -42,11 +42,11 @@ def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None
     """Raises Wrong with all mistakes of all files."""
     mistakes: list[Mistake] = []
     for name, content in files.read(paths, ENDINGS):
-        if name.endswith(".json") or content[:1] == b"{":
-            take(book, _answer(name, content, now), owners)
-        elif checkpoints := _checkpoints(name, content):
-            mistakes += checkpoints.mistakes
+        if checkpoints := _checkpoints(name, content):
             checkpoints.pour(book)
+            mistakes += checkpoints.mistakes
+        elif name.endswith(".json") or content[:1] == b"{":
+            take(book, _answer(name, content, now), owners)
         else:
             rows = _rows(name, content)
             mistakes += rows.mistakes
@@ -60,9 +60,13 @@ def _rows(name: str, content: Content | bytes) -> Rows:
     return parquet_rows(name, content) if content[:4] == b"PAR1" else csv_rows(name, content)
 
 
+_KUBERNETES = (b"apiVersion:", b"\nkind:", b'"apiVersion"')
+
+
 def _checkpoints(name: str, content: bytes) -> Checkpoints | None:
+    """As `kubectl get -o yaml` or `-o json` prints them; None where it is something else."""
     head = content[:400]
-    return Checkpoints.of(name, content) if b"apiVersion:" in head or b"\nkind:" in head else None
+    return Checkpoints.of(name, content) if any(word in head for word in _KUBERNETES) else None
 
 
 def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from trimtab.admission.templates import Template, template
 from trimtab.cluster import quantity
+from trimtab.cluster.advice import Advice
 from trimtab.cluster.api.node import Node as NodeShape
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.scaling import HorizontalPodAutoscaler, Metric
@@ -35,13 +36,15 @@ class Standing:
     place: Place
     subject: Subject
 
-    def asks(self, resource: str) -> Asks:
+    def asks(self, resource: str, other: Advice | None = None) -> Asks:
+        """`other`: what a VPA that is not in the snapshot advises."""
         manager = vpa.of(self.subject)
         request, limit = self.amount("request", resource), self.amount("limit", resource)
         return Asks(
             resource=resource, request=request if request is not None else limit, limit=limit, role=self.place.role,
             qos=self.subject.qos, replicas=self.replicas, hpa=hpa(self.subject, resource),
             vpa=vpa.sizing(manager, self.subject, self.place, resource), vpa_down=_down(self.subject),
+            advice=vpa.advised(self.subject, self.place, resource) or other,
         )  # fmt: skip
 
     def amount(self, what: str, resource: str) -> int | None:

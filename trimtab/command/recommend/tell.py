@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import ceil
 
 from trimtab.cluster import quantity
+from trimtab.cluster.advice import Advice
 from trimtab.cluster.moment import Seconds, written
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.command.recommend.report import (
@@ -49,7 +50,7 @@ def _container(
 ) -> ContainerReport:
     parts, numbers = {}, {}
     for resource in ("cpu", "memory"):
-        asks = standing.asks(resource) if standing else Asks(resource=resource, request=None, limit=None)
+        asks = _asks(standing, resource, book.advice.get((container, resource)))
         window = book.window(container, resource)
         known = seen(resource, window, now) if window.last else _nothing(resource)
         found = propose(asks, known, terms)
@@ -66,6 +67,12 @@ def _container(
         monthly_now=round(paid, 2) if standing else None, monthly_proposed=round(cost, 2),
         monthly_saved=round(paid - cost, 2) if standing else None,
     )  # fmt: skip
+
+
+def _asks(standing: Standing | None, resource: str, advice: Advice | None) -> Asks:
+    if standing is None:
+        return Asks(resource=resource, request=None, limit=None, advice=advice)
+    return standing.asks(resource, advice)
 
 
 def _nothing(resource: str) -> NotYet:

@@ -34,6 +34,11 @@ FORMS = ("table", "json", "yaml", "csv", "html")
               help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved answer of Prometheus, "
                    "VPA checkpoints; - for standard input.")  # fmt: skip
 @click.option("--prometheus", "url", metavar="URL", help="Prometheus, Thanos, Mimir or what speaks like them.")
+@click.option(
+    "--kubelets",
+    is_flag=True,
+    help="With --cluster live: ask each node's kubelet, not the metrics API; takes `get` on nodes/proxy.",
+)
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'",
               help="To log in or name a tenant: Authorization, X-Scope-OrgID, …")  # fmt: skip
 @click.option("--ca", metavar="FILE", help="Certificates that Prometheus' own is signed by.")
@@ -47,7 +52,8 @@ FORMS = ("table", "json", "yaml", "csv", "html")
               help="Leave out what a pod's first seconds took of cpu, and say how much that was.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from.")
 @click.option("--rule", type=click.Choice(list(RULES)), default="p95", show_default=True,
-              help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90.")  # fmt: skip
+              help="Of static workloads. `steady`: P95 and 5 %, of cpu at most a quarter above P90; `lean`: of cpu P90 "
+                   "and 5 %.")  # fmt: skip
 @click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="Never ask for less.")
 @click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less.")
 @click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do.")
@@ -81,10 +87,11 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
                                 rate=more["rate"], namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
         at = at if at is not None else int(clock.utc().timestamp())
         sources.from_prometheus(book, server, owners, at)
-    notes = moments.add(book, cluster, owners) if live.LIVE in cluster.paths and not paths and url is None else []
+    alone = live.LIVE in cluster.paths and not paths and url is None
+    notes = moments.add(book, cluster, owners, kubelets=more["kubelets"]) if alone else []
     notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."
               for container, most in sorted(book.starts.items()) if most]  # fmt: skip
-    if not book.pages:
+    if not book.pages and not book.advice:
         notes.append("No usage was found: look at the source, --namespace, --matcher, --days and --now.")
     if more["number"]:
         output.write(_number(book, terms), more["output_file"])
@@ -120,6 +127,9 @@ def _checked(
     if not paths and url is None and live.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"
         mistakes.append(Mistake(file="command line", expected=expected, came="none"))
+    if more["kubelets"] and (live.LIVE not in cluster.paths or paths or url is not None):
+        expected = "--cluster live, without --usage and --prometheus"
+        mistakes.append(Mistake(file="--kubelets", expected=expected, came="another source"))
     if url is not None and not url.startswith(("http://", "https://")):
         mistakes.append(Mistake(file="--prometheus", expected="an address such as https://prometheus:9090", came=url))
     if mistakes:

@@ -69,7 +69,7 @@ def report(asked: Asked, made: Simulation) -> SimulateReport:
         cost_before=saving(sum(costs.values()), unit), cost_after=saving(sum(costs[node.name] for node in after), unit),
         bound=bound(made.first.bound, made.unit), rounds=_rounds(made),
         stays=stays(made.last, members_of(asked), made.after.pods),
-        nodes=nodes(asked.inventory, {n.name for n in before} - {n.name for n in after}, _places(made)),
+        nodes=nodes(asked.inventory, {n.name for n in before} - {n.name for n in after}, _places(made), asked.again),
         notes=[*asked.notes, *made.first.notes, _PEACE, *unpriced(asked.inventory, asked.pools)],
     )  # fmt: skip
 

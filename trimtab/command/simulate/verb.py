@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from trimtab.command import live, output
+from trimtab.command import output
 from trimtab.command.plan import asked
-from trimtab.command.plan.verb import inputs
+from trimtab.command.plan.given import Given, inputs
 from trimtab.command.progress import working
 from trimtab.command.simulate import page
 from trimtab.command.simulate.draw import draw
@@ -22,25 +22,16 @@ from trimtab.compaction.simulate import Scheduler, simulate
 @click.option("--marked", is_flag=True,
               help="The scheduler avoids nodes that go next, as with the compactor's soft taint on them.")  # fmt: skip
 @output.options
-def verb(
-    cluster: live.Asked,
-    pool_paths: tuple[str, ...],
-    now: str | None,
-    named: tuple[str, ...],
-    autoscaler_flags: str,
-    scheduler: str,
-    marked: bool,
-    output: str,
-    output_file: str | None,
-) -> None:
+def verb(given: Given, scheduler: str, marked: bool, output: str, output_file: str | None) -> None:
     """What would be left, if the plan were carried out round by round until nothing more can go?
 
     Each round plans, empties the nodes of the first wave, lets a model of the scheduler place the successors, and
     begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
     """
-    found = asked.read(cluster, pool_paths, now, named, autoscaler_flags)
+    found = asked.read(given)
     with working("Simulating"):
-        told = report(found, simulate(found.inventory, found.pools, Scheduler(scheduler), found.now, marked=marked))
+        made = simulate(found.inventory, found.pools, Scheduler(scheduler), found.now, marked=marked, again=found.again)
+        told = report(found, made)
     _emit(output, output_file, told)
 
 

@@ -1,7 +1,5 @@
 """What we saw, as a VPA would remember it: a history for one that is fresh."""
 
-from trimtab.sketch.buckets import high, low
-from trimtab.sketch.counts import Counts
 from trimtab.sketch.vpa.checkpoint import Known
 from trimtab.sketch.vpa.container import CPU_WEIGHT, INTERVALS, MEMORY_WEIGHT
 from trimtab.sketch.vpa.histogram import DAY, Histogram
@@ -21,20 +19,9 @@ def _cpu(window: Window, half_life: float) -> Histogram:
     found = Histogram(CPU, half_life)
     for day, counts in sorted(window.by_day().items()):
         middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
-        for value, count in _values(counts):
+        for value, count in counts.values():
             found.add(value, CPU_WEIGHT * count, middle)
     return found
-
-
-def _values(counts: Counts) -> list[tuple[float, int]]:
-    """The middle of each bucket, and how many fell into it."""
-    wide = 1 if counts.paired else 0
-    held = [
-        (min(counts.top, (low(bucket) + high(bucket + wide)) / 2), count)
-        for bucket, count in enumerate(counts.counts, start=counts.base)
-        if count
-    ]
-    return [(0.0, counts.nothing), *held] if counts.nothing else held
 
 
 def _memory(window: Window, half_life: float) -> Histogram:

@@ -1,0 +1,104 @@
+"""What the threat model says of stolen tokens, tried on a real API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import ApiError
+from tests.controlplane.cluster import Cluster
+from tests.e2e.installed import Installed
+from tests.e2e.pages import files
+from trimtab.command.install.names import CONFIGURATION
+from webhook import shared
+
+PAGE = "docs/explanation/threat-model.md"
+Configuration = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def thief(here: Installed) -> Iterator[Cluster]:
+    """The webhook's account, where the page's policy holds."""
+    made = list(yaml.safe_load_all(files(PAGE)["only-the-bundle.yaml"]))
+    for one in made:
+        here.cluster.apply(one)
+    found = Cluster(here.login, here.values.namespace)
+    here.cluster.eventually(lambda: _refused(found, "MutatingWebhookConfiguration", lambda c: _first(c).update(OURS)))
+    yield found
+    for one in reversed(made):
+        here.cluster.delete(one["kind"], one["metadata"]["name"])
+
+
+OURS = {"timeoutSeconds": 9}
+ELSEWHERE = {"url": "https://198.51.100.1/all", "caBundle": None}
+
+
+def _first(configuration: Configuration) -> Configuration:
+    found: Configuration = configuration["webhooks"][0]
+    return found
+
+
+def _put(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) -> None:
+    """Tried, and never stored."""
+    found = thief.get(kind, CONFIGURATION)
+    change(found)
+    path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{CONFIGURATION}?dryRun=All"
+    thief.api.request("PUT", path, found)
+
+
+def _refused(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) -> bool:
+    try:
+        _put(thief, kind, change)
+    except ApiError as error:
+        return "trimtab-only-the-bundle" in str(error)
+    return False
+
+
+STOLEN: dict[str, Callable[[Configuration], Any]] = {
+    "all objects": lambda c: _first(c)["rules"][0].update(resources=["*/*"], apiGroups=["*"]),
+    "secrets too": lambda c: _first(c)["rules"].append({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["secrets"], "scope": "*"}),
+    "elsewhere": lambda c: _first(c).update(clientConfig=ELSEWHERE),
+    "another service": lambda c: _first(c)["clientConfig"]["service"].update(name="theirs"),
+    "another path": lambda c: _first(c)["clientConfig"]["service"].update(path="/theirs"),
+    "so that it blocks": lambda c: _first(c).update(failurePolicy="Fail"),
+    "so that it waits": lambda c: _first(c).update(timeoutSeconds=30),
+    "one more": lambda c: c["webhooks"].append({**_first(c), "name": "one.more.example"}),
+    "one less": lambda c: c["webhooks"].clear(),
+    "other namespaces": lambda c: _first(c).update(namespaceSelector={"matchLabels": {"team": "a"}}),
+    "other objects": lambda c: _first(c).update(objectSelector={"matchLabels": {"team": "a"}}),
+    "mirrors too": lambda c: _first(c).update(matchConditions=[{"name": "all", "expression": "true"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", shared.CONFIGURATIONS)
+@pytest.mark.parametrize("name", STOLEN)
+def test_with_the_pages_policy_the_account_may_not_call_us_otherwise(thief: Cluster, kind: str, name: str) -> None:
+    assert _refused(thief, kind, STOLEN[name])
+
+
+def test_and_still_keeps_the_ca_bundle(here: Installed, thief: Cluster) -> None:
+    before = here.places
+    here.command("certs", "rotate", "--authority")
+    here.cluster.eventually(lambda: here.places != before, within=60, what="another authority in both configurations")
+    here.cluster.eventually(here.calls, what="pods changed")
+
+
+def test_an_account_that_is_deleted_takes_its_tokens_with_it(here: Installed) -> None:
+    thief = Cluster(here.login_of("recommender"), here.values.namespace)
+    thief.list("Pod", everywhere=True)
+    here.cluster.api.request(
+        "DELETE", f"/api/v1/namespaces/{here.values.namespace}/serviceaccounts/trimtab-recommender"
+    )
+    here.cluster.eventually(lambda: _logged_out(thief), within=30, what="the token is worth nothing")
+
+
+def _logged_out(thief: Cluster) -> bool:
+    try:
+        thief.list("Pod", everywhere=True)
+    except ApiError as error:
+        return error.status == 401
+    return False

@@ -16,9 +16,8 @@ import yaml
 import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
-from docs import rights
 from docs.chart.files import files as deployed
-from docs.pages import doctor, schemas
+from docs.pages import doctor, rights, schemas
 from trimtab.cluster.reason import codes
 from trimtab.command.admit.report import AdmitReport
 from trimtab.command.admit.running import RunningReport

@@ -1,6 +1,6 @@
 """The page of rights says what is granted."""
 
-from docs.rights import page
+from docs.pages.rights import page
 from trimtab.command.install.rbac import CLUSTER, OWN
 from trimtab.command.install.seldom import SELDOM
 

@@ -24,6 +24,7 @@ from tests.command.recommending import (
 from tests.command.snapshots import snapshot, told, trimtab
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from tests.usage.test_kubelet import summary
+from trimtab.cluster.shards import Layout
 from trimtab.sketch.book import Container
 from trimtab.sketch.diary import Diary
 from trimtab.sketch.stored import encode
@@ -172,7 +173,7 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
     for at in range(START, START + 2 * DAY, 600):
         diary.see(app, WEB, "cpu", at, 0.25)
     shard = {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
-             "data": {"usage.json": encode(diary, [app], 1)}}  # fmt: skip
+             "data": {"usage.json": encode(diary, [app], Layout())}}  # fmt: skip
 
     def kept(asked: Asked) -> Answer:
         if asked[0] == "/api/v1/namespaces/trimtab-system/configmaps":

@@ -22,7 +22,7 @@ from tests.command.recommending import (
     with_vpa,
 )
 from tests.command.snapshots import snapshot, told, trimtab
-from tests.usage.fake_prometheus import Answer, Asked, serving
+from tests.usage.fake_prometheus import Answer, Asked, matrix, serving
 from tests.usage.test_kubelet import summary
 from trimtab.cluster.shards import Layout
 from trimtab.sketch.book import Container
@@ -69,6 +69,16 @@ def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
         report = told("recommend", "--prometheus", server.url, *given)
     assert report["containers"][0]["cpu"]["max"] == "250m"
     assert any("its start took up to 9.00 cores" in note for note in report["notes"])
+
+
+def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
+    def answer(asked: Asked) -> Answer:
+        cpu = asked[0].endswith("query_range") and "cpu" in asked[1]["query"]
+        return (200, matrix()) if cpu else prometheus(asked)
+
+    with serving(answer) as server:
+        report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600")
+    assert any("--rate 5m must hold four of them" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(

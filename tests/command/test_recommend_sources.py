@@ -193,5 +193,5 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
 
     with serving(kept) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
-    assert "The recommender keeps the history of 1 containers." in report["notes"]
+    assert "The recommender keeps the history of 1 container." in report["notes"]
     assert (report["containers"][0]["cpu"]["p95"], report["containers"][0]["cpu"]["samples"]) == ("250m", 288)

@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz check audit generate docs clean
+.PHONY: help demo test test-all fuzz check audit generate docs image clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ audit: $(READY) ## is a weakness known of what we depend on? Says so where nobod
 
 generate: $(READY) ## write again what is generated: CRD, schemas, reference pages
 	@$(PYTHON) -m docs.generate
+
+BUILDER ?= podman
+IMAGE ?= trimtab:0.1.0
+
+image: ## the container image (BUILDER=docker, IMAGE=registry.example.com/trimtab:0.1.0)
+	$(BUILDER) build --file deploy/image/Containerfile --tag $(IMAGE) .
 
 $(VENV)/.docs: $(READY)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

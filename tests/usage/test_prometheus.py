@@ -113,6 +113,22 @@ def test_a_pod_that_is_too_large_alone_is_asked_for_fewer_days() -> None:
         assert list(it.read(it.plan(START, END - 1)[:1]))
 
 
+@pytest.mark.parametrize("header", ["Authorization", "authorization", "Cookie"])
+def test_a_source_that_repeats_what_logged_in_is_told_without_it(header: str) -> None:
+    def repeats(asked: Asked) -> Answer:
+        return 403, b"no: Bearer hunter2-hunter2, pass-word, tenant 1"
+
+    with serving(repeats) as server:
+        url = server.url.replace("://", "://me:pass-word@")
+        source = Source(url, {header: "Bearer hunter2-hunter2", "X-Scope-OrgID": "1"}, wait=lambda seconds: None)
+        with pytest.raises(RefusedSource) as refused:
+            source.get("/api/v1/query", {"query": "up"}, "ask")
+    assert "hunter2" not in str(refused.value)
+    assert "pass-word" not in str(refused.value)
+    assert "no: ***, ***, tenant 1" in str(refused.value)
+    assert server.url in str(refused.value)
+
+
 def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
     waits: list[float] = []
     answers = iter([(503, b"busy"), (429, b""), (200, labels("shop"))])

@@ -19,6 +19,10 @@ AGAIN = (429, 500, 502, 503, 504)
 """Not now; what is wrong with a query is told by other numbers (400, 422)."""
 
 
+SHORTEST = 6
+"""Letters of a header's value that is hidden when a source repeats it: a tenant called `1` is no secret."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
     """How a server is treated."""
@@ -56,16 +60,31 @@ class Source:
                 status, body, after = self._post(path, query)
             except urllib3.exceptions.HTTPError as error:
                 if last or (isinstance(error, _NOBODY) and not self._met):
-                    raise UnreachableSource(f"{doing}: {self.url}: {_plain(error)}") from None
+                    raise UnreachableSource(f"{doing}: {self.shown}: {self._hidden(_plain(error))}") from None
                 after = None
             else:
                 self._met = True
                 if status < 300:
                     return body
                 if last or status not in AGAIN:
-                    raise RefusedSource(f"{doing}: {self.url}", status, _said(body) + _HELP.get(status, ""))
+                    raise RefusedSource(
+                        f"{doing}: {self.shown}", status, self._hidden(_said(body)) + _HELP.get(status, "")
+                    )
             self.wait(max(after or 0.0, self.manners.first_wait * 2.0**attempt))
         raise AssertionError("unreachable")
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be told: who logs in by it is nobody's business."""
+        scheme, mark, rest = self.url.rpartition("://")
+        return f"{scheme}{mark}{rest.rpartition('@')[2]}"
+
+    def _hidden(self, text: str) -> str:
+        """What a source says may repeat what it was sent."""
+        given = self.url.rpartition("://")[2].rpartition("@")[0].partition(":")[2]
+        for secret in (given, *(part for value in self.headers.values() for part in (value, *value.split()[1:]))):
+            text = text.replace(secret, "***") if len(secret) >= SHORTEST else text
+        return text
 
     def _calm(self) -> None:
         early = self._last + self.manners.pause - elapsed()

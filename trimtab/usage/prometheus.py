@@ -140,13 +140,13 @@ class Prometheus:
         try:
             yield from metrics(body)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"{self.source.url}: an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.shown}: an answer of {len(body)} bytes: {error}") from None
 
     def _decoded(self, body: bytes, shape: type[Any]) -> Any:
         try:
             return msgspec.json.decode(body, type=shape)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"{self.source.url}: an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.shown}: an answer of {len(body)} bytes: {error}") from None
 
 
 class _Owned(NamedTuple):

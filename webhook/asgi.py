@@ -12,7 +12,7 @@ from trimtab.runtime import clients
 from trimtab.runtime.settings import Settings
 from webhook import body
 from webhook.app import create_app
-from webhook.edge import MAX_BODY, MUTATE, answer
+from webhook.edge import MAX_BODY, MUTATE, VALIDATE, answer
 from webhook.reply import Reply, problem
 from webhook.service import Service
 
@@ -61,8 +61,7 @@ class Entry:
 
     async def _http(self, scope: Scope, receive: body.Receive, send: Send) -> None:
         if not self._knows(scope) and (scope["method"], scope["path"]) not in _OPEN:
-            self._service.observe(scope["path"], _STRANGER.status, 0.0)
-            await _write(send, _STRANGER, close=True)
+            await self._turn_away(scope, send)
             return
         direct = scope["path"] == MUTATE and scope["method"] == "POST"
         try:
@@ -80,6 +79,12 @@ class Entry:
             await _write(send, reply, close=self._service.stop.begun)
         else:
             await self._flask(_measured(scope, held), _replay(held or b""), self._parting(send))  # type: ignore[arg-type]
+
+    async def _turn_away(self, scope: Scope, send: Send) -> None:
+        # Counted where it is a review's path: each other word would be one more series, and kept for ever.
+        if scope["path"] in (MUTATE, VALIDATE):
+            self._service.observe(scope["path"], _STRANGER.status, 0.0)
+        await _write(send, _STRANGER, close=True)
 
     def _parting(self, send: Send) -> Send:
         async def parting(message: dict[str, Any]) -> None:

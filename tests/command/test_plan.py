@@ -246,6 +246,8 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     ("arguments", "said"),
     [
         (("--pool", "wob=keen"), "did you mean 'web'?"),
+        (("--now", "9999-12-31T23:59:59-12:00"), "expected a time such as"),
+        (("--now", "0001-01-01T00:00:00Z"), "expected a time such as"),
         (("--explain", "node", "d"), "expected a node of the snapshot"),
         (("--explain", "pod", "default/web-9"), "did you mean 'default/web-"),
     ],

@@ -155,6 +155,14 @@ def test_safe_to_evict(value: str, expected: str) -> None:
     assert verdict(pod("x-1", "a", annotations={SAFE: value})) == expected
 
 
+def test_a_pod_that_may_be_evicted_by_its_own_word_waits_for_its_budget_all_the_same() -> None:
+    """The autoscaler skips its own look at budgets then; the eviction API refuses anyway."""
+    safe = pod("x-1", "a", annotations={SAFE: "true"})
+    assert verdict(safe, budget("x", 0, most=1)) == "budget-spent"
+    assert verdict(safe, budget("x", 0)) == "budget-never-allows"
+    assert judged(safe, budget("x", 1)) == Moves(0)
+
+
 @pytest.mark.parametrize(
     "note", ["trimtab.dev/keep", "descheduler.alpha.kubernetes.io/prefer-no-eviction", "karpenter.sh/do-not-disrupt"]
 )

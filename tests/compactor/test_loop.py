@@ -501,3 +501,60 @@ def test_a_node_that_another_namespaces_compactor_left_is_told_of_and_takes_no_o
     assert loop.planning.plan.refusals["n5"].code.name == "cordoned-by-another"
     assert played.noted != ["n5"], "others are emptied"
     assert told.getvalue().count("node.of-another-compactor") == 1
+
+
+def test_how_long_a_node_has_been_under_the_line_is_known_to_a_fresh_process() -> None:
+    played = five()
+    played.pools = (replace(ACT, under_for=100),)
+    before = run(played, 20).books.of("all").under
+    assert set(before) == set(played.nodes)
+    assert set(before.values()) == {NOW}
+    fresh = process(played)
+    for _ in range(40):
+        assert fresh.books.of("all").under == before
+        fresh.round()
+        played.tick()
+    assert played.cordoned != [], "and its time goes on counting"
+
+
+THEIRS = {"key": "theirs", "value": "", "effect": "PreferNoSchedule"}
+
+
+def meddled(played: Played, loop: Loop) -> None:
+    """Somebody writes on every node between our look and our write, in the first round that writes."""
+    look = loop.look
+
+    def late() -> View:
+        seen = look()
+        assert isinstance(seen, View)
+        for item in played.nodes.values():
+            if THEIRS not in item["spec"]["taints"]:
+                item["spec"]["taints"].append(dict(THEIRS))
+                item["metadata"]["labels"]["theirs"] = "yes"
+                played._touch(item)
+        loop.look = look
+        return seen
+
+    loop.look = late
+
+
+def test_a_taint_that_somebody_wrote_between_our_look_and_our_write_stays() -> None:
+    """Ours goes beside it: a list of taints is written whole, on the version that was looked at."""
+    played = five()
+    loop = process(played)
+    meddled(played, loop)
+    run(played, 3, loop)
+    tainted = [item["spec"]["taints"] for item in played.nodes.values() if "leaving" in str(item["spec"]["taints"])]
+    assert tainted
+    assert all(THEIRS in item["spec"]["taints"] for item in played.nodes.values())
+
+
+def test_a_node_that_somebody_wrote_on_between_our_look_and_our_write_is_looked_at_again() -> None:
+    played, loop = meant()
+    meddled(played, loop)
+    loop.round()
+    assert played.cordoned == []
+    assert [write for write in played.writes if write.startswith("cordon")], "we tried"
+    run(played, 20, loop)
+    assert played.cordoned != []
+    assert all(item["metadata"]["labels"]["theirs"] == "yes" for item in played.nodes.values())

@@ -26,6 +26,8 @@ class Seen:
     """It came to be while we watched."""
     placed: float | None = None
     ready: bool = False
+    node: str = ""
+    ending: bool = False
 
 
 @dataclass
@@ -48,6 +50,8 @@ class Witness:
     """Seconds from a pod's first sight to its readiness."""
     born: set[str] = field(default_factory=set)
     """namespace/name of the pods that came to be while we watched."""
+    left: list[tuple[str, str]] = field(default_factory=list)
+    """(node, namespace/name) of pods on a node, in the order in which they were told to go."""
     pods: dict[str, Seen] = field(default_factory=dict)
     events: int = 0
     _ending: frozenset[str] = frozenset()
@@ -124,12 +128,22 @@ class Witness:
             seen.placed = now
             if seen.born_here:
                 self.longest_wait = max(self.longest_wait, now - seen.since)
+        seen.node = pod["spec"].get("nodeName", "")
+        if "deletionTimestamp" in meta:
+            self._leaves(seen)
         self._set(seen, ready=_is_ready(pod) and "deletionTimestamp" not in meta, now=now)
 
     def _drop(self, uid: str) -> None:
         seen = self.pods.pop(uid, None)
         if seen is not None:
+            self._leaves(seen)
             self._set(seen, ready=False, now=time.monotonic())
+
+    def _leaves(self, seen: Seen) -> None:
+        if not seen.ending:
+            seen.ending = True
+            if seen.node:
+                self.left.append((seen.node, seen.name))
 
     def _set(self, seen: Seen, *, ready: bool, now: float) -> None:
         if ready == seen.ready:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.controlplane import objects
+from tests.controlplane.auditor import Auditor
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.witness import Witness
 from tests.e2e.compactors import Eye, budget, captured, compactor, is_cordoned, nodes, noted, planned, pool, state
 
+PAUSED = "trimtab.dev/paused"
 SLOW = {"testbed.trimtab.dev/ready-after": "1s"}
 
 
@@ -47,6 +50,51 @@ def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: C
     assert set(empty(cluster, name)) <= set(order)
     assert not auditor.writes(user="compactor", resource="pods"), "pods are evicted, never deleted"
     assert not auditor.writes(user="compactor", resource="nodes", verb="delete")
+
+
+def begun(auditor: Auditor) -> list[str]:
+    """Nodes in the order in which they were cordoned, as the API server wrote it down."""
+    notes = auditor.writes(user="compactor", resource="nodes", verb="patch")
+    found = [w.name or "" for w in notes if w.allowed and (w.asked or {}).get("spec", {}).get("unschedulable")]
+    return list(dict.fromkeys(found))
+
+
+def test_nodes_go_one_after_the_other_as_planned_and_the_lowest_priority_leaves_first(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Four nodes, on each a pod of either priority; two nodes would do."""
+    name = f"row-{cluster.namespace[-5:]}"
+    cluster.pool(name, nodes=4, cpu="4", memory="16Gi")
+    cluster.apply({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"{name}-high"},
+        "value": 1000,
+    })  # fmt: skip
+    for app, more in (("high", {"priorityClassName": f"{name}-high"}), ("low", {})):
+        apart = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
+                 "labelSelector": {"matchLabels": {"app": app}}}  # fmt: skip
+        spec = {"nodeSelector": {"pool": name}, "topologySpreadConstraints": [apart], **more}
+        cluster.deployment(app, replicas=4, cpu="600m", annotations=SLOW, spec=spec)
+        cluster.apply(budget(app))
+    cluster.eventually(lambda: len(cluster.running()) == 8, within=60)
+    cluster.eventually(
+        lambda: all(b["status"].get("disruptionsAllowed") == 1 for b in cluster.list("PodDisruptionBudget"))
+    )
+    cluster.apply(pool(cluster, name, pace={"drains": 1}))
+    cluster.kubectl("annotate", "namespace", cluster.namespace, f"{PAUSED}=to look at the plan")
+    auditor, order = cluster.auditor, list[str]()
+    with Witness(cluster) as witness, compactor(cluster, tmp_path, REST="0", INTERVAL="1") as one:
+        for count in (1, 2):
+            if count == 1:
+                cluster.eventually(lambda: one.told("planned"), within=30)
+            order.append(next(node for node in planned(cluster, name) if node not in order))
+            cluster.kubectl("annotate", "namespace", cluster.namespace, f"{PAUSED}-")
+            cluster.eventually(lambda: len(empty(cluster, name)) >= len(order), within=40, what="a node emptied")
+            cluster.kubectl("annotate", "namespace", cluster.namespace, f"{PAUSED}=to look at the plan")
+    assert begun(auditor)[:2] == order
+    assert [node for node, _ in witness.left] == [order[0]] * 2 + [order[1]] * (len(witness.left) - 2)
+    apps = [pod.split("/")[1].split("-")[0] for _, pod in witness.left]
+    assert apps[:2] == ["low", "high"]
+    assert witness.broken == []
 
 
 def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_does(

@@ -17,14 +17,25 @@ AT_ONCE = 4
 DYING = "tests.e2e.dying_compactor"
 
 
+ALL = 10
+"""Pods of `three_pods`."""
+
+
 def three_pods(cluster: Cluster, name: str) -> None:
-    """A node of three pods, beside one that has room for them and whose own pods are too many to move."""
+    """A node of three pods, beside one that has room for them and whose own pods are too many to move.
+
+    One of the three is its workload's only one: it gets a second one first.
+    """
+    spec = {"nodeSelector": {"pool": name}, "terminationGracePeriodSeconds": 1}
     cluster.pool(name, nodes=1, cpu="4", memory="16Gi")
-    for app in ("a", "b", "c"):
-        spec = {"nodeSelector": {"pool": name}, "terminationGracePeriodSeconds": 1}
-        cluster.deployment(app, replicas=2, cpu="300m", spec={**spec, "topologySpreadConstraints": [_apart(app)]})
+    cluster.deployment("only", replicas=1, cpu="300m", spec=spec)
+    cluster.eventually(lambda: len(cluster.running()) == 1, within=60)
     cluster.create(_node(f"{name}-big", name))
-    cluster.eventually(lambda: len(cluster.running()) == 6, within=60)
+    cluster.eventually(lambda: cluster.is_ready(f"{name}-big"))
+    cluster.deployment("many", replicas=5, cpu="1000m", spec={**spec, "nodeName": f"{name}-big"})
+    for app in ("a", "b"):
+        cluster.deployment(app, replicas=2, cpu="300m", spec={**spec, "topologySpreadConstraints": [_apart(app)]})
+    cluster.eventually(lambda: len(cluster.running()) == ALL, within=60)
 
 
 def _apart(app: str) -> Object:
@@ -40,13 +51,17 @@ def _node(name: str, pool_name: str) -> Object:
     return objects.node(name, cpu="8", memory="32Gi", pods=110, labels={"pool": pool_name}, taints=())
 
 
+def settings(cluster: Cluster) -> Object:
+    return pool(cluster, cluster.namespace, protect={"singleReplicas": False})
+
+
 @contextmanager
 def settled(cluster: Cluster) -> Iterator[Cluster]:
     """A namespace, nodes and pods of its own, ready to be compacted."""
     inside = cluster.in_namespace(f"die-{uuid.uuid4().hex[:6]}")
     try:
         three_pods(inside, inside.namespace)
-        inside.apply(pool(inside, inside.namespace))
+        inside.apply(settings(inside))
         yield inside
     finally:
         inside.clean_up()
@@ -55,7 +70,8 @@ def settled(cluster: Cluster) -> Iterator[Cluster]:
 
 def is_sound(cluster: Cluster) -> bool:
     """Every pod runs, and what is cordoned is ours, empty, and waits for the autoscaler."""
-    assert len(cluster.running()) == 6
+    assert len(cluster.running()) == ALL
+    assert cluster.get("Deployment", "only")["spec"]["replicas"] == 1, "what was surged is back"
     for node in nodes(cluster, cluster.namespace):
         note = noted(node)
         assert is_cordoned(node) == (note is not None)
@@ -89,7 +105,7 @@ def test_killed_after_every_single_write_of_a_drain(whole_cluster: Cluster, tmp_
             found = list(threads.map(lambda n: died_at(whole_cluster, tmp_path / str(n), n), tries))
             number, more, deaths = number + AT_ONCE, all(found), deaths + sum(found)
     print(f"died after each of {deaths} writes")
-    assert deaths >= 8, "cordon, three evictions, the end, state and Events in between"
+    assert deaths >= 11, "cordon, a surge and its end, three evictions, the end, state and Events in between"
 
 
 def test_a_leader_that_was_frozen_finds_another_and_writes_nothing_more(cluster: Cluster, tmp_path: Path) -> None:
@@ -98,7 +114,7 @@ def test_a_leader_that_was_frozen_finds_another_and_writes_nothing_more(cluster:
     with compactor(cluster, tmp_path / "one", USER="first") as one:
         cluster.eventually(lambda: one.told("leads"), within=20)
         with compactor(cluster, tmp_path / "two", USER="second") as two:
-            cluster.apply(pool(cluster, name))
+            cluster.apply(settings(cluster))
             cluster.eventually(lambda: one.told("begun"), within=30)
             one.send(signal.SIGSTOP)
             auditor = cluster.auditor

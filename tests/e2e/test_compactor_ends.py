@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.e2e.compactors import Compactor, budget, compactor, is_cordoned, nodes, noted, pool
+from tests.e2e.compactors import Compactor, ask, budget, compactor, is_cordoned, nodes, noted, pool, state
 
 GRACE = {"terminationGracePeriodSeconds": 1}
 TAINT = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
@@ -149,6 +150,76 @@ def test_a_cordon_of_somebody_else_is_neither_used_nor_undone(stage: Stage, clus
     node = cluster.get("Node", theirs)
     assert (is_cordoned(node), noted(node)) == (True, None)
     assert not [write for write in auditor.writes(user="compactor", resource="nodes") if write.name == theirs]
+
+
+def test_where_somebody_cordons_a_node_midway_the_drain_goes_on_around_it(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    stage.slow("3s")
+    auditor = cluster.auditor
+    with compactor(cluster, tmp_path) as one:
+        name = stage.began(one)
+        theirs = next(n["metadata"]["name"] for n in nodes(cluster, stage.name) if not is_cordoned(n))
+        cluster.kubectl("cordon", theirs)
+        cluster.eventually(lambda: one.told("emptied"), within=60)
+    assert {line["node"] for line in one.told("emptied")} == {name}
+    node = cluster.get("Node", theirs)
+    assert (is_cordoned(node), noted(node)) == (True, None)
+    mine = [write for write in auditor.writes(user="compactor", resource="nodes") if write.name == theirs]
+    assert not [write for write in mine if "unschedulable" in str(write.asked)]
+
+
+def test_a_pod_that_takes_its_long_grace_is_waited_for(cluster: Cluster, tmp_path: Path) -> None:
+    """Eight seconds of thirty, where a drain may last two, and a pod be there one past its grace."""
+    name = f"grace-{cluster.namespace[-5:]}"
+    cluster.pool(name, nodes=2, cpu="4", memory="16Gi")
+    spec = {"nodeSelector": {"pool": name}, "terminationGracePeriodSeconds": 30}
+    slow = {"testbed.trimtab.dev/stops-after": "8s"}
+    cluster.deployment("web", replicas=2, cpu="900m", annotations=slow, spec=spec)
+    cluster.eventually(lambda: len(cluster.running("app=web")) == 2, within=60)
+    cluster.apply(pool(cluster, name))
+    with compactor(cluster, tmp_path, DRAIN_LIMIT="2", END_LIMIT="1") as one:
+        cluster.eventually(lambda: one.told("emptied"), within=60)
+        [evicted, *_] = one.told("evicted")
+        assert one.told("emptied")[0]["at"] - evicted["at"] >= 7
+        assert not one.told("released")
+
+
+def test_the_global_switch_to_rehearse_overrides_every_pool_and_ends_what_was_begun(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    with compactor(cluster, tmp_path / "acts") as one:
+        name = stage.began(one)
+        one.stop(signal.SIGKILL)
+    assert is_cordoned(cluster.get("Node", name))
+    with compactor(cluster, tmp_path / "rehearses", REHEARSE="true") as one:
+        stage.ended(one, "drain-stopped")
+        cluster.eventually(lambda: stage.is_open(name))
+        cluster.eventually(lambda: "trimtab.dev/leaving" not in str([n["spec"] for n in nodes(cluster, stage.name)]))
+        time.sleep(1)  # what was told of that end
+        auditor = cluster.auditor
+        time.sleep(5)  # two plans
+        assert {write.resource for write in auditor.writes(user="compactor")} <= {"configmaps", "leases"}
+        assert all(line.get("rehearsed") for line in one.told("begun"))
+
+
+def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    theirs = '{"v": 99, "evictions": "what only a later version knows"}'
+    cluster.apply({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"state.json": theirs},
+        "metadata": {"name": f"trimtab-state-{stage.name}", "labels": {"trimtab.dev/state": stage.name}},
+    })  # fmt: skip
+    with compactor(cluster, tmp_path) as one:
+        [line] = cluster.eventually(lambda: one.told("unread"), within=30)
+        cluster.eventually(lambda: state(cluster, stage.name)["ring"][0]["what"] == "unread")
+        [kept] = cluster.list("ConfigMap", selector=f"trimtab.dev/unread-state={stage.name}")
+        assert kept["data"] == {"state.json": theirs}
+        assert kept["metadata"]["name"] in line["why"]
+        cluster.eventually(lambda: one.told("planned"), within=30)
+        assert not one.told("begun"), "nobody knows what failed in this pool"
+        cluster.eventually(lambda: "StateUnreadable" in cluster.kubectl("get", "events", "-A"))
+        ask(cluster, "resume", "--pool", stage.name)
+        stage.began(one)
 
 
 def test_a_pause_and_its_end(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:

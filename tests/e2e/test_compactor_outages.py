@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.troubled import relay
 from tests.controlplane.witness import Witness
-from tests.e2e.compactors import USER, Compactor, budget, compactor, is_cordoned, nodes, noted, pool
+from tests.e2e.compactors import USER, Compactor, budget, compactor, is_cordoned, nodes, noted, pool, state
 
 MINUTE = 60.0
 
@@ -46,7 +47,8 @@ def test_a_minute_of_refusals_errors_and_silence(cluster: Cluster, tmp_path: Pat
         Witness(cluster) as witness,
         compactor(cluster, tmp_path, KUBECONFIG=str(path)) as one,
     ):
-        cluster.eventually(lambda: one.told("begun"), within=30)
+        cluster.eventually(lambda: one.told("evicted"), within=30)
+        before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
         troubled.trouble, until = 0.5, time.monotonic() + MINUTE
         while time.monotonic() < until:
             assert one.process.poll() is None
@@ -54,9 +56,24 @@ def test_a_minute_of_refusals_errors_and_silence(cluster: Cluster, tmp_path: Pat
         troubled.trouble = 0.0
         cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=60, what="two nodes emptied")
         cluster.eventually(lambda: is_sound(cluster, one, name) or True, within=10)
+        is_kept(before, remembered(cluster, name))
     assert set(troubled.failed) == {"429", "500", "hang", "untold"}
     assert witness.broken == []
     assert not witness.waiting()
+
+
+def remembered(cluster: Cluster, name: str) -> dict[str, Any]:
+    """What must outlive an outage."""
+    kept = state(cluster, name)
+    return {"under": kept.get("under", {}), "evictions": kept.get("evictions", [])}
+
+
+def is_kept(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Nodes are under the line since the same time, and no eviction of the hour is forgotten."""
+    stayed = before["under"].keys() & after["under"].keys()
+    assert stayed
+    assert {n: after["under"][n] for n in stayed} == {n: before["under"][n] for n in stayed}
+    assert after["evictions"][: len(before["evictions"])] == before["evictions"]
 
 
 def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path: Path) -> None:
@@ -64,10 +81,25 @@ def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path
     five_nodes(cluster, name)
     with Witness(cluster) as witness, compactor(cluster, tmp_path) as one:
         cluster.eventually(lambda: one.told("evicted"), within=30)
+        before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
         cluster.restart("kube-apiserver", signal.SIGKILL)
         cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=150, what="two nodes emptied")
         cluster.eventually(lambda: is_sound(cluster, one, name) or True, within=10)
         begun = [line["node"] for line in one.told("begun")]
         assert len(begun) == len(set(begun)), "the drain that was under way went on: it did not begin again"
         assert one.process.poll() is None
+        is_kept(before, remembered(cluster, name))
+        assert len(remembered(cluster, name)["evictions"]) == len(one.told("evicted"))
     assert witness.broken == []
+
+
+def test_what_was_observed_goes_on_in_a_fresh_process(cluster: Cluster, tmp_path: Path) -> None:
+    name = f"fresh-{cluster.namespace[-5:]}"
+    five_nodes(cluster, name)
+    with compactor(cluster, tmp_path / "one") as one:
+        cluster.eventually(lambda: one.told("evicted"), within=30)
+        before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
+        one.stop(signal.SIGKILL)
+    with compactor(cluster, tmp_path / "two"):
+        cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=90, what="two nodes emptied")
+        is_kept(before, remembered(cluster, name))

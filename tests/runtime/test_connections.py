@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trimtab.runtime.connections import Silent
+from trimtab.runtime.connections import Silent, Unread
 
 
 @dataclass
@@ -94,3 +94,18 @@ def test_missed_least_is_who_never_asked_and_then_who_was_silent_longest(loop: L
     silent.ended(old)
     silent.ended(young)
     assert silent.least() is None
+
+
+def test_whose_answers_have_lain_longest_is_missed_before_all_others_but_not_at_once(loop: Loop) -> None:
+    unread, (first, second) = Unread(), [Connection(loop, awaiting=False) for _ in range(2)]
+    assert unread.longest() is None
+    unread.began(first)
+    loop.until(0.5)
+    unread.began(second)
+    assert unread.longest() is None
+    loop.until(2)
+    assert unread.longest() is first
+    unread.ended(first)
+    assert unread.longest() is second
+    unread.ended(second)
+    assert unread.longest() is None

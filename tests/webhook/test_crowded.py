@@ -46,6 +46,37 @@ def test_who_never_asks_for_anything_sits_there_no_longer_than_a_kept_connection
         assert [ended(client) for client in silent(server, 2)] == [True, True]
 
 
+def deaf(server: Server) -> ssl.SSLSocket:
+    """A client that asks until nothing more is taken, and reads none of its answers."""
+    made = server.connect()
+    made.connect()
+    client: ssl.SSLSocket = made.sock
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(1)
+    long = review("u" * 100_000)
+    head = f"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(long)}\r\n\r\n"
+    with suppress(TimeoutError):
+        for _ in range(300):
+            client.sendall(head.encode() + long)
+    return client
+
+
+def test_who_reads_none_of_its_answers_makes_room(tmp_path: Path) -> None:
+    with serving(tmp_path, CONNECTIONS="1") as server:
+        client = deaf(server)
+        assert post(server.connect(), review())[0] == 200
+        client.close()
+
+
+def test_who_was_answered_for_the_last_time_and_does_not_leave_makes_room(tmp_path: Path) -> None:
+    with serving(tmp_path, CONNECTIONS="1") as server:
+        (client,) = silent(server, 1)
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 200"
+        assert post(server.connect(), review())[0] == 200
+        client.close()
+
+
 def pieces(*sizes: int) -> body.Receive:
     """A body that comes in so many bytes at a time."""
     waiting = [{"type": "http.request", "body": b" " * size, "more_body": True} for size in sizes]

@@ -84,6 +84,14 @@ def test_a_refused_stranger_is_counted() -> None:
     assert seen == [("/mutate", 403)]
 
 
+def test_what_strangers_make_up_is_no_word_of_the_metrics() -> None:
+    seen: list[str] = []
+    watched = service(observe=lambda path, status, seconds: seen.append(path))
+    for path in ("/made-up", "/mutate/", "/validate"):
+        ask(Entry(watched, clients.known(None)), "POST", path, chunks=(review(),))
+    assert seen == ["/validate"]
+
+
 def test_any_name_will_do_where_none_is_asked_for() -> None:
     assert clients.known(None)({clients.KEY: ("whoever",)})
     assert not clients.known("me")({clients.KEY: ("whoever",)})

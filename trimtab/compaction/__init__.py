@@ -2,7 +2,7 @@
 
 Decisions only: a snapshot, settings and the moment in; a plan that says why out. Nothing is cordoned or evicted here.
 
-    blockers      may this pod move?
+    blockers      may this pod move? said: what an annotation that means "leave it" says
     candidates    may this node be tried, and may its pool be planned now?
     promises      room kept for pods that are not there yet
     prepare       everything a search needs, read off the world once
@@ -16,7 +16,7 @@ Decisions only: a snapshot, settings and the moment in; a plan that says why out
     plan          all of it: a list of waves, and a reason for every node that stays
     first         only the first wave, for whoever plans again before the second
     explain       the chain of reasons for one node or pod, in words
-    recheck       is a step still right, a moment later?
+    recheck       are the steps of a round still right, a moment later, together?
     simulate      a plan carried out on a simulated cluster, round by round
     pace          how many nodes of a wave may be emptied right now
     observations  what earlier rounds saw
@@ -27,6 +27,7 @@ Of a drain that is under way:
     note          what stands on a node that is being emptied
     begin         which drains begin, and what their notes say
     conduct       the next step of a drain; actions: what steps there are; hurry: has somebody waited for too long?
+    untaken       why did the autoscaler not take an empty node?
     terms         how patient it all is
     memory        what a pool remembers over a restart
 """

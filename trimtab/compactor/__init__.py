@@ -15,7 +15,8 @@ needs to go on after a crash stands in the cluster: what undoes a cordon on the 
     drains      the next step of every drain
     planning    the plan, and the drains that begin with it
     steering    successors kept off the nodes that go next
-    loop        one round after the other
-    telling     a record as an Event; metrics: as numbers; page: the numbers over HTTP
+    loop        one round after the other; faults: errors of ours that keep no other from its turn
+    admitting   what evicted pods would be given by policies now
+    telling     a record as an Event; metrics: as numbers; figures: each pool in numbers
     process     all of it wired: leader, signals, the end
 """

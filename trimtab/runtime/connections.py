@@ -7,6 +7,7 @@ pod's memory, or its file descriptors, with silence.
 
 import asyncio
 import resource
+from collections.abc import Iterable
 from typing import Any
 
 from gunicorn.asgi.protocol import ASGIProtocol
@@ -14,37 +15,87 @@ from gunicorn.asgi.protocol import ASGIProtocol
 SPARE = 256
 """File descriptors for everything that is no client: watches, files, the heartbeat."""
 
+UNREAD = 1.0
+"""Seconds after which answers that a client does not take count as left lying. API servers take them as they come."""
+
 
 def limit(most: int) -> int:
     """Call once in the worker, before it serves; how many connections are held at the most, from then on.
 
-    One over that number costs the connection its place that has never asked for anything, or else the one that has
-    been silent longest; where everybody is being answered, the newcomer's. That is `most`, or fewer where the process
-    may not have the file descriptors. A connection that asks for nothing is ended after gunicorn's `keepalive`, from
-    its first second.
+    One over that number costs its place one that is ended and waits for its client's farewell, or else the one that has
+    left answers lying longest, or one that has never asked for anything, or the one that has been silent longest; where
+    everybody is being answered, the newcomer.
+
+    That is `most`, or fewer where the process may not have the file descriptors. A connection that asks for nothing is
+    ended after gunicorn's `keepalive`, from its first second.
     """
     most = min(most, max(1, _descriptors(most) - SPARE))
     made, lost = ASGIProtocol.connection_made, ASGIProtocol.connection_lost
     held: dict[Any, None] = {}
-    silent = Silent()
+    silent, unread = Silent(), Unread()
 
     def connection_made(self: Any, transport: Any) -> None:
         made(self, transport)
         self._arm_keepalive_timer()
         held[self] = None
         if len(held) > most:
-            least = silent.least() or self
+            least = _parting(held) or unread.longest() or silent.least() or self
+            del held[least]
             silent.ended(least)
+            unread.ended(least)
             _dismiss(least)
 
     def connection_lost(self: Any, error: Exception | None) -> None:
         held.pop(self, None)
+        unread.ended(self)
         lost(self, error)
 
     ASGIProtocol.connection_made, ASGIProtocol.connection_lost = connection_made, connection_lost
     ASGIProtocol._arm_keepalive_timer = lambda self: silent.began(self)
     ASGIProtocol._cancel_keepalive_timer = lambda self: silent.ended(self)
+    _read_no_further(unread)
     return most
+
+
+def _read_no_further(unread: "Unread") -> None:
+    """Nothing is read from a client while its answers lie: gunicorn would parse requests until memory ends."""
+    pause, resume = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing
+
+    def pause_writing(self: Any) -> None:
+        unread.began(self)
+        pause(self)
+        self._write_paused = True
+        self._pause_reading()
+
+    def resume_writing(self: Any) -> None:
+        unread.ended(self)
+        resume(self)
+        self._write_paused = False
+        self._maybe_resume_reading()
+
+    ASGIProtocol.pause_writing, ASGIProtocol.resume_writing = pause_writing, resume_writing
+
+
+class Unread:
+    """Connections whose clients leave answers lying, longest first."""
+
+    def __init__(self) -> None:
+        self._since: dict[Any, float] = {}
+
+    def began(self, connection: Any) -> None:
+        """There is no room for more of its answers."""
+        self._since.setdefault(connection, connection.worker.loop.time())
+
+    def ended(self, connection: Any) -> None:
+        """It took some, or is gone."""
+        self._since.pop(connection, None)
+
+    def longest(self) -> Any | None:
+        """Whose answers have lain longest; None where none have for `UNREAD`."""
+        first = next(iter(self._since.items()), None)
+        if first is None or first[0].worker.loop.time() - first[1] < UNREAD:
+            return None
+        return first[0]
 
 
 class Silent:
@@ -85,6 +136,11 @@ class Silent:
             self.ended(connection)
             connection._keepalive_timeout()
         self._timer = None
+
+
+def _parting(held: Iterable[Any]) -> Any | None:
+    # Over TLS a client may take half a minute to say farewell.
+    return next((connection for connection in held if connection._closed), None)
 
 
 def _dismiss(connection: Any) -> None:

@@ -17,7 +17,7 @@ import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import doctor, schemas
+from docs.pages import doctor, rights, schemas
 from trimtab.cluster.reason import codes
 from trimtab.command.admit.report import AdmitReport
 from trimtab.command.admit.running import RunningReport
@@ -66,6 +66,7 @@ def everything() -> dict[str, str]:
         "docs/reference/policy-language.md": _NOTE + _language(),
         "docs/reference/reasons.md": _NOTE + _reasons(),
         "docs/reference/metrics.md": _NOTE + metrics.page(),
+        "docs/reference/rights.md": _NOTE + rights.page(),
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
         "docs/reference/settings.md": _NOTE + _settings(),

@@ -22,12 +22,14 @@ class Used:
     status: int
 
 
-def used(log: Path, namespace: str) -> Iterator[Used]:
-    """Every request of this namespace's accounts that was answered, once for each kind of it."""
+def used(log: Path, namespace: str, until: int | None = None) -> Iterator[Used]:
+    """Every request of this namespace's accounts that was answered, once for each kind of it; up to that byte."""
     beginning = f"system:serviceaccount:{namespace}:"
     seen: set[Used] = set()
     with log.open("rb") as lines:
-        for line in lines:
+        for line in iter(lines.readline, b""):
+            if until is not None and lines.tell() > until:
+                return
             if beginning.encode() not in line or not line.endswith(b"\n"):
                 continue
             event = json.loads(line)

@@ -10,6 +10,7 @@ import pytest
 
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import PROCESSES, account
+from trimtab.command.install.removal import removal
 from trimtab.command.install.values import Values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +24,7 @@ def granted(process: str) -> set[Right]:
     """What the rendered roles of a process say."""
     return {
         ("own namespace" if role["kind"] == "Role" else "cluster", verb, _called(resource, group), name)
-        for role in manifests(Values())
+        for role in (*manifests(Values()), *removal(Values()))
         if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account(process)
         for rule in role["rules"]
         for group in rule["apiGroups"]
@@ -53,7 +54,7 @@ def _rights(line: str) -> Iterator[Right]:
                 yield where, verb, resource, name
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("process", [*PROCESSES, "uninstall"])
 def test_the_page_and_the_roles_say_the_same(process: str) -> None:
     assert granted(process) - told(process) == set(), "rights the page does not name"
     assert told(process) - granted(process) == set(), "rights that nobody has"

@@ -55,6 +55,8 @@ class Life:
     def __init__(self, cluster: Cluster, helm: Helm, kubelet: Kubelet) -> None:
         self.cluster, self.helm, self.kubelet = cluster, helm, kubelet
         self.before: Inventory = {}
+        self.removed = 0
+        """Where the audit log ended when the uninstall began."""
         self._login = ("--kubeconfig", cluster.kubeconfig, "--namespace", NAMESPACE)
 
     def install(self) -> None:
@@ -73,11 +75,29 @@ class Life:
     def values(self, **pool: Any) -> dict[str, Any]:
         return values(self.cluster.namespace, self.kubelet.balancer.port, **pool)
 
+    def rolled(self, **pool: Any) -> dict[str, Any]:
+        """With what makes new pods of the webhook."""
+        found = self.values(**pool)
+        found["webhook"] |= {"podAnnotations": {"rolled": "once"}, "timeoutSeconds": 2}
+        return found
+
     def upgrade(self, given: dict[str, Any]) -> None:
         self.helm.run("upgrade", "trimtab", CHART, *self._login, "--wait", "--timeout", "100s", values=given)
 
     def uninstall(self) -> None:
         self.helm.run("uninstall", "trimtab", *self._login, "--wait", "--timeout", "100s")
+
+    @property
+    def log(self) -> Path:
+        """The API server's audit log."""
+        return self.cluster.plane.layout.audit_log
+
+    @property
+    def targets(self) -> dict[str, list[str]]:
+        """Process → addresses that a PodMonitor would find."""
+        port = {process: "https" if process == "webhook" else "http" for process in PROCESSES}
+        ready = {process: self.ready(process) for process in PROCESSES}
+        return {name: [f"{box.address}:{box.port(port[name])}" for box in found] for name, found in ready.items()}
 
     def stands(self) -> bool:
         """Two of each, ready."""

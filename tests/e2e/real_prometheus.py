@@ -107,7 +107,7 @@ def serving(folder: Path, used: list[Used], start: int = START) -> Iterator[str]
         stdout=log, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
-        _ready(f"http://127.0.0.1:{port}", server, folder / "prometheus.log")
+        ready(f"http://127.0.0.1:{port}", server, folder / "prometheus.log")
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
@@ -115,7 +115,7 @@ def serving(folder: Path, used: list[Used], start: int = START) -> Iterator[str]
         log.close()
 
 
-def _ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+def ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     for _ in range(300):
         try:
             with urllib.request.urlopen(f"{url}/-/ready", timeout=5):

@@ -5,18 +5,26 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.observe.expressions import series
+from deploy.observe.foreign import FOREIGN
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.rights import used
+from tests.e2e.accounts import granted, unused
 from tests.e2e.charts import NAMESPACE, Helm
 from tests.e2e.compactors import is_cordoned, nodes, noted
 from tests.e2e.installed import changed, pod
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.lives import POOL, Life, inventory
+from tests.e2e.real_prometheus import missing
 from tests.e2e.replicas import total
+from tests.e2e.scraping import QUIET, asked, scraping
 from trimtab.command.install.names import PROCESSES
+from trimtab.command.install.seldom import SELDOM
 from trimtab.command.main import VERBS
 
 KEPT = {
@@ -32,7 +40,7 @@ def life(whole_cluster: Cluster, helm: Helm, tmp_path_factory: pytest.TempPathFa
     """Installed, two pods of every process ready; a team's Deployment on a pool that has nodes to spare."""
     whole_cluster.needs_own("pods that are processes of this machine")
     team = whole_cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
-    team.pool(POOL, nodes=3)
+    team.pool(POOL, nodes=3, labels={"trimtab.dev/price": "100000"})
     with Kubelet(team, tmp_path_factory.mktemp("pods")) as kubelet:
         found = Life(team, helm, kubelet)
         found.install()
@@ -80,6 +88,17 @@ def test_the_doctor_finds_nothing(life: Life) -> None:
     life.command("doctor", "--namespace", NAMESPACE)
 
 
+@pytest.mark.skipif(bool(missing()), reason=missing())
+def test_every_query_of_the_dashboards_finds_what_the_processes_export(life: Life, tmp_path: Path) -> None:
+    with scraping(tmp_path, life.targets) as prometheus:
+        life.cluster.eventually(lambda: prometheus.scraped(life.targets), within=30, what="some scrapes of everybody")
+        exported = prometheus.families()
+        names = {name for _, asks in asked() for name in series(asks) if ":" not in name}
+        assert [name for name in names - FOREIGN.keys() if not {name, name.rpartition("_")[0]} & exported] == []
+        empty = [(where, asks) for where, asks in asked() if not prometheus.query(asks)]
+    assert [(where, asks) for where, asks in empty if not series(asks).keys() & QUIET.keys()] == []
+
+
 def test_an_upgrade_under_load_loses_no_review(life: Life) -> None:
     lost, over, made = failed_open(life), threading.Event(), list[dict[str, Any]]()
 
@@ -91,9 +110,7 @@ def test_an_upgrade_under_load_loses_no_review(life: Life) -> None:
     before = {box.uid for box in life.ready("webhook")}
     for client in clients:
         client.start()
-    given = life.values()
-    given["webhook"] |= {"podAnnotations": {"rolled": "once"}, "timeoutSeconds": 2}
-    life.upgrade(given)
+    life.upgrade(life.rolled())
     life.cluster.eventually(life.stands, within=60, what="the new pods alone")
     over.set()
     for client in clients:
@@ -106,12 +123,14 @@ def test_an_upgrade_under_load_loses_no_review(life: Life) -> None:
 
 
 def test_an_uninstall_gives_everything_back_and_leaves_nothing(life: Life) -> None:
-    life.upgrade(life.values(mode="act"))
+    life.upgrade(life.rolled(mode="act"))
     life.cluster.eventually(lambda: any(map(noted, nodes(life.cluster, POOL))), within=40, what="a node that goes")
     life.cluster.eventually(lambda: any(map(emptied, nodes(life.cluster, POOL))), within=60, what="an empty node")
     auditor = life.cluster.auditor
+    life.removed = life.log.stat().st_size
     life.uninstall()
-    first = next(write for write in auditor.writes(verb="delete") if write.allowed and "trimtab" in str(write.name))
+    deleted = [write for write in auditor.writes(verb="delete") if write.allowed and "trimtab" in str(write.name)]
+    first = next(write for write in deleted if write.resource != "pods")
     assert (first.resource, first.user.rpartition(":")[2]) == ("mutatingwebhookconfigurations", "trimtab-uninstall")
 
     def left() -> set[Any]:
@@ -132,3 +151,12 @@ def emptied(node: dict[str, Any]) -> bool:
 def failed_open(life: Life) -> float:
     text = life.cluster.api.request("GET", "/metrics")
     return total(text, "apiserver_admission_webhook_fail_open_count", {"name": "pods.trimtab.dev"})
+
+
+def test_nobody_was_refused_anything_and_what_nobody_used_is_for_a_fault(life: Life) -> None:
+    # While Helm takes the roles away, processes that end may miss them.
+    assert [one for one in used(life.log, NAMESPACE, until=life.removed) if one.status == 403] == []
+    rights = {(right.process, right.verb, right.resource) for right in granted()}
+    idle = {(right.process, right.verb, right.resource) for right in unused(used(life.log, NAMESPACE), NAMESPACE)}
+    assert idle - SELDOM.keys() == set()
+    assert SELDOM.keys() - rights == set()

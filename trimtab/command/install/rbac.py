@@ -53,9 +53,9 @@ _READMISSION = (
 """What an evicted pod's successor would be given by policies: beside what a plan rests on anyway."""
 
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
-_EVENTS = Rule("events.k8s.io", ("events",), ("create", "patch"))
+_EVENTS = Rule("events.k8s.io", ("events",), ("get", "create", "patch"))
 _LEADING = Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
-_RECORDS = Rule("", ("configmaps",), ("get", "list", "watch", "create", "patch", "delete"))
+_RECORDS = Rule("", ("configmaps",), ("list", "watch", "create", "patch"))
 _OURS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 CLUSTER: dict[str, tuple[Rule, ...]] = {
@@ -69,7 +69,7 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
     ),
     "compactor": (
         Rule("", ("pods",), READ),
-        Rule("", ("nodes",), (*WATCH, "get", "patch")),
+        Rule("", ("nodes",), (*WATCH, "patch")),
         Rule("", ("namespaces", "persistentvolumes", "persistentvolumeclaims", "replicationcontrollers"), WATCH),
         # Pools, and the autoscaler's own status; asked for by label and by name, which a right cannot say.
         Rule("", ("configmaps",), WATCH),

@@ -1,0 +1,42 @@
+"""docs/reference/rights.md: every right of every account, and when it is used."""
+
+from collections.abc import Iterator
+
+from trimtab.command.install.names import account
+from trimtab.command.install.rbac import CLUSTER, OWN, Rule
+from trimtab.command.install.seldom import SELDOM
+
+_ABOUT = """\
+# Rights
+
+What each account may do, and nothing else: no wildcard, no Secret but one by its name, and in other namespaces nothing
+is created but Events and evictions. Verbs in the last column are used only then, all others from the first minute.
+`make e2e` holds this page against an API server's audit log: nobody is refused anything, and what nobody used is
+explained here.
+"""
+_UNINSTALL = "Helm's hook: the account exists while `helm uninstall` runs.\n"
+
+
+def page() -> str:
+    lines = [_ABOUT]
+    for process in CLUSTER:
+        lines += [f"## {account(process)}\n", *([_UNINSTALL] if process == "uninstall" else [])]
+        lines += ["| where | group | resources | verbs | only when |", "|---|---|---|---|---|"]
+        for where, rules in (("everywhere", CLUSTER[process]), ("our namespace", OWN[process])):
+            lines += [_row(process, where, rule) for rule in rules]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(process: str, where: str, rule: Rule) -> str:
+    resources = ", ".join(f"`{name}`" for name in rule.resources)
+    named = f" named {', '.join(f'`{name}`' for name in rule.names)}" if rule.names else ""
+    seldom = "; ".join(dict.fromkeys(_seldom(process, rule))) or "–"
+    return f"| {where} | {rule.group or 'core'} | {resources}{named} | {', '.join(rule.verbs)} | {seldom} |"
+
+
+def _seldom(process: str, rule: Rule) -> Iterator[str]:
+    for resource in rule.resources:
+        for verb in rule.verbs:
+            if when := SELDOM.get((process, verb, resource)):
+                yield f"{verb} {resource}: {when}" if len(rule.resources) > 1 else f"{verb}: {when}"

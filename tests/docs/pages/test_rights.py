@@ -1,0 +1,23 @@
+"""The page of rights says what is granted."""
+
+from docs.pages.rights import page
+from trimtab.command.install.rbac import CLUSTER, OWN
+from trimtab.command.install.seldom import SELDOM
+
+
+def test_every_rule_has_its_row() -> None:
+    rules = [rule for granted in (CLUSTER, OWN) for found in granted.values() for rule in found]
+    assert page().count("| everywhere |") + page().count("| our namespace |") == len(rules)
+
+
+def test_only_granted_verbs_are_told_to_be_seldom() -> None:
+    granted = {
+        (process, verb, resource)
+        for place in (CLUSTER, OWN)
+        for process, rules in place.items()
+        for rule in rules
+        for resource in rule.resources
+        for verb in rule.verbs
+    }
+    assert SELDOM.keys() <= granted
+    assert all(when in page() for when in SELDOM.values())

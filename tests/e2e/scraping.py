@@ -1,0 +1,100 @@
+"""The real Prometheus, scraping the processes as the chart's PodMonitors say, with the rules we ship."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deploy.observe import dashboards, rules
+from tests.controlplane.ports import free
+from tests.e2e.real_prometheus import ready
+
+_KUBELET = "no kubelet is scraped here"
+_NOTHING_YET = "nothing of it has happened"
+QUIET = {
+    "pool_resource:trimtab_used:ratio": _KUBELET,
+    "pool_resource:trimtab_used:amount": _KUBELET,
+    "pool_resource:trimtab_used_requested:ratio": _KUBELET,
+    "trimtab_compactor_drains_total": _NOTHING_YET,
+    "trimtab_compactor_evictions_total": _NOTHING_YET,
+    "trimtab_compactor_saved": _NOTHING_YET,
+    "trimtab_failures_total": _NOTHING_YET,
+    "trimtab_recommender_missing": "no usage was read",
+    "trimtab_unpatched_pods": _NOTHING_YET,
+    "trimtab_skipped_pods": _NOTHING_YET,
+    "trimtab_wrong_overhead_pods": _NOTHING_YET,
+}
+"""Series that are there only when there is something to tell → why not in a healthy young installation."""
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    url: str
+
+    def get(self, path: str, **query: str) -> Any:
+        """The answer's data; a query that is none raises."""
+        asked = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return json.loads(answer.read())["data"]
+
+    def query(self, expression: str) -> list[Any]:
+        """Series, now."""
+        return list(self.get("query", query=expression)["result"])
+
+    def families(self) -> set[str]:
+        """Everything that any target says it exports, with samples or without."""
+        return set(self.get("metadata"))
+
+    def scraped(self, targets: Mapping[str, Sequence[str]]) -> bool:
+        """Were all of them, so often that a rate can be told, and the rules evaluated?"""
+        found = self.query("count_over_time(up[1m]) > 5 and up == 1")
+        return len(found) == sum(map(len, targets.values())) and bool(self.query('{__name__=~"pool.*:.*"}'))
+
+
+def asked() -> Iterator[tuple[str, str]]:
+    """(dashboard: panel, query) with the variables filled in."""
+    for board in dashboards.ALL:
+        for panel in board.panels:
+            for query in panel.queries:
+                text = query.asks.replace("$pool", ".*").replace("$__rate_interval", "1m")
+                yield f"{board.title}: {panel.title}", text
+
+
+@contextmanager
+def scraping(folder: Path, targets: Mapping[str, Sequence[str]]) -> Iterator[Prometheus]:
+    (port,) = free(1)
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(rules.FOLDER / name) for name in rules.FILES],
+        "scrape_configs": [_job(process, addresses) for process, addresses in targets.items()],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    log = folder / "prometheus.log"
+    with log.open("wb") as written:
+        server = subprocess.Popen(
+            ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+             f"--web.listen-address=127.0.0.1:{port}"], stdout=written, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            ready(f"http://127.0.0.1:{port}", server, log)
+            yield Prometheus(f"http://127.0.0.1:{port}")
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _job(process: str, addresses: Sequence[str]) -> dict[str, Any]:
+    """As the chart's PodMonitor of this process."""
+    found: dict[str, Any] = {"job_name": f"trimtab-{process}", "static_configs": [{"targets": list(addresses)}]}
+    if process == "webhook":
+        found |= {"scheme": "https", "tls_config": {"insecure_skip_verify": True}}
+    return found

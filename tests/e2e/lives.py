@@ -14,6 +14,7 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.boxes import ROOT, Box
 from tests.e2e.charts import CHART, NAMESPACE, Helm
+from tests.e2e.installed import vacated
 from tests.e2e.kubelet import PLACED, Kubelet
 from trimtab.command.install.names import PROCESSES
 
@@ -60,6 +61,7 @@ class Life:
         self._login = ("--kubeconfig", cluster.kubeconfig, "--namespace", NAMESPACE)
 
     def install(self) -> None:
+        vacated(self.cluster)
         self.before = inventory(self.cluster)
         self.cluster.kubectl("create", "namespace", NAMESPACE)
         label = "pod-security.kubernetes.io/enforce=restricted"

@@ -85,7 +85,7 @@ Trimtab {{ .Chart.AppVersion }} is in {{ .Release.Namespace }}. No pod changes b
 emptied before a pool says `mode: act`.
 
     kubectl -n {{ .Release.Namespace }} get pods
-    trimtab certs status --live --namespace {{ .Release.Namespace }}
+    trimtab doctor --namespace {{ .Release.Namespace }}
 
 Stop all changes at once:
 

@@ -65,7 +65,7 @@ def test_a_pools_groups_are_those_with_its_name_as_a_part_of_their_own() -> None
     assert found.scaling_up("other") == ""
 
 
-@pytest.mark.parametrize("status", ["", "hello", "[1, 2]", "a: b", "{"])
+@pytest.mark.parametrize("status", ["", "hello", "[1, 2]", "a: b", "{", "clusterWide: {}\nlast: 2026-13-01"])
 def test_what_is_no_status_is_unreadable(status: str) -> None:
     assert isinstance(read(status), Unreadable)
 

@@ -86,6 +86,9 @@ def test_all_mistakes_are_told_together_with_their_places() -> None:
         "windows: [{from: '01:00', to: '02:00', timeZone: Mars/Base}]", "optOut: {nodes: all}", "nodes: some",
         "windows: [{days: [someday], from: '01:00', to: '02:00'}]", "nodes: {labels: {}}", "preset: [1]", "- a list",
         "keep: 3", "underUsed: 5", "age: {node: -5m}", "quiet: true", "a: [unclosed",
+        "windows: [{days: [[mon]], from: '01:00', to: '02:00'}]", "windows: [{from: '2²:00', to: '03:00'}]",
+        "windows: [{from: '01:0²', to: '03:00'}]", "underUsed: {cpu: ²%}", "prices: {x: 0.0000001}",
+        "goal: cost\n---\ngoal: nodes",
     ],
 )  # fmt: skip
 def test_nonsense_is_refused(text: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster_of import SAFE, budget, node, pod
+from tests.cluster_of import SAFE, apart, budget, node, pod
 from tests.command.snapshots import config_map, half_empty, pool, snapshot, told, trimtab
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
@@ -246,6 +246,8 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     ("arguments", "said"),
     [
         (("--pool", "wob=keen"), "did you mean 'web'?"),
+        (("--now", "9999-12-31T23:59:59-12:00"), "expected a time such as"),
+        (("--now", "0001-01-01T00:00:00Z"), "expected a time such as"),
         (("--explain", "node", "d"), "expected a node of the snapshot"),
         (("--explain", "pod", "default/web-9"), "did you mean 'default/web-"),
     ],
@@ -312,6 +314,14 @@ def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) ->
                        pod("api-0", on="b", annotations={SAFE: "false"}))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
     assert "after the plan, pod default/web-0 alone fits on 0 of" in result.output
+
+
+def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there(tmp_path: Path) -> None:
+    zone = {"labels": {"zone": "z"}}
+    cluster = snapshot(tmp_path, node("a", **zone), node("b", **zone), pod("web-0", on="a", spec=apart("web", "zone")),
+                       pod("api-0", on="a", cpu="3"), pod("db-0", on="b", cpu="2"))  # fmt: skip
+    result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
+    assert "after the plan, pod default/web-0 alone fits on 1 of 1 other nodes" in result.output
 
 
 def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def test_two_hours_of_history_propose_nothing_and_say_what_is_missing(tmp_path: 
         "1.8 hours, 12 samples", "24 hours, 100 samples")  # fmt: skip
 
 
+def test_the_table_says_what_there_is_and_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = trimtab("recommend", "--usage", usage(tmp_path, hours=2), "--cluster", snapshot(tmp_path, web()))
+    assert "too little is known of its cpu: 1.8 hours, 12 samples of 24 hours, 100 samples" in result.output
+
+
 def test_a_container_that_was_never_seen_says_so(tmp_path: Path) -> None:
     other = pod("api-1", on="a")
     report = told("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web(), other))

@@ -2,11 +2,15 @@
 
 import csv
 import io
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.cluster_of import Item
 from tests.command.recommending import START, only, usage, web
 from tests.command.snapshots import snapshot, told, trimtab
 from trimtab.cluster import quantity
@@ -31,6 +35,8 @@ def test_the_page_draws_every_curve_and_asks_the_network_for_nothing(tmp_path: P
     evil = usage(tmp_path, pod_name="<script>")
     text = trimtab("recommend", "--usage", evil, "-o", "html").stdout
     assert text.count("<svg") == 2
+    assert "2026-01-05" in text
+    assert "sure to 100%" in text
     assert "<script" not in text
     assert "http" not in text
 
@@ -52,6 +58,67 @@ def test_patches_are_written_for_kustomize(tmp_path: Path) -> None:
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     assert container == {"name": "app", "resources": {"requests": {"cpu": "195m", "memory": "302Mi"}}}
     assert (patch["kind"], patch["metadata"]) == ("Deployment", {"name": "web", "namespace": "shop"})
+
+
+def workload(kind: str, name: str, **more: Any) -> Item:
+    """As it stands in Git: an image, a request of a core, no namespace."""
+    container = {"name": "app", "image": "registry/app:1", "resources": {"requests": {"cpu": "1"}}}
+    pod: Item = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [container, {"name": "x", "image": "x"}]},
+    }
+    spec: Item = {"selector": {"matchLabels": {"app": name}}, "template": pod, **more}
+    if kind == "CronJob":
+        pod["spec"]["restartPolicy"] = "Never"
+        spec = {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": pod}}}
+    version = {"CronJob": "batch/v1", "Rollout": "argoproj.io/v1alpha1"}.get(kind, "apps/v1")
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def used(folder: Path, *names: str) -> Path:
+    """A day of usage of each workload, told as KIND/NAME."""
+    rows = [f"{START + n * 600},shop,{name},app,0.2,300Mi" for name in names for n in range(150)]
+    path = folder / "used.csv"
+    path.write_text("timestamp,namespace,workload,container,cpu,memory\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
+    standing = [workload(kind, f"{kind.lower()}-a") for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob")]
+    names = [f"{item['kind']}/{item['metadata']['name']}" for item in standing]
+    given = ("--usage", used(tmp_path, *names, "Deployment/elsewhere"), "--patch", tmp_path / "patches")
+    assert trimtab("recommend", *given).exit_code == 0
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "all.yaml").write_text(yaml.safe_dump_all(standing))
+    overlay = {"namespace": "shop", "resources": ["all.yaml"], "components": ["../patches"]}
+    (base / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    done = subprocess.run(["kubectl", "kustomize", base], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = list(yaml.safe_load_all(done.stdout))
+    assert len(found) == 4
+    for item in found:
+        spec = item["spec"]["jobTemplate"]["spec"] if item["kind"] == "CronJob" else item["spec"]
+        app, other = spec["template"]["spec"]["containers"]
+        assert (app["image"], app["resources"]["requests"]) == ("registry/app:1", {"cpu": "200m", "memory": "300Mi"})
+        assert other == {"name": "x", "image": "x"}
+        assert item["metadata"]["namespace"] == "shop"
+
+
+def test_a_custom_kind_gets_no_patch_and_that_is_said(tmp_path: Path) -> None:
+    given = ("--usage", used(tmp_path, "Rollout/web"), "--patch", tmp_path / "patches")
+    result = trimtab("recommend", *given)
+    assert "No patch, since kustomize cannot merge their containers: Rollout shop/web" in result.stderr
+    assert yaml.safe_load((tmp_path / "patches" / "kustomization.yaml").read_text())["patches"] == []
+
+
+def test_a_name_in_two_namespaces_is_told_apart_by_them(tmp_path: Path) -> None:
+    path = used(tmp_path, "Deployment/web")
+    path.write_text(path.read_text() + path.read_text().replace(",shop,", ",other,").split("\n", 1)[1])
+    trimtab("recommend", "--usage", path, "--patch", tmp_path / "patches")
+    patches = yaml.safe_load((tmp_path / "patches" / "kustomization.yaml").read_text())["patches"]
+    assert {patch["target"]["namespace"] for patch in patches} == {"shop", "other"}
 
 
 def test_a_sidecars_patch_stands_among_the_init_containers(tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from tests.command.recommending import (
     with_vpa,
 )
 from tests.command.snapshots import snapshot, told, trimtab
-from tests.usage.fake_prometheus import Answer, Asked, serving
+from tests.usage.fake_prometheus import Answer, Asked, matrix, serving
 from tests.usage.test_kubelet import summary
+from trimtab.cluster.shards import Layout
 from trimtab.sketch.book import Container
 from trimtab.sketch.diary import Diary
 from trimtab.sketch.stored import encode
@@ -68,6 +69,16 @@ def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
         report = told("recommend", "--prometheus", server.url, *given)
     assert report["containers"][0]["cpu"]["max"] == "250m"
     assert any("its start took up to 9.00 cores" in note for note in report["notes"])
+
+
+def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
+    def answer(asked: Asked) -> Answer:
+        cpu = asked[0].endswith("query_range") and "cpu" in asked[1]["query"]
+        return (200, matrix()) if cpu else prometheus(asked)
+
+    with serving(answer) as server:
+        report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600")
+    assert any("--rate 5m must hold four of them" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(
@@ -172,7 +183,7 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
     for at in range(START, START + 2 * DAY, 600):
         diary.see(app, WEB, "cpu", at, 0.25)
     shard = {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
-             "data": {"usage.json": encode(diary, [app], 1)}}  # fmt: skip
+             "data": {"usage.json": encode(diary, [app], Layout())}}  # fmt: skip
 
     def kept(asked: Asked) -> Answer:
         if asked[0] == "/api/v1/namespaces/trimtab-system/configmaps":
@@ -182,5 +193,5 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
 
     with serving(kept) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
-    assert "The recommender keeps the history of 1 containers." in report["notes"]
+    assert "The recommender keeps the history of 1 container." in report["notes"]
     assert (report["containers"][0]["cpu"]["p95"], report["containers"][0]["cpu"]["samples"]) == ("250m", 288)

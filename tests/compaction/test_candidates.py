@@ -86,10 +86,11 @@ def test_case_10_and_11_extended_resources_have_thresholds_and_must_be_there(hav
     assert sorted(move.pod for move in found.moves) == moved
 
 
-def test_case_12_a_pod_whose_request_is_nonsense_keeps_its_node_out_of_all_plans() -> None:
-    found = planned(node("a"), node("b"), pod("x-1", "a", "12 apples"), pod("y-1", "b"), pod("y-2", "b"))
+@pytest.mark.parametrize("cpu", ["12 apples", "-4"])
+def test_case_12_a_pod_whose_request_is_nonsense_keeps_its_node_out_of_all_plans(cpu: str) -> None:
+    found = planned(node("a"), node("b"), pod("x-1", "a", cpu), pod("y-1", "b"), pod("y-2", "b"))
     assert found.refusals["a"].code.name == "node-unreadable"
-    assert "12 apples" in str(found.refusals["a"])
+    assert cpu in str(found.refusals["a"])
     assert not found.moves
 
 

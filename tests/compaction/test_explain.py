@@ -39,5 +39,13 @@ def test_a_pod_that_moves_and_one_that_could() -> None:
     assert "would fit on 2 of 2 other nodes" in explain.pod(PLAN, WORLD, "default/y-1")[-1]
 
 
+def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_budget() -> None:
+    stays = pod("y-1", "b", annotations={"trimtab.dev/keep": "true"})
+    items = (node("a"), node("b"), pod("x-1", "a"), pod("x-10", "a"), stays, budget("x", 2, name="x-1"))
+    world = build(cluster(*items))
+    lines = explain.pod(plan(world, [ALL], Now(at=NOW)), world, "default/x-1")
+    assert lines[1:] == ("pod default/x-1 has a place on node b, paid by budget default/x-1",)
+
+
 def test_what_is_not_there_has_no_reasons() -> None:
     assert explain.node(PLAN, WORLD, "ghost") == explain.pod(PLAN, WORLD, "default/ghost") == ()

@@ -44,9 +44,15 @@ def test_two_steps_that_hold_alone_do_not_both_get_the_same_room() -> None:
 
 
 def test_a_node_that_goes_takes_no_pods() -> None:
-    items = [node("a", "1"), node("b", "1"), pod("x-1", "a", "1"), pod("y-1", "b", "0")]
-    steps = (step("b", "y-1", target="a"), step("a", "x-1", target="b"))
+    items = [node("a", "1"), node("b", "1"), pod("x-1", "a", "1")]
+    steps = (step("b"), step("a", "x-1", target="b"))
     assert verdicts(*items, steps=steps) == ["holds", "no-room"]
+
+
+def test_a_node_that_takes_pods_of_one_that_goes_stays() -> None:
+    items = [node("a"), node("b"), node("c", "8"), pod("x-1", "a", "1"), pod("y-1", "b", "1")]
+    steps = (step("a", "x-1", target="b"), step("b", "y-1", target="c"))
+    assert verdicts(*items, steps=steps) == ["holds", "receives-pods"]
 
 
 def test_two_steps_do_not_spend_the_same_budget() -> None:

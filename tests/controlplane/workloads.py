@@ -16,6 +16,7 @@ from tests.controlplane.cluster import Cluster, NotHere
 from tests.controlplane.objects import Object
 
 AT_ONCE = 8
+SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 
 
 def openb(cluster: Cluster) -> None:
@@ -23,8 +24,7 @@ def openb(cluster: Cluster) -> None:
 
     Its generator and data are not ours to carry: they lie in the folder that TRIMTAB_SHARED names.
     """
-    shared = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
-    generator = shared / "bench" / "openb_cluster.py"
+    generator = SHARED / "bench" / "openb_cluster.py"
     if not generator.exists():
         raise NotHere(f"needs {generator}: set TRIMTAB_SHARED to the folder that has it")
     printed = subprocess.run([sys.executable, str(generator)], capture_output=True, check=True).stdout

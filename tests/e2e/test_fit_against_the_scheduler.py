@@ -22,9 +22,9 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.e2e import situations
+from tests.e2e import situation, situations
 from tests.e2e.overheard import Verdicts, overhearing
-from tests.e2e.situations import NAMESPACES, OVERHEADS, Object, Probe, World
+from tests.e2e.situation import NAMESPACES, OVERHEADS, PROBE, REQUIRED, Object, Probe, World
 from trimtab.cluster.documents import Document
 from trimtab.cluster.inventory import take
 from trimtab.cluster.snapshot import build
@@ -104,7 +104,7 @@ def _stricter(found: Situation) -> str:
         return "a spread over all pods"
     if found.ours != "affinity-not-met":
         return ""
-    terms = spec["affinity"]["podAffinity"][situations.REQUIRED]
+    terms = spec["affinity"]["podAffinity"][REQUIRED]
     expressions = [e for term in terms for e in term.get("namespaceSelector", {}).get("matchExpressions", ())]
     if any(expression["operator"] in ("NotIn", "DoesNotExist") for expression in expressions):
         return "company by a negative namespace selector"
@@ -159,12 +159,12 @@ def _seen(cluster: Cluster, verdicts: Verdicts) -> None:
     """What is made last is seen last: once a pod may go beside the last pod on the last node, all else is known."""
     key = "last.test/host"
     cluster.pool("last", nodes=1, labels={key: "last"})
-    there = situations.pod("fit-last", "fit-red", {"app": "last"})
+    there = situation.pod("fit-last", "fit-red", {"app": "last"})
     there["spec"]["nodeName"] = "last-0"
     cluster.create(there)
-    beside = situations.pod("fit-beside", "fit-red", {})
+    beside = situation.pod("fit-beside", "fit-red", {})
     term = {"labelSelector": {"matchLabels": {"app": "last"}}, "topologyKey": key}
-    beside["spec"]["affinity"] = {"podAffinity": {situations.REQUIRED: [term]}}
+    beside["spec"]["affinity"] = {"podAffinity": {REQUIRED: [term]}}
     cluster.create(beside)
     cluster.eventually(lambda: "fit-beside" in verdicts, within=60, what="the scheduler has seen everything")
     cluster.delete("Pod", "fit-beside", "fit-red", grace=0)
@@ -192,7 +192,7 @@ def _answered(cluster: Cluster, number: int) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def complete() -> bool:
-        for pod in cluster.list("Pod", everywhere=True, selector=situations.PROBE):
+        for pod in cluster.list("Pod", everywhere=True, selector=PROBE):
             for condition in pod["status"].get("conditions", ()):
                 if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
                     found.setdefault(pod["metadata"]["name"], condition["message"])

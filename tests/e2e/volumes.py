@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.e2e.situations import World
+    from tests.e2e.situation import World
 
 Object = dict[str, Any]
 DRIVER = "disk.test.trimtab.dev"

@@ -103,6 +103,23 @@ def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
     assert diary.until == {"shop": START + 7200, "team": START + 7200}
 
 
+def test_after_a_loss_names_are_asked_from_the_beginning_and_history_of_what_is_missing() -> None:
+    diary, played = Diary(days=2), Played()
+    with serving(played) as server:
+        collect(histories(server.url), diary, START)
+        diary.lose(["team"])
+        first = len(server.asked)
+        collect(histories(server.url), diary, START + 3600)
+        asked = server.asked[first:]
+    names = [query for path, query, _ in asked if path.endswith("/namespace/values")]
+    assert [query["start"] for query in names] == [str(START + 3600 + LAG - 2 * DAY)]
+    begun = {"team" if '"team"' in query["query"] else "shop": int(query["start"])
+             for path, query, _ in asked if path.endswith("query_range") and "cpu" in query["query"]}  # fmt: skip
+    assert begun["shop"] == START
+    assert begun["team"] <= START - DAY
+    assert (diary.whole, diary.until) == (True, {"shop": START + 3600, "team": START + 3600})
+
+
 def test_who_leads_no_more_reads_no_further() -> None:
     diary = Diary(days=2)
     with serving(Played()) as server:

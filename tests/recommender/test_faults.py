@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 import pytest
@@ -163,6 +164,31 @@ def test_history_fills_what_a_corrupt_shard_held() -> None:
     again = Process(world, source).lives(HOUR)
     assert again.loop.diary.window(WEB, "cpu").seconds >= 2 * DAY
     assert p95(world) == 200
+
+
+def test_only_what_a_corrupt_shard_may_have_held_is_read_again() -> None:
+    world = cluster()
+    source = Histories(world)
+    Process(world, source, limit=1_500).lives(DAY).loop.end()
+    assert len(world.usage.stored) > 1
+    shard = max(world.usage.stored)
+    lost = {name.partition("/")[0] for name in json.loads(world.usage.stored[shard])["workloads"]}
+    damage(world, shard)
+    diary = Process(world, source, limit=1_500).loop.diary
+    assert (diary.whole, set(diary.until)) == (False, set(NAMESPACES) - lost)
+    assert 0 < len(lost) < len(NAMESPACES)
+
+
+def test_a_namespace_that_is_spread_is_read_again_where_one_of_its_shards_is_corrupt() -> None:
+    world = World().runs(*(f"app-{number}" for number in range(8)))
+    source = Histories(world)
+    Process(world, source, limit=1_500).lives(DAY).loop.end()
+    assert len(world.usage.stored) > 1
+    damage(world, max(world.usage.stored))
+    again = Process(world, source, limit=1_500)
+    assert again.loop.diary.until == {}
+    again.lives(HOUR)
+    assert {again.loop.diary.window(c, "cpu").seconds >= DAY for c in world.cores} == {True}
 
 
 def test_an_hour_without_prometheus_is_read_afterwards() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.sketch.test_diary import APP, MI, OTHER, START, read
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.shards import Layout
 from trimtab.sketch.diary import Diary
 from trimtab.sketch.stored import decode, encode, load
 
@@ -28,7 +29,7 @@ def again(text: str) -> Diary:
 
 def test_a_checkpoint_gives_back_what_went_into_it() -> None:
     diary = kept()
-    found = again(encode(diary, diary.containers(), 4))
+    found = again(encode(diary, diary.containers(), Layout(4)))
     assert found.containers() == diary.containers()
     assert (found.windows, found.peaks, found.until, found.kills) == (
         diary.windows, diary.peaks, diary.until, diary.kills)  # fmt: skip
@@ -37,7 +38,7 @@ def test_a_checkpoint_gives_back_what_went_into_it() -> None:
 def test_what_was_counted_before_the_checkpoint_is_not_counted_after_it() -> None:
     diary = Diary()
     diary.see(APP, "web-0", "cpu", START, 1.0)
-    found = again(encode(diary, diary.containers(), 1))
+    found = again(encode(diary, diary.containers(), Layout()))
     assert not found.see(APP, "web-0", "cpu", START, 1.0)
     assert found.see(APP, "web-0", "cpu", START + 60, 1.0)
     assert not found.kill(OTHER, "api-0", 0, 1.0) or found.kills
@@ -45,7 +46,7 @@ def test_what_was_counted_before_the_checkpoint_is_not_counted_after_it() -> Non
 
 def test_only_what_is_asked_for_is_written() -> None:
     diary = kept()
-    found = again(encode(diary, [OTHER], 1))
+    found = again(encode(diary, [OTHER], Layout()))
     assert (found.containers(), found.until) == ([OTHER], {})
 
 
@@ -65,4 +66,4 @@ def test_another_version_is_not_read() -> None:
     assert "schema 2" in found.problem
 
 
-TEXT = encode(kept(), kept().containers(), 1)
+TEXT = encode(kept(), kept().containers(), Layout())

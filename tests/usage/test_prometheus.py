@@ -142,12 +142,27 @@ def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
         assert len(server.asked) == 1
 
 
-def test_nobody_there_is_told_after_all_tries() -> None:
+def test_an_address_where_nobody_is_is_told_at_once() -> None:
     waits: list[float] = []
-    it = Source("http://127.0.0.1:9", wait=waits.append, manners=Manners(tries=3))
-    with pytest.raises(UnreachableSource, match="names: http"):
+    it = Source("http://127.0.0.1:9", wait=waits.append)
+    with pytest.raises(UnreachableSource, match=r"names: http://127.0.0.1:9: Failed to establish a new connection"):
         it.get("/api", {}, "names")
+    assert waits == []
+
+
+def test_a_server_that_answered_before_is_waited_for() -> None:
+    waits: list[float] = []
+    with serving(shop) as server:
+        it = Source(server.url, wait=waits.append, manners=Manners(tries=3))
+        assert Prometheus(it).namespaces(START, END)
+    with pytest.raises(UnreachableSource):
+        it.get("/api/v1/query", {}, "names")
     assert len(waits) == 2
+
+
+def test_https_to_a_server_without_is_told_as_that() -> None:
+    with serving(shop) as server, pytest.raises(UnreachableSource, match=r"no TLS there: http://"):
+        Source(server.url.replace("http:", "https:")).get("/api/v1/query", {}, "names")
 
 
 def test_a_server_is_not_hurried() -> None:

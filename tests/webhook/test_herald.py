@@ -10,11 +10,14 @@ from prometheus_client import CollectorRegistry
 from tests.build import policies, policy
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.reason import Unreadable
+from trimtab.kube.state import Terms
 from trimtab.policy.document import Policies
 from trimtab.policy.facts import NOTHING_KNOWN
 from trimtab.policy.subject import DEFAULT_TERMS
 from trimtab.runtime import log
+from trimtab.watchdog import process
 from webhook.herald import PATIENCE, STALE, Herald
+from webhook.live import LOOK
 from webhook.metrics import Meters
 from webhook.world import World
 
@@ -77,6 +80,10 @@ def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
     for seconds in (1.0, STALE + 1, STALE + 9, 2.0, 3.0):
         told.herald.look(Played(seconds=seconds))
     assert told.lines == ["facts are stale and used on", "facts are fresh again"]
+
+
+def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_called_stale() -> None:
+    assert min(STALE, process.STALE) > Terms().idle + 60 + LOOK
 
 
 def test_what_keeps_it_from_being_ready_is_told_once() -> None:

@@ -169,7 +169,7 @@ def _percent(text: str) -> int:
 def _yaml(status: str) -> dict[str, object] | None:
     try:
         found = yaml.safe_load(status)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # ValueError: what has the form of a time and is none
         return None
     return found if isinstance(found, dict) and ("clusterWide" in found or "nodeGroups" in found) else None
 

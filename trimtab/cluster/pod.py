@@ -30,7 +30,7 @@ from trimtab.cluster.moment import Seconds, seconds
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resizing import resized
-from trimtab.cluster.resources import Amounts, pod_requests
+from trimtab.cluster.resources import Amounts, below_zero, pod_requests
 
 MIRROR = "kubernetes.io/config.mirror"
 DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
@@ -246,10 +246,14 @@ def _ask(shape: Shape, labels: Labels) -> Ask:
 
 
 def _requests(shape: Shape) -> Amounts | Unreadable:
+    """The API server takes no negative amount; from anywhere else it would be room that is not there."""
+    where = f"pod {shape.metadata.namespace}/{shape.metadata.name}"
     try:
-        return pod_requests(shape.spec)
+        found = pod_requests(shape.spec)
     except NotAQuantity as error:
-        return Unreadable(f"pod {shape.metadata.namespace}/{shape.metadata.name}", str(error))
+        return Unreadable(where, str(error))
+    written = below_zero(shape.spec)
+    return found if written is None else Unreadable(where, f"it asks for {written}, less than nothing")
 
 
 def _required(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:

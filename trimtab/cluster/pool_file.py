@@ -34,6 +34,8 @@ from trimtab.cluster.yaml_text import Path
 
 KEY = "pool.yaml"
 MOST = 10**9
+LEAST_PRICE = 0.000_001
+"""Prices are kept in whole micro-dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def whole(least: int = 0, most: int = MOST) -> Callable[[Any, Path], int]:
 
 
 def percent(value: Any, path: Path) -> int:
-    if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit():
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
         value = int(value[:-1])
     return whole(0, 100)(value, path)
 
@@ -162,8 +164,8 @@ def prices(value: Any, path: Path) -> Mapping[str, int]:
         raise Bad(path, "instance types with dollars an hour", shown(value))
     found = {}
     for name, price in sorted(value.items()):
-        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 < price < 100_000:
-            raise Bad((*path, name), "dollars an hour, more than 0", shown(price))
+        if isinstance(price, bool) or not isinstance(price, int | float) or not LEAST_PRICE <= price < 100_000:
+            raise Bad((*path, name), f"dollars an hour, at least {LEAST_PRICE:f}", shown(price))
         found[name] = round(price * 1_000_000)
     return found
 
@@ -179,7 +181,7 @@ def _window(value: Any, path: Path) -> Window:
     if not isinstance(value, dict) or not set(value) <= set(known) or not {"from", "to"} <= set(value):
         raise Bad(path, "a window with from and to, and maybe days and timeZone", shown(value))
     days = value.get("days", list(DAYS))
-    if not isinstance(days, list) or not days or not set(days) <= set(DAYS):
+    if not isinstance(days, list) or not days or not all(day in DAYS for day in days):
         raise Bad((*path, "days"), f"some of {', '.join(DAYS)}", shown(days))
     zone = value.get("timeZone", "UTC")
     try:
@@ -192,7 +194,7 @@ def _window(value: Any, path: Path) -> Window:
 
 def _minute(value: Any, path: Path) -> int:
     hour, _, minute = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if not (hour.isdigit() and minute.isdigit() and len(minute) == 2 and int(hour) < 24 and int(minute) < 60):
+    if not (hour.isdecimal() and minute.isdecimal() and len(minute) == 2 and int(hour) < 24 and int(minute) < 60):
         raise Bad(path, 'a time of day such as "22:00", in quotes', shown(value))
     return int(hour) * 60 + int(minute)
 
@@ -323,4 +325,8 @@ def _one(document: Document, name: str, text: object) -> tuple[Pool | None, list
         return None, list(reading.mistakes)
     if not reading.documents:
         return preset("balanced", name), []
+    if len(reading.documents) > 1:
+        return None, [
+            reading.documents[1].mistake((), "one document of settings", "another one", "write them into one")
+        ]
     return settings(reading.documents[0], name)

@@ -67,12 +67,20 @@ class Recommendations:
     """Everything known about usage, by workload."""
 
     workloads: Mapping[str, Mapping[str, ContainerUsage]] = field(default_factory=dict)
+    missing: Mapping[tuple[str, str], NotYet] = field(default_factory=dict)
+    """(workload, container) → what there is of what it takes, where somebody who gathers told it; nothing of it is
+    published."""
 
     def find(self, namespace: str, kind: str, name: str, container: str) -> ContainerUsage | NotYet:
         """What the container was seen to use, or why that is not known."""
-        known = self.workloads.get(f"{namespace}/{kind}/{name}", {}).get(container)
+        workload = f"{namespace}/{kind}/{name}"
+        known = self.workloads.get(workload, {}).get(container)
         if known is not None:
             return known
+        lacking = self.missing.get((workload, container))
+        if lacking is not None:
+            seen = f"{lacking.reason} (container {container}): {lacking.have} of {lacking.need}"
+            return NotYet(reason=lacking.reason.code(seen), have=lacking.have, need=lacking.need)
         sentence = f"no usage is known of container {container} of {kind} {namespace}/{name}"
         return NotYet(reason=NO_RECOMMENDATION(sentence), have="no history", need="a day of usage")
 

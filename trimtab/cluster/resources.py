@@ -80,6 +80,13 @@ def pod_requests(spec: PodSpec) -> Amounts:
     return plus(requests_without_overhead(spec), amounts(get(spec.overhead, {})))
 
 
+def below_zero(spec: PodSpec) -> Written | None:
+    """A request, or an overhead, of less than nothing; None where there is none. Raises NotAQuantity."""
+    asked = (spec.resources, *(container.resources for container in all_containers(spec)))
+    parts = (*map(requests_of, asked), get(spec.overhead, {}))
+    return next((text for part in parts for text in part.values() if quantity.parse(text) < 0), None)
+
+
 def requests_without_overhead(spec: PodSpec) -> Amounts:
     """What the pod's own containers ask for together: what a LimitRange of type Pod bounds."""
     return _whole(spec, requests_of)

@@ -34,6 +34,11 @@ class Layout:
         beside = _hash(workload) % width if width > 1 else 0
         return (_hash(namespace) + beside) % self.count
 
+    def places(self, namespace: str) -> set[int]:
+        """Every shard that may hold a workload of it."""
+        first, width = _hash(namespace), self.widths.get(namespace, 1)
+        return {(first + beside) % self.count for beside in range(width)}
+
     def grown(self, held: Iterable[str]) -> "Layout":
         """For a shard that became too large with these workloads in it. Raises TooMuch."""
         namespaces = {workload.partition("/")[0] for workload in held}

@@ -164,7 +164,7 @@ def _belongs_to_others(node: Node) -> Reason | None:
 def _of_a_slice(node: Node) -> bool:
     """A slice with more chips than the node has spans several nodes, which GKE scales as one."""
     sizes = node.labels.get(SLICE, "").split("x")
-    if isinstance(node.allocatable, Unreadable) or not all(size.isdigit() for size in sizes):
+    if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
         return False
     return prod(map(int, sizes)) > node.allocatable.get(CHIPS, 0)
 

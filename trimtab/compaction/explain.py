@@ -6,7 +6,7 @@ that keeps it off, as the scheduler would.
 
 from collections.abc import Iterable
 
-from trimtab.compaction.values import Plan
+from trimtab.compaction.values import Move, Plan
 from trimtab.packing.drain import nowhere
 from trimtab.packing.fit import admits
 from trimtab.packing.room import Room
@@ -26,10 +26,13 @@ def _going(plan: Plan, name: str) -> Iterable[str]:
             if step.node == name:
                 yield f"node {name} goes in wave {number} of {len(plan.waves)}, as number {place} of {len(wave.steps)}"
                 yield f"{step.reason}: evictions {len(step.moves)}"
-                for move in step.moves:
-                    turn = f" in turn {move.turn + 1}" if move.turn else ""
-                    budget = f", paid by budget {move.budget}" if move.budget else ""
-                    yield f"pod {move.pod} has a place on node {move.target}{budget}{turn}"
+                yield from map(_placed, step.moves)
+
+
+def _placed(move: Move) -> str:
+    turn = f" in turn {move.turn + 1}" if move.turn else ""
+    budget = f", paid by budget {move.budget}" if move.budget else ""
+    return f"pod {move.pod} has a place on node {move.target}{budget}{turn}"
 
 
 def _staying(plan: Plan, world: World, name: str) -> Iterable[str]:
@@ -53,7 +56,7 @@ def pod(plan: Plan, world: World, key: str) -> tuple[str, ...]:
         return ()
     move = next((move for move in plan.moves if move.pod == key), None)
     if move is not None:
-        return (f"pod {key} goes from node {move.source}", *(line for line in _going(plan, move.source) if key in line))
+        return (f"pod {key} goes from node {move.source}", _placed(move))
     reason = plan.pods.get(key)
     home = world.nodes[world.node_of[number]].name
     lines = [f"pod {key} must stay: {reason} ({reason.code.todo})"] if reason else []

@@ -15,7 +15,7 @@ from trimtab.cluster.reason import Code, Reason
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.limits import Limits
 from trimtab.compaction.prepare import Prepared, prepare
-from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE
+from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
 from trimtab.compaction.replay import replay, take_back
 from trimtab.compaction.values import Step
 from trimtab.packing.drain import Nowhere, exactly
@@ -38,6 +38,9 @@ class Recheck:
     spent: Counter[int] = field(default_factory=Counter)
     """Budget → evictions that steps which hold need."""
     gone: set[int] = field(default_factory=set)
+    """Nodes of steps that hold."""
+    takes: set[int] = field(default_factory=set)
+    """Nodes that have their pods."""
 
     @classmethod
     def of(cls, world: World, pools: Sequence[Pool], now: Now) -> "Recheck":
@@ -76,7 +79,9 @@ class Recheck:
         return None
 
     def _spared(self, node: int) -> Reason | None:
-        limits = self.made.limits[node]
+        limits, name = self.made.limits[node], self.made.world.nodes[node].name
+        if node in self.takes:
+            return WORTH_KEEPING(f"node {name} takes pods of a node that goes now")
         return limits.refuses(node) if limits is not None else None
 
     def _placed(self, step: Step, node: int) -> Reason | None:
@@ -112,6 +117,7 @@ class Recheck:
         short = self._arrive(dest, 1) or (own.short() if own is not None else None)
         if short is None:
             self.gone.add(node)
+            self.takes.update(dest.values())
             self.spent.update(self._needs(node))
             return None
         self._arrive(dest, -1)

@@ -66,7 +66,7 @@ def _minimum(node: Node, note: Note, scaler: Autoscaler) -> str:
 def _too_soon(node: Node, scaler: Autoscaler, view: View, waits: int) -> str:
     needs = unneeded_time(scaler, ready=node.ready)
     since = next((taint.value for taint in node.taints if taint.key == CANDIDATE), "")
-    if since.isdigit() and view.at - int(since) < needs:
+    if since.isdecimal() and view.at - int(since) < needs:
         been = view.at - int(since)
         return f"not enough time: the autoscaler has had no need of it for {been} s and removes it after {needs} s"
     if waits < needs:

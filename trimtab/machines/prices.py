@@ -34,7 +34,7 @@ def table() -> Mapping[str, int]:
 def price(node: Node, settings: Mapping[str, int]) -> int | NotYet:
     """Micro-dollars an hour. The list price of a spot node is not known to us: it changes by the hour."""
     said = node.labels.get(LABEL, "")
-    if said.isdigit() and int(said) > 0:
+    if said.isdecimal() and int(said) > 0:
         return int(said)
     kind = node.labels.get(INSTANCE_TYPE, "")
     if kind in settings:

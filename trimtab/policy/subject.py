@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from trimtab.cluster.api.meta import Labels, get
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.owner import Owner
@@ -23,6 +25,16 @@ OPT_OUT = "trimtab.dev/opt-out"
 MIRROR = "kubernetes.io/config.mirror"
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """What `kubectl apply` compares with at the next time."""
+
+
+class _WrittenSpec(msgspec.Struct):
+    tolerations: list[msgspec.Raw] | None = None
+
+
+class _Written(msgspec.Struct):
+    """The annotation `APPLIED`: a pod as its author wrote it, as far as it is asked here."""
+
+    spec: _WrittenSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +136,17 @@ class Subject:
     def applied(self) -> bool:
         """Is the pod itself, not its owner, kept by `kubectl apply`? Server-side apply leaves no such sign."""
         return APPLIED in self.annotations and not self.owners
+
+    @cached_property
+    def tolerations_applied(self) -> bool:
+        """Does `kubectl apply` keep the pod's tolerations? It compares them as one list: with another one in the pod,
+        it would take that away, and the API server refuses that. What nobody wrote, it does not look at."""
+        if not self.applied:
+            return False
+        try:
+            return bool(msgspec.json.decode(self.annotations[APPLIED], type=_Written).spec.tolerations)
+        except (msgspec.DecodeError, RecursionError):
+            return True
 
     @property
     def namespace_labels(self) -> Labels | None:

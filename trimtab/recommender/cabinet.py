@@ -12,8 +12,8 @@ from typing import Protocol
 
 from trimtab.cluster.shards import LIMIT, Homes, Layout
 
-Render = Callable[[Sequence[str], int], str]
-"""(workloads, of how many shards) → the text of a shard."""
+Render = Callable[[Sequence[str], Layout], str]
+"""(workloads, how all of them are laid out) → the text of a shard."""
 Wrote = Callable[[int, Sequence[str]], None]
 """Hears of every shard that was written, and of what is in it."""
 Due = Callable[[int, Sequence[str]], bool]
@@ -52,9 +52,9 @@ class Cabinet:
     """Shards that made no sense, with their text, until they are kept aside."""
     writes: int = 0
 
-    def found(self, shards: Mapping[int, Iterable[str]], damaged: Mapping[int, str], count: int) -> None:
-        """What stands, and in how many shards it was laid out."""
-        self.layout, self.damaged = Layout(max(1, count)), dict(damaged)
+    def found(self, shards: Mapping[int, Iterable[str]], damaged: Mapping[int, str], layout: Layout) -> None:
+        """What stands, and how it was laid out."""
+        self.layout, self.damaged = layout, dict(damaged)
         self.standing = {*shards, *damaged}
         for shard, workloads in shards.items():
             self.homes.moved(shard, workloads)
@@ -91,7 +91,7 @@ class Cabinet:
         gains = any(self.homes.of.get(workload) not in (None, shard) for workload in placed)
         if not gains and not due(shard, held):
             return True
-        text = self.render(held, self.layout.count)
+        text = self.render(held, self.layout)
         if len(text.encode()) > self.limit:
             self.layout = self.layout.grown(held)
             return False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.shards import Layout
 from trimtab.recommender.cabinet import Cabinet, Shelf
 from trimtab.sketch import stored
 from trimtab.sketch.book import Container
@@ -34,11 +35,10 @@ class Checkpoints:
         found, damaged, told = self._read(self.shelf.load())
         for shard in _newest(found).values():
             stored.load(self.diary, shard)
+        layout = _layout(found.values())
         if damaged:
-            # Of a namespace that is spread, a part may be gone: history is asked for everything again.
-            self.diary.until.clear()
-        count = max((shard.count for shard in found.values()), default=1)
-        self.cabinet.found({number: shard.workloads for number, shard in found.items()}, damaged, count)
+            self.diary.lose(_touched(self.diary.until, found, damaged.keys(), layout))
+        self.cabinet.found({number: shard.workloads for number, shard in found.items()}, damaged, layout)
         now = self.elapsed()
         for order, number in enumerate(sorted(found)):  # what was kept just now needs no hurry, and not all at once
             self._at[number] = now - self.every * order / len(found)
@@ -67,12 +67,31 @@ class Checkpoints:
 
         return self.cabinet.write(self._by.keys(), due)
 
-    def _render(self, workloads: Sequence[str], count: int) -> str:
+    def _render(self, workloads: Sequence[str], layout: Layout) -> str:
         containers = [container for name in workloads for container in self._by[name]]
-        return stored.encode(self.diary, containers, count)
+        return stored.encode(self.diary, containers, layout)
 
     def _wrote(self, shard: int, _held: Sequence[str]) -> None:
         self._at[shard] = self.elapsed()
+
+
+def _layout(found: Iterable[Shard]) -> Layout:
+    """The one of those that stand; of two, while they change, the larger."""
+    count, widths = 1, dict[str, int]()
+    for shard in found:
+        count = max(count, shard.count)
+        for namespace, width in (shard.widths or {}).items():
+            widths[namespace] = max(width, widths.get(namespace, 1))
+    return Layout(count, widths)
+
+
+def _touched(
+    namespaces: Iterable[str], found: Mapping[int, Shard], damaged: Collection[int], layout: Layout
+) -> list[str]:
+    """Of which a part may have stood in a damaged shard: all of them while shards were changing their number. What
+    stood there alone is not among them, and is asked for anew by itself."""
+    changing = any(shard.count != layout.count for shard in found.values())
+    return [name for name in namespaces if changing or not layout.places(name).isdisjoint(damaged)]
 
 
 def _newest(found: Mapping[int, Shard]) -> dict[int, Shard]:

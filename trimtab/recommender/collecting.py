@@ -68,7 +68,8 @@ class Histories:
     def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
         step = self.prometheus.pieces.step
         end, oldest = (now - LAG) // step * step, now - diary.days * DAY
-        known = min(diary.until.values(), default=oldest) if self._begin is None else self._begin
+        read = min(diary.until.values(), default=oldest) if diary.whole else oldest
+        known = read if self._begin is None else self._begin
         begin = self._begin = max(oldest, known)
         if begin >= end:
             return 0
@@ -82,7 +83,7 @@ class Histories:
                 count += self._namespace(diary, whose, namespace, start, end)
         if alive():
             self._quiet(diary, end)
-            self._begin = None
+            self._begin, diary.whole = None, True
         diary.forget(now)
         return count
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Workloads, decode, encode
+from trimtab.cluster.shards import Layout
 from trimtab.recommender.cabinet import Cabinet, Shelf
 from trimtab.sizing.enough import Seen, seen
 from trimtab.sizing.publish import differs, usage
@@ -70,7 +71,7 @@ class Publishing:
             else:
                 self.published[number] = found
         count = 1 << max(texts, default=0).bit_length()
-        self.cabinet.found(self.published, damaged, count)
+        self.cabinet.found(self.published, damaged, Layout(max(1, count)))
         return tuple(told)
 
     def publish(self, found: Verdicts, now: int) -> int:
@@ -110,7 +111,7 @@ class Publishing:
             return True
         return any(differs(before[name], after[name], self.tolerance) for name in after)
 
-    def _render(self, workloads: Sequence[str], _count: int) -> str:
+    def _render(self, workloads: Sequence[str], _layout: Layout) -> str:
         return encode({name: self._now[name] for name in workloads})
 
     def _wrote(self, shard: int, held: Sequence[str]) -> None:

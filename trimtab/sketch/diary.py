@@ -28,6 +28,8 @@ class Diary:
     """(container, pod) → when it was killed for want of memory last, as far as it was counted."""
     until: dict[str, int] = field(default_factory=dict)
     """Namespace → up to when its history was read, all of it."""
+    whole: bool = True
+    """Is every namespace that was ever read in `until`? After a loss it is not known which are missing."""
     _latest: dict[tuple[Container, str], int] = field(default_factory=dict)
     _loaded: dict[Container, int] = field(default_factory=dict)
     _closed: int = 0
@@ -101,6 +103,12 @@ class Diary:
         self.peaks = {container: self.peaks[container] for container in running}
         self._latest = {key: at for key, at in self._latest.items() if at >= idle}
         self.kills = {key: at for key, at in self.kills.items() if at >= idle}
+
+    def lose(self, namespaces: Iterable[str]) -> None:
+        """Something that was kept is gone: maybe parts of these, and others that nobody knows of."""
+        self.whole = False
+        for namespace in namespaces:
+            self.until.pop(namespace, None)
 
     # ── what is held ─────────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,7 @@
 """A part of a diary as text, for a checkpoint, and back.
 
-{"schema": 1, "checksum": "<sha256 of the rest>", "count": 4, "until": {"shop": 1767571200}, "workloads":
+{"schema": 1, "checksum": "<sha256 of the rest>", "count": 4, "widths": {"shop": 2}, "until": {"shop": 1767571200},
+  "workloads":
   {"NAMESPACE/KIND/NAME": {"CONTAINER": {"cpu": "<base64>", "memory": "<base64>",
                                          "peaks": {"POD": [interval, bytes]}, "kills": {"POD": second}}}}}
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.shards import Layout
 from trimtab.sketch.book import RESOURCES, Container
 from trimtab.sketch.diary import Diary
 from trimtab.sketch.packed import Damaged
@@ -41,6 +43,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str = ""
     count: int = 1
     """Of how many shards this was one."""
+    widths: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """Namespace → over how many shards it is spread; not here where none is."""
     until: dict[str, int] = {}
     workloads: Workloads = {}
 
@@ -50,14 +54,15 @@ def workload(container: Container) -> str:
     return f"{container.namespace}/{container.kind}/{container.workload}"
 
 
-def encode(diary: Diary, containers: Iterable[Container], count: int) -> str:
+def encode(diary: Diary, containers: Iterable[Container], layout: Layout) -> str:
     """What the diary holds of these containers. `until` of a namespace that has none among them is left out."""
     found: Workloads = {}
     for container in containers:
         found.setdefault(workload(container), {})[container.name] = _stored(diary, container)
     namespaces = {name.partition("/")[0] for name in found}
     until = {name: at for name, at in diary.until.items() if name in namespaces}
-    bare = Shard(schema=SCHEMA, count=count, until=until, workloads=found)
+    widths = {name: width for name, width in layout.widths.items() if name in namespaces} or msgspec.UNSET
+    bare = Shard(schema=SCHEMA, count=layout.count, widths=widths, until=until, workloads=found)
     return _written(msgspec.structs.replace(bare, checksum=_checksum(bare))).decode()
 
 

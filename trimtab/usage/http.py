@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ class Source:
     wait: Callable[[float], None] = time.sleep
     _pool: Any = None
     _last: float = float("-inf")
+    _met: bool = False
+    """Did it ever answer? A wrong address is told at once, and an outage is waited for."""
 
     def get(self, path: str, query: Mapping[str, str], doing: str) -> bytes:
         """The answer's bytes. Raises RefusedSource and UnreachableSource, after all tries."""
@@ -56,10 +59,11 @@ class Source:
             try:
                 status, body, after = self._post(path, query)
             except urllib3.exceptions.HTTPError as error:
-                if last:
+                if last or (isinstance(error, _NOBODY) and not self._met):
                     raise UnreachableSource(f"{doing}: {self.shown}: {self._hidden(_plain(error))}") from None
                 after = None
             else:
+                self._met = True
                 if status < 300:
                     return body
                 if last or status not in AGAIN:
@@ -124,8 +128,15 @@ def _said(body: bytes) -> str:
     return text or body[:300].decode(errors="replace").strip() or "no reason given"
 
 
+_NOBODY = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.SSLError, urllib3.exceptions.ConnectTimeoutError)
+_OBJECT = re.compile(r"^<?\w*HTTPS?Connection\w*[^:]*: ", re.ASCII)
+"""What urllib3 says before what happened."""
+_PLAIN_HTTP = " (no TLS there: http:// instead of https://?)"
+
+
 def _plain(error: Exception) -> str:
-    return str(getattr(error, "reason", None) or error).partition(": ")[2] or type(error).__name__
+    text = _OBJECT.sub("", str(getattr(error, "reason", None) or error)) or type(error).__name__
+    return text + (_PLAIN_HTTP if "WRONG_VERSION_NUMBER" in text else "")
 
 
 def _seconds(header: str | None) -> float | None:

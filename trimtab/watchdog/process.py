@@ -23,8 +23,9 @@ from trimtab.watchdog.stopping import Brake, Door, Rehearsal
 from trimtab.watchdog.tell import CONTROLLER, Teller
 
 NAME = "watchdog"
-STALE = 150.0
-"""Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute."""
+STALE = 200.0
+"""Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute; of a
+kind that never changed since the server's start, after 150 seconds."""
 HUNG = 300.0
 """Seconds without a sign of life after which we say that we are not well. A look takes a second or two."""
 PATIENCE = 30.0

@@ -1,7 +1,7 @@
 """`trimtab admit`: what would become of these pods, and why?"""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -13,7 +13,7 @@ from trimtab.cluster.documents import Document
 from trimtab.cluster.documents import read as read_documents
 from trimtab.cluster.mistake import Mistake
 from trimtab.cluster.snapshot import KINDS, build, kind_of
-from trimtab.command import files, live, output
+from trimtab.command import files, kept, live, output
 from trimtab.command.admit.draw import draw
 from trimtab.command.admit.draw_running import draw_running
 from trimtab.command.admit.report import AdmitReport, pod_report, totals
@@ -89,6 +89,8 @@ def verb(
         return
     contents = files.read(filenames)
     asked = _read(contents, policy_paths, cluster, vpa_webhook)
+    if explain and live.LIVE in cluster.paths:
+        asked = _with_missing(asked, cluster)
     terms = _terms(overhead)
     previews = [
         preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms)
@@ -101,6 +103,14 @@ def verb(
         _emit(output, output_file, report, explain)
     if strict and any(not_well(found) for found in previews):
         sys.exit(FOUND)
+
+
+def _with_missing(asked: _Asked, cluster: live.Asked) -> _Asked:
+    """Why is there no recommendation yet? The recommender knows, and publishes only what is known."""
+    missing, notes = kept.missing(cluster)
+    recommendations = replace(asked.facts.recommendations, missing=missing)
+    facts = replace(asked.facts, recommendations=recommendations)
+    return replace(asked, facts=facts, notes=(*asked.notes, *notes))
 
 
 def _terms(overhead: str) -> Terms:

@@ -16,7 +16,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.command.doctor import shapes, trials
 from trimtab.command.doctor.asking import Asking
 from trimtab.command.doctor.rights import needed
-from trimtab.command.doctor.seen import Configuration, Home, Process, Read, Scaler, Seen, Vpa
+from trimtab.command.doctor.seen import Configuration, Home, Process, Read, Scaler, Seen, Standing, Vpa
 from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, account
 from trimtab.command.install.working import WORKERS
 from trimtab.policy import vpa_webhook
@@ -75,7 +75,7 @@ def look(client: Client, namespace: str, asked_in: str) -> Seen:
         source=read(lambda: asking.usage(door.prometheus(processes["recommender"]))),
         vpa=read(door.vpa),
         leases={name: read(lambda name=name: door.lease(name)) for name in WORKERS},  # type: ignore[misc]
-        policies=read(lambda: tuple(map(shapes.standing, asking.all("PodPolicy")))),
+        policies=read(door.policies),
         pools=read(door.pools),
     )
 
@@ -165,6 +165,15 @@ class Door:
             place = replace(PLACES["EndpointSlice"], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
             slices |= {key: vpa_webhook.endpoints(shape) for key, shape in listed(client, place)}
         return Vpa(installed=True, acts=vpa_webhook.acts(called, slices))
+
+    def policies(self) -> tuple[Standing, ...]:
+        """None where the kind is not served: `crd` says that."""
+        from trimtab.kube.errors import NotFound
+
+        try:
+            return tuple(map(shapes.standing, self._asking.all("PodPolicy")))
+        except NotFound:
+            return ()
 
     def pools(self) -> PoolReading:
         from trimtab.compactor.sight import pools_of

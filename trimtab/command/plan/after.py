@@ -42,6 +42,9 @@ def places(world: World, plan: Plan, name: str) -> Iterator[str]:
 
 
 def _answers(room: Room, number: int, others: list[int]) -> tuple[int, Counter[str]]:
-    kind = room.world.next_of[number]
+    """Alone is without itself: it is gone when its successor is placed."""
+    kind, here, home = room.world.next_of[number], room.world.kind_of[number].adds, room.world.node_of[number]
+    room.uncount(here, home)
     reasons = [why_not(room, kind, node) for node in others]
+    room.count(here, home)
     return reasons.count(None), Counter(reason.code.name for reason in reasons if reason is not None)

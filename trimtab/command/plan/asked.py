@@ -22,6 +22,9 @@ from trimtab.packing.world import Again
 from trimtab.policy.document import KIND
 from trimtab.runtime import clock
 
+LATEST = 32_503_680_000
+"""The year 3000: at the end of all years there is no tomorrow in any time zone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -114,7 +117,7 @@ def moment(text: str | None) -> tuple[Seconds | None, list[Mistake]]:
     if text == "now":
         return int(clock.utc().timestamp()), []
     found = seconds(text)
-    if text is None or found is not None:
+    if text is None or (found is not None and 0 <= found < LATEST):
         return found, []
     expected = "a time such as 2026-01-02T15:04:05Z, or now"
     return None, [Mistake(file="--now", expected=expected, came=repr(text))]

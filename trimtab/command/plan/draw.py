@@ -35,7 +35,7 @@ def _summary(console: Console, report: PlanReport) -> None:
     goes = report.nodes_before - report.nodes_after
     console.print(
         Text.assemble(
-            (f"{report.nodes_before} nodes → {report.nodes_after}", "bold green" if goes else "bold"),
+            (f"{counted(report.nodes_before, 'node')} → {report.nodes_after}", "bold green" if goes else "bold"),
             f": {goes} can go" if goes else ": none can go",
             f" in {counted(len(report.waves), 'wave')}, {counted(report.evictions, 'eviction')}, saving "
             if goes

@@ -116,7 +116,8 @@ def _stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayRe
 
 def bound(found: Bound, unit: str) -> BoundReport:
     more = found.unpinned_nodes - found.nodes
-    text = f"No plan can free more than {found.nodes} nodes, by volume alone."
+    most = "1 node" if found.nodes == 1 else f"{found.nodes} nodes"
+    text = f"No plan can free more than {most}, by volume alone."
     if found.pinned:
         hold = "1 node holds a pod" if found.pinned == 1 else f"{found.pinned} nodes hold a pod"
         them = "it" if found.pinned == 1 else "them"

@@ -43,8 +43,6 @@ def headline(report: RecommendReport) -> str:
 def _cells(row: ContainerReport) -> tuple[str | Text, ...]:
     name = Text.assemble(f"{row.namespace}/{row.workload}", ("/", GREY), row.container)
     saved = "" if row.monthly_saved is None else f"{-row.monthly_saved:+,.2f}"
-    sure = [part.confidence for part in (row.cpu, row.memory) if part.confidence is not None]
-    share = f"{min(sure):.0%}" if sure else "–"
     pods = "" if row.replicas is None else str(row.replicas)
     here = row.replicas is not None
     return (
@@ -53,9 +51,15 @@ def _cells(row: ContainerReport) -> tuple[str | Text, ...]:
         change(row.cpu, known=here),
         change(row.memory, known=here),
         saved,
-        share,
+        sure(row) or "–",
         Text(because(row), style=GREY),
     )
+
+
+def sure(row: ContainerReport) -> str:
+    """Of the resource that is known less well; empty where neither is."""
+    found = [part.confidence for part in (row.cpu, row.memory) if part.confidence is not None]
+    return f"{min(found):.0%}" if found else ""
 
 
 def change(part: ResourceReport, *, known: bool) -> str:
@@ -66,10 +70,16 @@ def change(part: ResourceReport, *, known: bool) -> str:
 
 def because(row: ContainerReport) -> str:
     """Both resources' reasons, once where they are the same."""
-    texts = ["; ".join(reason.text for reason in part.reasons) for part in (row.cpu, row.memory)]
+    texts = [_text(part) for part in (row.cpu, row.memory)]
     if texts[0] == texts[1]:
         return texts[0]
     return "\n".join(f"{name}: {text}" for name, text in zip(("cpu", "memory"), texts, strict=True))
+
+
+def _text(part: ResourceReport) -> str:
+    """Its reasons; where too little is known, also what there is of what it takes."""
+    text = "; ".join(reason.text for reason in part.reasons)
+    return f"{text}: {part.missing.have} of {part.missing.need}" if part.missing else text
 
 
 COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days", "samples", "confidence")

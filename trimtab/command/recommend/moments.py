@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab.command import live
+from trimtab.command import kept, live
 from trimtab.command.main import Failed
 from trimtab.sketch.book import Book
 from trimtab.usage.owners import Owners
@@ -67,20 +67,9 @@ def _vpas(book: Book, client: Client) -> list[str]:
 
 def _kept(book: Book, client: Client) -> list[str]:
     """What `trimtab recommender` keeps in our namespace; nothing where it does not run."""
-    from trimtab.kube.writer import Writer
-    from trimtab.policy.facts import OWN_NAMESPACE
-    from trimtab.recommender.cabinet import NotNow
-    from trimtab.recommender.checkpoints import Checkpoints
-    from trimtab.recommender.shelf import usage
-    from trimtab.sketch.diary import Diary
-
-    diary = Diary()
-    try:
-        wrong = Checkpoints(usage(Writer(client=client), OWN_NAMESPACE), diary, 0.0, float).open()
-    except NotNow as error:
-        return [f"What the recommender keeps could not be read: {error}"]
-    for (container, resource), window in diary.windows.items():
+    found, wrong = kept.diary(client)
+    for (container, resource), window in found.windows.items():
         book.hold(container, resource, window)
-    told = [f"The recommender's {one}" for one in wrong]
-    count = len(diary.containers())
-    return [f"The recommender keeps the history of {count} containers.", *told] if count else told
+    count = len(found.containers())
+    told = f"The recommender keeps the history of {count} container{'' if count == 1 else 's'}."
+    return [told, *wrong] if count else wrong

@@ -7,7 +7,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from trimtab.cluster import quantity
-from trimtab.command.recommend.draw import because, change, headline
+from trimtab.command.recommend.draw import because, change, headline, sure
 from trimtab.command.recommend.report import ContainerReport, DayReport, RecommendReport, ResourceReport
 
 WIDE, HIGH = 320, 90
@@ -25,9 +25,9 @@ def page(report: RecommendReport) -> str:
     return environment.from_string(text).render(headline=headline(report), report=report, rows=rows) + "\n"
 
 
-def _row(row: ContainerReport) -> tuple[ContainerReport, str, str, Markup, Markup, str]:
+def _row(row: ContainerReport) -> tuple[ContainerReport, str, str, Markup, Markup, str, str]:
     cpu, memory = (change(part, known=row.replicas is not None) for part in (row.cpu, row.memory))
-    return row, cpu, memory, _picture(row, "cpu"), _picture(row, "memory"), because(row)
+    return row, cpu, memory, _picture(row, "cpu"), _picture(row, "memory"), because(row), sure(row)
 
 
 def _picture(row: ContainerReport, resource: str) -> Markup:

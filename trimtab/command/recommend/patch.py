@@ -11,15 +11,20 @@ from trimtab.command.main import Wrong
 from trimtab.command.recommend.report import ContainerReport, RecommendReport, ResourceReport
 
 _VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
-             "Job": "batch/v1", "CronJob": "batch/v1", "Rollout": "argoproj.io/v1alpha1"}  # fmt: skip
+             "Job": "batch/v1", "CronJob": "batch/v1"}  # fmt: skip
+"""Of these kustomize knows that containers are told by their name. Of a custom kind (an Argo `Rollout`) it does not: a
+patch would replace the whole list, images and all."""
 
 
-def write(report: RecommendReport, folder: str) -> list[str]:
-    """A patch for every workload that changes, and the kustomization that names them; the files' names."""
-    patches = {_file(found[0]): _patch(found) for found in _workloads(report) if found[0].kind in _VERSIONS}
+def write(report: RecommendReport, folder: str) -> tuple[list[str], list[str]]:
+    """A patch for every workload that changes, and the kustomization that names them. The files' names, and the
+    workloads that change and get none."""
+    changing = list(_workloads(report))
+    found = [rows for rows in changing if rows[0].kind in _VERSIONS]
+    patches = {_file(rows[0]): _patch(rows) for rows in found}
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component",
-        "patches": [{"path": name} for name in sorted(patches)],
+        "patches": [{"path": _file(rows[0]), "target": _target(rows[0], found)} for rows in found],
     }  # fmt: skip
     root = Path(folder)
     try:
@@ -29,7 +34,16 @@ def write(report: RecommendReport, folder: str) -> list[str]:
     except OSError as error:
         came = (error.strerror or type(error).__name__).lower()
         raise Wrong([Mistake(file=folder, expected="a folder that can be written", came=came)]) from None
-    return sorted(patches)
+    others = [f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows not in found]
+    return sorted(patches), others
+
+
+def _target(row: ContainerReport, found: list[list[ContainerReport]]) -> dict[str, str]:
+    """By name alone where that is enough: in Git the namespace is often written elsewhere (`namespace:` of an overlay),
+    and a base need not hold every workload of the cluster."""
+    named = {"kind": row.kind, "name": row.workload}
+    alike = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in found)
+    return named if alike == 1 else {**named, "namespace": row.namespace}
 
 
 def _workloads(report: RecommendReport) -> Iterable[list[ContainerReport]]:

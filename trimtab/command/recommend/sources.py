@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trimtab.cluster.mistake import Mistake
 from trimtab.command import files
 from trimtab.command.main import Failed, Wrong
-from trimtab.command.progress import counted
+from trimtab.command.progress import counted, working
 from trimtab.runtime.files import Content
 from trimtab.sketch.book import Book
 from trimtab.usage.answer import parsed
@@ -86,12 +86,24 @@ def from_prometheus(book: Book, server: Server, owners: Owners, now: int) -> Non
     prometheus = Prometheus(source, Pieces(step=server.step, rate=server.rate, extra=server.extra))
     start = now - server.days * DAY
     try:
-        known = Owners({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
-        pieces = prometheus.plan(start, now, server.namespaces)
+        with working("Asking Prometheus what there is"):
+            known = Owners({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
+            pieces = prometheus.plan(start, now, server.namespaces)
         with counted(len(pieces), "Asking Prometheus") as tell:
             take(book, prometheus.read(pieces, lambda done, _all: tell(done)), known)
     except UsageFault as error:
         raise Failed(str(error)) from None
+
+
+def unseen(book: Book, rate: str) -> list[str]:
+    """A note where most containers' memory was seen, and their cpu was not: no rate is told where a window holds fewer
+    than two scrapes."""
+    held = {container for container, resource in book.pages if resource == "memory"}
+    without = sum((container, "cpu") not in book.pages for container in held)
+    if not held or 2 * without < len(held):
+        return []
+    return [f"Of {without} containers memory was seen and cpu was not: are scrapes further apart than a minute? "
+            f"--rate {rate} must hold four of them, so --rate 20m for one every five minutes."]  # fmt: skip
 
 
 def header(texts: Iterable[str]) -> dict[str, str]:

@@ -87,8 +87,9 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
                                 rate=more["rate"], namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
         at = at if at is not None else int(clock.utc().timestamp())
         sources.from_prometheus(book, server, owners, at)
+    notes = sources.unseen(book, more["rate"]) if url is not None else []
     alone = live.LIVE in cluster.paths and not paths and url is None
-    notes = moments.add(book, cluster, owners, kubelets=more["kubelets"]) if alone else []
+    notes += moments.add(book, cluster, owners, kubelets=more["kubelets"]) if alone else []
     notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."
               for container, most in sorted(book.starts.items()) if most]  # fmt: skip
     if not book.pages and not book.advice:
@@ -100,9 +101,11 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
                   allow_hpa=terms.allow_hpa, guaranteed=terms.guaranteed)  # fmt: skip
     told = report(book, found, terms, at, notes)
     if more["folder"]:
-        written = patch.write(told, more["folder"])
+        written, others = patch.write(told, more["folder"])
         count = f"{len(written)} patch{'' if len(written) == 1 else 'es'}"
         click.echo(f"{count} and a kustomization.yaml in {more['folder']}", err=True)
+        if others:
+            click.echo(f"No patch, since kustomize cannot merge their containers: {', '.join(others)}", err=True)
     if more["export"]:
         exported = vpa.checkpoints(book, found)
         output.write(vpa.text(exported), more["export"])

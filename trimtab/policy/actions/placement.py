@@ -247,7 +247,8 @@ def _tolerate(settings: Placement, draft: Draft) -> None:
             continue
         name = f"tolerations[{toleration.key or '*'}:{toleration.effect or '*'}]"
         text = f"{toleration.operator} {toleration.value}".strip()
-        if draft.claim(name, None, text, reasons.POLICY_SAYS("the policy tolerates the taint")):
+        tolerates = reasons.POLICY_SAYS("the policy tolerates the taint")
+        if draft.claim(name, None, text, tolerates, replaces=draft.subject.tolerations_applied):
             draft.spec = change(draft.spec, tolerations=(*present, toleration))
 
 

@@ -8,6 +8,7 @@ from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.api.rules import RuntimeClass
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
 from trimtab.policy.draft import Draft
 from trimtab.policy.feasible import contradiction
@@ -38,9 +39,18 @@ def propose(settings: RuntimeClassChoice, draft: Draft, places: tuple[Place, ...
         draft.leave(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
         return
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if draft.claim(FIELD, before, settings.name, reason):
+    if draft.claim(
+        FIELD, before, settings.name, reason, replaces=bool(before) or _adds_to_a_kept_list(settings, draft)
+    ):
         old = draft.subject.facts.runtime_classes.get(before or "")
         draft.spec = change(_without_old(draft, old), runtime_class_name=settings.name)
+
+
+def _adds_to_a_kept_list(settings: RuntimeClassChoice, draft: Draft) -> bool:
+    """Would the class bring tolerations to a list that its author keeps by `kubectl apply`?"""
+    brought = draft.subject.facts.runtime_classes[settings.name].scheduling.tolerations
+    present = get(draft.spec.tolerations, ())
+    return draft.subject.tolerations_applied and not all(covered(toleration, present) for toleration in brought)
 
 
 def _obstacle(settings: RuntimeClassChoice, draft: Draft, before: str | None) -> Reason | None:

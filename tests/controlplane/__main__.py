@@ -1,0 +1,82 @@
+"""`make testbed`: a cluster of fake nodes to try things on. It stays until Ctrl-C, and leaves nothing behind.
+
+A real control plane; six nodes of one pool, played by kwok, with the tutorial's shop on them; a stand-in for the
+cluster autoscaler that reports, takes nodes that stay empty and adds one for pods that wait. `FOLDER/env` (default
+`.testbed`), sourced by a shell, leads kubectl and trimtab there.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from tests.controlplane import binaries, objects
+from tests.controlplane.autoscaler import Autoscaler
+from tests.controlplane.binaries import Binaries
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+
+POOL, NODES, TYPE = "web", 6, "n2-standard-4"
+SHOP = Path(__file__).parents[2] / "docs" / "tutorial" / "shop.yaml"
+LABELS = {"cloud.google.com/gke-nodepool": POOL, "node.kubernetes.io/instance-type": TYPE}
+
+
+def main(folder: Path) -> None:
+    found = binaries.find()
+    print("starting a control plane …", flush=True)
+    with ControlPlane.start(found) as plane:
+        cluster = Cluster(plane.kubeconfig, plane=plane)
+        cluster.pool(POOL, NODES, cpu="4", memory="16Gi", labels=LABELS)
+        shop(cluster)
+        with Autoscaler(cluster, group_of, lambda pod: added(cluster), unneeded=10.0):
+            file = written(folder, plane, found)
+            print(f"ready: {NODES} nodes, and a shop on them; in another terminal: . {file}", flush=True)
+            until_told()
+    file.unlink()
+
+
+def shop(cluster: Cluster) -> None:
+    """Everything of it runs on return."""
+    made = objects.documents(SHOP.read_text(encoding="utf-8"))
+    for found in made:
+        cluster.apply(found)
+    wanted = sum(found["spec"]["replicas"] for found in made if found["kind"] == "Deployment")
+    inside = Cluster(cluster.kubeconfig, "team-shop")
+    cluster.eventually(lambda: len(inside.running()) == wanted, within=60, what="the shop runs")
+
+
+def group_of(node: objects.Object) -> str:
+    return str(node["metadata"]["labels"].get("pool", ""))
+
+
+def added(cluster: Cluster) -> str:
+    """One node more, as the pool has them."""
+    there = {node["metadata"]["name"] for node in cluster.list("Node")}
+    name = next(f"{POOL}-{number}" for number in range(NODES, 10 * NODES) if f"{POOL}-{number}" not in there)
+    labels = {"pool": POOL, **LABELS}
+    cluster.create(objects.node(name, cpu="4", memory="16Gi", pods=110, labels=labels, taints=()))
+    return POOL
+
+
+def written(folder: Path, plane: ControlPlane, found: Binaries) -> Path:
+    """What a shell sources."""
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = Path(found["kubectl"]).parent
+    file = folder / "env"
+    file.write_text(
+        f"export KUBECONFIG={plane.kubeconfig}\nexport PATH={Path.cwd()}/.venv/bin:{programs}:$PATH\n", encoding="utf-8"
+    )
+    return file
+
+
+def until_told() -> None:
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    told.wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(".testbed"))

@@ -1,0 +1,61 @@
+"""Every `trimtab …` that a page shows is a command that there is, with options that it takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.docs.test_links import PAGES, ROOT
+from trimtab.command.main import cli
+
+_SHOWN = re.compile(r"^(?:    |\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|kubectl )?trimtab (.+)$", re.MULTILINE)
+_BLOCKS = re.compile(r"```(?:sh|console|bash)?\n(.*?)```", re.DOTALL)
+
+
+def shown(page: Path) -> Iterator[str]:
+    """Lines of code blocks, fenced or indented, that begin with the command; what a shell adds is cut off."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    fenced = [line for block in _BLOCKS.findall(text) for line in block.splitlines()]
+    indented = [line for line in text.splitlines() if line.startswith("    ")]
+    for line in [*fenced, *indented]:
+        found = _SHOWN.match(line)
+        if found:
+            yield re.split(r"\s+#|\s[|>;]|\s&&|\s&$", found[1])[0].strip()
+
+
+CASES = [(page, line) for page in PAGES if page.parent.name != "reference" for line in dict.fromkeys(shown(page))]
+
+
+def problem(line: str) -> str:
+    """Why this is no command of ours; empty where it is one. Names in capitals stand for what the reader has."""
+    words = shlex.split(line.replace("[", "").replace("]", "").replace("…", ""))
+    command: click.Command = cli
+    context = click.Context(cli, info_name="trimtab")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        name = words.pop(0)
+        found = command.get_command(context, name)
+        if found is None:
+            return f"no {name}"
+        command = found
+    takes = {option for one in command.params if not getattr(one, "is_flag", False) for option in one.opts}
+    words = [word for before, word in pairwise(["", *words]) if before not in takes or not before.startswith("-")]
+    known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}
+    return ", ".join(f"no {word}" for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known)
+
+
+@pytest.mark.parametrize(("page", "line"), CASES, ids=[f"{page.stem}: {line}" for page, line in CASES])
+def test_a_command_that_a_page_shows_is_one(page: Path, line: str) -> None:
+    assert problem(line) == "", page.relative_to(ROOT)
+
+
+def test_there_are_many_and_a_wrong_one_is_found() -> None:
+    assert len(CASES) > 40
+    assert problem("plan --cluster x --explain node y") == ""
+    assert problem("plan --clusters x") == "no --clusters"
+    assert problem("compactor undo") == "no undo"

@@ -1,0 +1,50 @@
+"""What the comparison quotes is what the pages with the measurements say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+EXPLANATION = Path(__file__).resolve().parents[2] / "docs" / "explanation"
+PEERS = (EXPLANATION / "peers.md").read_text(encoding="utf-8")
+SIZING = (EXPLANATION / "requests-from-usage.md").read_text(encoding="utf-8")
+NODES = (EXPLANATION / "compaction-order.md").read_text(encoding="utf-8")
+
+
+def cells(text: str, first: str) -> list[str]:
+    """Of the one row that begins so; thin spaces and bold apart."""
+    [row] = [line for line in text.splitlines() if line.startswith(f"| {first}")]
+    return [re.sub(r"[*\s\u202f\u00a0]", "", cell) for cell in row.strip("|").split("|")][1:]
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory"])
+def test_sizing_is_quoted_as_it_was_measured(resource: str) -> None:
+    _, _, table = SIZING.partition(f"\n| {resource} | p95 ")
+    columns = ["p95", "steady", "lean", "vpa", "vpa by use", "krr"]
+    means = dict(zip(columns, cells(table.partition("\n\n")[0], "**mean**"), strict=True))
+    quoted = cells(PEERS, f"{resource}: waste, short")
+    assert quoted == [means[name].replace("%at", "%,") for name in ("p95", "lean", "vpa", "krr")]
+
+
+@pytest.mark.parametrize(
+    ("quoted", "measured"),
+    [
+        ("cluster-autoscaler, threshold 0.5", "cluster-autoscaler, threshold 0.5"),
+        ("cluster-autoscaler, threshold 1.0", "cluster-autoscaler, threshold 1.0"),
+        ("descheduler, 80, MostAllocated", "descheduler 80, MostAllocated"),
+        ("Trimtab, simulated", "**Trimtab, goal cost, places as planned**"),
+    ],
+)
+def test_nodes_are_quoted_as_they_were_measured(quoted: str, measured: str) -> None:
+    cores, evictions, each, _ = cells(PEERS, quoted)
+    _, freed, evicted, per, _ = cells(NODES, measured)
+    assert (cores, evictions) == (freed, evicted)
+    assert abs(float(each) - float(per)) < 0.06
+
+
+def test_the_page_names_where_others_are_better() -> None:
+    section = PEERS.partition("## Choose another one when")[2].partition("\n## ")[0]
+    for peer in ("Karpenter", "cluster autoscaler", "VPA", "Kyverno", "MutatingAdmissionPolicy", "descheduler", "KRR"):
+        assert peer in section

@@ -1,0 +1,150 @@
+"""Every command of the pages for day two, run in their order against an installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane import environ
+from tests.e2e.installed import Installed, changed, pod
+from tests.e2e.pages import ROOT, blocks
+from trimtab.cluster.reason import codes
+
+HOW_TO = "docs/how-to"
+POLICY = """
+apiVersion: trimtab.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: no-cpu-limits}
+spec: {match: {owners: [Deployment]}, actions: {limits: {cpu: remove}}}
+"""
+
+
+class Desk:
+    """A shell with `trimtab` and `kubectl` for this cluster, in a folder that looks like the repository's root."""
+
+    def __init__(self, here: Installed, home: Path) -> None:
+        self.here, self.home = here, home
+        tools = home / "bin"
+        tools.mkdir()
+        (tools / "kubectl").symlink_to(here.cluster.plane.binaries["kubectl"])
+        (tools / "trimtab").write_text(f'#!/bin/sh\nexec {sys.executable} -m trimtab "$@"\n')
+        (tools / "trimtab").chmod(stat.S_IRWXU)
+        for name in ("deploy", "policies"):
+            (home / name).symlink_to(ROOT / name)
+        (home / "policies.yaml").write_text(POLICY)
+        self._manifests()
+        path = [str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]
+        self.environment = {
+            **environ.plain(), "KUBECONFIG": str(here.cluster.kubeconfig), "PYTHONPATH": str(ROOT), "COLUMNS": "160",
+            "PATH": os.pathsep.join(path),
+        }  # fmt: skip
+
+    def _manifests(self) -> None:
+        container = {"name": "app", "image": "app:1", "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}}
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+        spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+        (self.home / "web.yaml").write_text(json.dumps(web))
+        self.here.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}})
+        self.here.cluster.apply({**web, "metadata": {"name": "web", "namespace": "team-a"}})
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        aims = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}
+        scaled = {"scaleTargetRef": target, "maxReplicas": 3, "metrics": [{"type": "Resource", "resource": aims}]}
+        meta = {"name": "web", "namespace": "team-a"}
+        self.here.cluster.apply(
+            {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": scaled}
+        )
+
+    def types(self, script: str) -> str:
+        """What came of it; a command that fails fails the test."""
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script], cwd=self.home, env=self.environment, capture_output=True,
+            text=True, timeout=180, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def page(self, name: str) -> list[str]:
+        """All of a page, block by block; what each printed."""
+        return [self.types(block) for block in blocks(f"{HOW_TO}/{name}.md", "sh")]
+
+
+@pytest.fixture(scope="module")
+def desk(here: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    yield Desk(here, tmp_path_factory.mktemp("desk"))
+    here.cluster.delete("Namespace", "team-a")
+
+
+def test_read_a_refusal(desk: Desk) -> None:
+    offline, _, explained, counted = desk.page("read-a-refusal")
+    assert "the policy removes it" in offline
+    assert "pod-must-stay" in explained
+    assert "shop/debug-shell" in explained
+    assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in codes()}
+
+
+def test_every_code_that_the_page_names_is_one() -> None:
+    page = (ROOT / HOW_TO / "read-a-refusal.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| it ")]
+    named = {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
+    assert len(named) >= 8
+    assert named <= {code.name for code in codes()}
+
+
+def test_coexist(desk: Desk) -> None:
+    by_request, karpenters, order = desk.page("live-with-others")
+    assert by_request == "team-a web\n"
+    assert karpenters == ""
+    assert "trimtab" in order
+
+
+def test_upgrade(desk: Desk) -> None:
+    upgrade, restart, brake = blocks(f"{HOW_TO}/upgrade.md", "sh")
+    assert "CustomResourceDefinition" in desk.types(upgrade)
+    desk.here.apply()  # the Service of this installation is another than a cluster's
+    desk.here.cluster.eventually(desk.here.calls, within=60, what="called again")
+    desk.types(restart)
+    braked = desk.types(brake)
+    assert "patched" in braked
+    desk.here.cluster.eventually(lambda: not desk.here.calls(), what="policies only warn")
+    assert _mode(desk, "apply") == "apply"
+    desk.here.cluster.eventually(desk.here.calls, what="policies apply")
+
+
+def _mode(desk: Desk, mode: str) -> Any:
+    found = desk.here.cluster.patch("PodPolicy", "e2e-sizes", {"spec": {"mode": mode}})
+    return found["spec"]["mode"]
+
+
+def test_switch_everything_off(desk: Desk) -> None:
+    cluster, scripts = desk.here.cluster, iter(blocks(f"{HOW_TO}/switch-everything-off.md", "sh"))
+    assert desk.here.calls()
+    desk.types(next(scripts))
+    cluster.eventually(lambda: not desk.here.calls(), within=10, what="pods let through unchanged")
+    assert all(replica.metric("trimtab_paused") == 1 for replica in desk.here.replicas)
+    assert "paused" in desk.types(next(scripts))
+    desk.types(next(scripts))
+    cluster.eventually(desk.here.calls, within=10, what="pods changed again")
+    desk.types(next(scripts))
+    assert not changed(cluster.create(pod(), dryRun="All"))
+    desk.types("trimtab install --apply")
+    desk.here.apply()  # the Service of this installation is another than a cluster's
+    cluster.eventually(desk.here.calls, within=60, what="called again")
+    for script in scripts:
+        desk.types(script)
+
+
+def test_the_mild_ways_of_the_table(desk: Desk) -> None:
+    desk.types("kubectl label namespace team-a trimtab.dev/opt-out=true")
+    desk.types('kubectl patch podpolicy e2e-sizes --type=merge -p \'{"spec":{"mode":"warn"}}\'')
+    desk.here.cluster.eventually(lambda: not desk.here.calls(), what="the policy only warns")
+    _mode(desk, "apply")

@@ -1,0 +1,163 @@
+"""Policies as documents that go through the loader."""
+
+import json
+
+from hypothesis import strategies as st
+
+from tests.property.drawn_parts import BY, KEYS, VALUES, dropping, sometimes
+from trimtab.policy.document import Policies
+from trimtab.policy.load import load_policies
+
+
+@st.composite
+def requests_rules(draw, resource):
+    known = BY[resource]
+    origin = draw(st.sampled_from(["usage", "policy", "limit"]))
+    low, middle, high = sorted(draw(st.tuples(*[st.integers(0, len(known) - 1)] * 3)))
+    return dropping(
+        {
+            "from": origin,
+            "otherwise": known[middle] if origin == "policy" else draw(st.sampled_from([None, known[middle]])),
+            "min": draw(sometimes(st.just(known[low]))),
+            "max": draw(sometimes(st.just(known[high]))),
+            "percent": draw(st.sampled_from([None, 50, 80])),
+            "when": draw(st.sampled_from([None, "always", "missing"])),
+            "round": draw(sometimes(st.just("10m" if resource == "cpu" else "64Mi"))),
+        }
+    )
+
+
+_STRAY = st.builds(lambda s: {"stray": s}, st.sampled_from(["warn", "strip", "keep", "deny"]))
+_PRIORITIES = st.builds(
+    lambda n, o: {"name": n, "override": o}, st.sampled_from(["low", "high", "nope"]), st.booleans()
+)
+_LIMIT_RULES = st.sampled_from([None, "remove", "remove", "keep", "request", "request x 1.5", "request x 2"])
+_LIMITS = st.builds(lambda c, m: dropping({"cpu": c, "memory": m}), _LIMIT_RULES, _LIMIT_RULES)
+_REQUIRES = st.one_of(
+    st.builds(lambda k, v: {"label": k, "in": [v]}, KEYS, VALUES),
+    st.builds(lambda k, v: {"label": k, "notIn": [v]}, KEYS, VALUES),
+    st.builds(lambda k, o: {"label": k, o: True}, KEYS, st.sampled_from(["exists", "absent"])),
+)
+_PREFERS = st.builds(lambda r, w: {**r, "weight": w}, _REQUIRES, st.sampled_from([1, 50, 100]))
+_TOLERATES = st.builds(
+    lambda k, v, e: dropping({"key": k, "value": v, "effect": e}),
+    st.sampled_from(["pool", "spot", "kata"]),
+    st.sampled_from([None, "batch"]),
+    st.sampled_from([None, "NoSchedule"]),
+)
+
+
+@st.composite
+def actions(draw):
+    found = {
+        "runtimeClass": draw(
+            sometimes(
+                st.builds(
+                    lambda n, o: {"name": n, "override": o},
+                    st.sampled_from(["kata", "gvisor", "plain", "nope"]),
+                    st.booleans(),
+                )
+            )
+        ),
+        "overhead": draw(sometimes(_STRAY)),
+        "requests": draw(
+            sometimes(
+                st.builds(
+                    lambda c, m: dropping({"cpu": c, "memory": m}),
+                    st.none() | requests_rules("cpu"),
+                    st.none() | requests_rules("memory"),
+                )
+            )
+        ),
+        "limits": draw(sometimes(_LIMITS)),
+        "placement": draw(
+            sometimes(
+                st.builds(
+                    lambda r, p, s, t: {"require": r, "prefer": p, "nodeSelector": s, "tolerate": t},
+                    st.lists(_REQUIRES, max_size=2),
+                    st.lists(_PREFERS, max_size=2),
+                    sometimes(st.just({"zone": "a"}), {}),
+                    st.lists(_TOLERATES, max_size=2),
+                )
+            )
+        ),
+        "priorityClass": draw(sometimes(_PRIORITIES)),
+        "topologySpread": draw(
+            sometimes(
+                st.builds(
+                    lambda keys: {"constraints": [{"topologyKey": key} for key in keys]},
+                    st.lists(
+                        st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname"]),
+                        min_size=1, max_size=2, unique=True,
+                    ),
+                )
+            )
+        ),
+        "safeToEvictVolumes": draw(sometimes(st.sampled_from([{}, {"hostPaths": True}]))),
+        "labels": draw(
+            sometimes(
+                st.builds(
+                    lambda a, o: {"add": a, "override": o},
+                    st.sampled_from([{"cost": "low"}, {"app": "web"}, {"tier": "untrusted"}]),
+                    st.booleans(),
+                )
+            )
+        ),
+        "annotations": draw(sometimes(st.just({"add": {"note": "y"}}))),
+    }  # fmt: skip
+    kept = dropping(found)
+    return kept or {"labels": {"add": {"cost": "low"}}}
+
+
+_CONDITIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "namespaces": st.sampled_from([{"include": ["team-*"]}, {"exclude": ["team-b"]}]),
+        "podLabels": st.sampled_from([{"tier": "untrusted"}, {"app": "*"}]),
+        "owners": st.sampled_from([["Deployment"], ["DaemonSet", "Job"], ["Pod"], ["Deployment/w*"]]),
+        "containers": st.sampled_from(
+            [{"names": ["app"]}, {"roles": ["init"]}, {"roles": ["main", "sidecar"]}, {"images": ["web*"]}]
+        ),
+        "runtimeClasses": st.sampled_from([["none"], ["kata"]]),
+        "priorityClasses": st.sampled_from([["none"], ["high"]]),
+        "vpa": st.sampled_from(["managed", "unmanaged"]),
+    },
+)
+_MATCHES = st.one_of(
+    st.just({}),
+    st.just({}),
+    _CONDITIONS,
+    st.builds(lambda c, e: {**c, "exclude": [e]}, _CONDITIONS, _CONDITIONS.filter(bool)),
+)
+
+
+@st.composite
+def policy_documents(draw, name, modes=("apply",)):
+    return {
+        "apiVersion": "trimtab.dev/v1alpha1",
+        "kind": "PodPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "priority": draw(st.integers(0, 2)),
+            "mode": draw(st.sampled_from(modes)),
+            "rollout": draw(st.sampled_from([100, 100, 50])),
+            "guaranteed": draw(st.sampled_from(["leave", "leave", "change"])),
+            "match": draw(_MATCHES),
+            "actions": draw(actions()),
+        },
+    }
+
+
+@st.composite
+def documents(draw, modes=("apply", "apply", "apply", "warn", "audit")):
+    return [draw(policy_documents(f"p{number}", modes)) for number in range(draw(st.integers(1, 4)))]
+
+
+def load(found) -> Policies:
+    loaded = load_policies([(f"{each['metadata']['name']}.json", json.dumps(each).encode()) for each in found])
+    assert not loaded.mistakes, "\n".join(map(str, loaded.mistakes))
+    return loaded.policies
+
+
+def policies(modes=("apply", "apply", "apply", "warn", "audit")):
+    return documents(modes).map(load)

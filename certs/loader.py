@@ -9,7 +9,8 @@ from certs.errors import Missing, Unusable
 from certs.folder import CERTIFICATE, KEY
 from certs.problem import Problem
 
-Signature = tuple[tuple[int, int, int], ...]
+Stamp = tuple[int, int, int]
+Signature = tuple[Stamp | None, ...]
 
 
 class Loader:
@@ -25,36 +26,48 @@ class Loader:
     ) -> None:
         """Load the pair, or raise `Missing` or `Unusable`: a server must not start without one.
 
-        `clients` names a file of authorities, followed as the pair is: see `context`. `told` hears of each change:
-        None when new files were taken, the problem when they were refused (once per problem, not once per handshake).
+        `clients` names a file of authorities, followed as the pair is: see `context`. A new pair does not wait for
+        authorities that are no good: those of before stay in force beside it. `told` hears of each change: None when
+        new files were taken, the problem when some were refused (once per problem, not once per handshake).
         """
         self._folder, self._clients = folder, clients
         self._told = told
         self._refused: Problem | None = None
         self._seen = self._signature()
-        self._current = context(folder, clients)
-        self.front = context(folder, clients)
+        self._trusted = None if clients is None else authorities(clients)
+        self._current = context(folder, self._trusted)
+        self.front = context(folder, self._trusted)
         self.front.sni_callback = self._choose
 
     def current(self) -> ssl.SSLContext:
-        """The context of the newest whole pair. Costs two stat calls when nothing changed; never raises."""
+        """The context of the newest whole pair. Costs two or three stat calls when nothing changed; never raises."""
         try:
             seen = self._signature()
             if seen != self._seen:
-                self._current, self._seen = context(self._folder, self._clients), seen
-                self._tell(None)
+                problem = self._follow_authorities()
+                self._current = context(self._folder, self._trusted)
+                # What was refused is not remembered as seen: the next handshake tries again, whatever the times say.
+                self._seen = seen if problem is None else self._seen
+                self._tell(problem)
         except (Missing, Unusable) as e:
-            # Not remembered as seen: the next handshake tries again, whatever the file times say.
             self._tell(e.problem)
         return self._current
+
+    def _follow_authorities(self) -> Problem | None:
+        """Take those of the file; the problem where they are no good, and those of before stay."""
+        try:
+            self._trusted = None if self._clients is None else authorities(self._clients)
+        except (Missing, Unusable) as e:
+            return e.problem
+        return None
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, front: ssl.SSLContext) -> None:
         # OpenSSL calls this for every ClientHello, with None as name where the client sent none.
         connection.context = self.current()
 
     def _signature(self) -> Signature:
-        watched = (self._folder / CERTIFICATE, self._folder / KEY, *([self._clients] if self._clients else []))
-        return tuple(_stamp(file) for file in watched)
+        pair = tuple(_stamp(self._folder / file) for file in (CERTIFICATE, KEY))
+        return pair if self._clients is None else (*pair, _stamp_or_none(self._clients))
 
     def _tell(self, problem: Problem | None) -> None:
         if problem is None or problem != self._refused:
@@ -67,10 +80,10 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 nothing less."""
 
 
-def context(folder: Path, clients: Path | None = None) -> ssl.SSLContext:
+def context(folder: Path, trusted: str | None = None) -> ssl.SSLContext:
     """A server context with the folder's pair: TLS 1.2 or newer, HTTP/1.1, no session tickets.
 
-    `clients`: authorities in PEM. A client is asked for a certificate then; one that shows somebody else's is refused
+    `trusted`: authorities in PEM. A client is asked for a certificate then; one that shows somebody else's is refused
     in the handshake, one that shows none is not: who answers requests looks at that, since a kubelet's probe has none.
     Raises `Missing` or `Unusable`; OpenSSL itself refuses a key that is not the certificate's.
     """
@@ -87,22 +100,33 @@ def context(folder: Path, clients: Path | None = None) -> ssl.SSLContext:
         raise Missing(Problem("missing", f"{CERTIFICATE} or {KEY} is not in {folder}")) from e
     except (OSError, ValueError) as e:
         raise Unusable(Problem("unusable-pair", f"{CERTIFICATE} and {KEY} are not a pair: {_why(e)}")) from e
-    if clients is not None:
-        _ask_for_certificates(made, clients)
+    if trusted is not None:
+        made.load_verify_locations(cadata=trusted)
+        made.verify_mode = ssl.CERT_OPTIONAL
     return made
 
 
-def _ask_for_certificates(made: ssl.SSLContext, authorities: Path) -> None:
+def authorities(file: Path) -> str:
+    """Authorities in PEM, found good. Raises `Missing` or `Unusable`."""
     try:
-        made.load_verify_locations(cafile=authorities)
+        # Comments beside certificates may be in any language, and say nothing to us.
+        found = file.read_bytes().decode("ascii", "ignore")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=found)
     except FileNotFoundError as e:
-        raise Missing(Problem("missing", f"{authorities} is not there")) from e
+        raise Missing(Problem("missing", f"{file} is not there")) from e
     except (OSError, ValueError) as e:
-        raise Unusable(Problem("unusable-authorities", f"{authorities} holds no authorities: {_why(e)}")) from e
-    made.verify_mode = ssl.CERT_OPTIONAL
+        raise Unusable(Problem("unusable-authorities", f"{file} holds no authorities: {_why(e)}")) from e
+    return found
 
 
-def _stamp(file: Path) -> tuple[int, int, int]:
+def _stamp_or_none(file: Path) -> Stamp | None:
+    try:
+        return _stamp(file)
+    except Missing:
+        return None
+
+
+def _stamp(file: Path) -> Stamp:
     try:
         found = os.stat(file)
     except OSError as e:

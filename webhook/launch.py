@@ -24,7 +24,7 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
             log.info("certificate reloaded", folder=str(settings.certs))
             _judge(settings, log)
         else:
-            log.warning("certificate refused, the old one is kept", code=problem.code, why=problem.says)
+            log.warning("certificate files refused, what was good is kept", code=problem.code, why=problem.says)
 
     first_pair(settings, log)
     _judge(settings, log)

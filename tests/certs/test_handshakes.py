@@ -174,6 +174,23 @@ def test_new_authorities_count_from_the_next_connection_on(world: World) -> None
     assert shaken(loader.front, client).getpeercert(), "what was good stays in force"
 
 
+@pytest.mark.parametrize("content", [None, b"", b"no PEM"])
+def test_a_new_pair_does_not_wait_for_authorities_that_are_no_good(world: World, content: bytes | None) -> None:
+    told: list[certs.Problem | None] = []
+    loader = certs.Loader(world.path / "certs", told.append, world.clients)
+    client = client_pair(world.authority, "apiserver")
+    world.clients.unlink()
+    if content is not None:
+        world.clients.write_bytes(content)
+    world.folder = certs.issue(["localhost"], now=NOW)
+    certs.write(world.path / "certs", world.folder)
+    assert shaken(loader.front, world.with_certificate(client)).getpeercert()
+    assert [problem.code for problem in told if problem] == ["missing" if content is None else "unusable-authorities"]
+    world.clients.write_bytes(world.authority.certificate)
+    assert shaken(loader.front, world.with_certificate(client)).getpeercert()
+    assert told[-1] is None
+
+
 @pytest.mark.parametrize(("content", "error"), [(None, certs.Missing), (b"", certs.Unusable), (b"x", certs.Unusable)])
 def test_a_server_does_not_start_without_the_authorities_it_was_told_of(
     world: World, content: bytes | None, error: type[certs.CertsError]

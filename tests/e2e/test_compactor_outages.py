@@ -79,7 +79,8 @@ def is_kept(before: dict[str, Any], after: dict[str, Any]) -> None:
 def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path: Path) -> None:
     name = f"anew-{cluster.namespace[-5:]}"
     five_nodes(cluster, name)
-    with Witness(cluster) as witness, compactor(cluster, tmp_path) as one:
+    # The played kubelets, which start anew too, wait for their nodes' old leases: 40 s in which no pod ends.
+    with Witness(cluster) as witness, compactor(cluster, tmp_path, END_LIMIT="60") as one:
         cluster.eventually(lambda: one.told("evicted"), within=30)
         before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
         cluster.restart("kube-apiserver", signal.SIGKILL)

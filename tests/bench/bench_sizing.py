@@ -25,6 +25,7 @@ import datasketches
 import msgspec
 
 from tests.bench import backtesting
+from tests.sketch.test_sizes import filled, size
 from trimtab.cluster.owner import Owner
 from trimtab.sketch.book import Book
 from trimtab.sketch.vpa.histogram import DAY as HALF_LIFE
@@ -81,12 +82,13 @@ def memory() -> float:
         f"a window of 14 days: {each:,.0f} bytes in memory on average of cpu and memory, {dumped:,.0f} in a checkpoint"
     )
     print(f"  the largest {largest:,}; the VPA's histogram: 1 408 of weights alone, about 230 in a checkpoint")
+    wide = {f"{a_day:,} a day": size(filled(_wide, a_day)[0]) for a_day in (1440, 14_400)}
+    print(f"  spread over four powers of ten each day: {', '.join(f'{held:,} ({n})' for n, held in wide.items())}")
     return each
 
 
-def size(window: Window) -> int:
-    parts = (window, window.today, window.today.counts, window.past, window.first, window.last, window.newest)
-    return sum(map(sys.getsizeof, parts))
+def _wide(drawn: random.Random) -> float:
+    return 10.0 ** drawn.uniform(-3.6, 0)
 
 
 def _day(drawn: random.Random, peaks: bool) -> array[float]:

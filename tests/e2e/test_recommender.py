@@ -182,6 +182,28 @@ def test_a_leader_that_is_killed_is_followed_by_one_that_knows_what_it_knew(town
         assert owned(town, "web")
 
 
+def test_a_leader_that_slept_writes_nothing_when_it_wakes(town: Town) -> None:
+    def versions() -> dict[str, str]:
+        found = [*town.shards(f"{USAGE}=v1"), *town.shards(f"{LABEL}=v1")]
+        return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}
+
+    with recommender(town.own, town.prometheus, town.home / "sleeper", CHECKPOINT_EVERY=1) as sleeper:
+        writing = lambda: sleeper.value('writes_total{what="usage"}')  # noqa: E731
+        town.own.eventually(lambda: writing() > 0, within=60, what="it writes every second")
+        with recommender(town.own, town.prometheus, town.home / "heir", CHECKPOINT_EVERY=3600) as heir:
+            sleeper.process.send_signal(signal.SIGSTOP)
+            try:
+                town.own.eventually(lambda: heir.value("recommended_containers") == CONTAINERS + 1, within=60)
+                before = versions()
+            finally:
+                sleeper.process.send_signal(signal.SIGCONT)
+            town.own.eventually(lambda: sleeper.value("leading") == 0, within=20, what="the sleeper leads no more")
+            time.sleep(2)  # two of its rounds
+            assert versions() == before
+            assert heir.value("leading") == 1
+            assert len(town.published()) == CONTAINERS + 1
+
+
 def test_a_corrupt_shard_is_told_and_kept_aside(town: Town) -> None:
     shard = town.shards(f"{USAGE}=v1")[0]["metadata"]["name"]
     town.own.patch("ConfigMap", shard, {"data": {"usage.json": '{"schema": 1, "workloads": {'}})

@@ -236,6 +236,12 @@ def test_without_a_recommender_nobody_needs_usage() -> None:
     assert bad(**gone) == {"process-missing": "warn"}
 
 
+def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
+    asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_KUBELETS": "true"})
+    without = {"source": Source(name="metrics API", status=404), "processes": {**WELL.processes, "recommender": asks}}
+    assert bad(**without) == {"not-looked-at": "unknown"}
+
+
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
     assert bad(runtime_class=CREATED) == {"overhead-set-otherwise": "error"}

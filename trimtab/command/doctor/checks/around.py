@@ -122,12 +122,17 @@ def _flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Fi
         yield warn(FLAGS, f"--{', --'.join(other)}", f"TRIMTAB_AUTOSCALER_FLAGS={shlex.quote(needed)} of the compactor")
 
 
+_PROMETHEUS = "TRIMTAB_PROMETHEUS"
+
+
 def usage(seen: Seen) -> Iterator[Finding]:
     found, process = seen.source, seen.processes["recommender"]
     if isinstance(process, Unreadable):
         yield unknown(process)
     elif process is None:
         yield ok("nobody gathers usage here: there is no recommender")
+    elif process.settings.get("TRIMTAB_KUBELETS", "").lower() == "true" and not process.settings.get(_PROMETHEUS):
+        yield unknown(Unreadable("kubelets", "they are asked with a right of the recommender's alone"))
     elif isinstance(found, Unreadable):
         yield unknown(found, "Look at it from inside of the cluster, then leave this out: --without usage-source.")
     elif found.status == 404 and found.name == "metrics API":

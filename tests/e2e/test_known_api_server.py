@@ -19,8 +19,9 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.e2e.charts import Helm
 from tests.e2e.ours import Ours, following
-from tests.e2e.pages import blocks, files
+from tests.e2e.pages import ROOT, blocks, files
 
 PAGE = "docs/how-to/know-the-api-server.md"
 ETC = "/etc/kubernetes"
@@ -84,19 +85,26 @@ def test_one_that_shows_another_authoritys_is_refused_until_that_is_known_too(
 def test_the_patch_of_the_page_makes_the_base_ask_for_it(built: Binaries, home: Path) -> None:
     folder = home / "kustomize"
     folder.mkdir()
-    base = Path(__file__).resolve().parents[2] / "deploy" / "kustomize"
-    (folder / "base").symlink_to(base)
-    content = files(PAGE)["kustomization.yaml"].replace("../base", "base")
-    (folder / "kustomization.yaml").write_text(content)
+    (folder / "base").symlink_to(ROOT / "deploy" / "kustomize")
+    (folder / "kustomization.yaml").write_text(files(PAGE)["kustomization.yaml"].replace("../base", "base"))
     argv = [built["kubectl"], "kustomize", "--load-restrictor=LoadRestrictionsNone", str(folder)]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    asks(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+
+
+def test_the_values_of_the_page_make_the_chart_ask_for_it(helm: Helm) -> None:
+    asks(helm.rendered(yaml.safe_load(files(PAGE)["values.yaml"])))
+
+
+def asks(rendered: str) -> None:
+    """The webhook reads the authorities from where the ConfigMap is mounted, and what was there is still there."""
     [found] = [
-        one for one in yaml.safe_load_all(done.stdout)
-        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "trimtab-webhook")
+        one for one in yaml.safe_load_all(rendered)
+        if one and (one["kind"], one["metadata"]["name"]) == ("Deployment", "trimtab-webhook")
     ]  # fmt: skip
     [container] = found["spec"]["template"]["spec"]["containers"]
     environ = {one["name"]: one["value"] for one in container["env"]}
     [mount] = [one for one in container["volumeMounts"] if one["name"] == "callers"]
+    [volume] = [one for one in found["spec"]["template"]["spec"]["volumes"] if one["name"] == "callers"]
     assert environ["TRIMTAB_CLIENT_CA"].startswith(mount["mountPath"])
-    assert environ["TRIMTAB_LISTEN"], "what was there is still there"
-    assert {one["name"] for one in found["spec"]["template"]["spec"]["volumes"]} == {"certs", "callers"}
+    assert volume["configMap"]["name"] in blocks(PAGE, "sh")[1]
+    assert environ["TRIMTAB_LISTEN"]

@@ -41,6 +41,11 @@ def test_what_is_written_is_not_replaced(actions: str) -> None:
     assert all(left.loud for left in found.decisions[0].left)
 
 
+def test_what_stays_is_named() -> None:
+    (left,) = after(LIMITS, WRITTEN, **ANNOTATED).decisions[0].left
+    assert left.reason.sentence.startswith("containers[a].limits.cpu stays as it is written")
+
+
 @pytest.mark.parametrize("actions", [SIZES, REQUIRE])
 def test_what_is_missing_is_added(actions: str) -> None:
     assert len(after(actions, BARE, **ANNOTATED).decisions[0].changes) == 1

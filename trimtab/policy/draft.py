@@ -155,7 +155,8 @@ class Draft:
     def stays_applied(self, name: str, policy: str | None = None) -> bool:
         """Must what its author wrote stay, because the pod itself is kept by `kubectl apply`? Then says so."""
         if self.subject.applied:
-            self.leave(name, reasons.APPLIED("the pod itself is kept by kubectl apply"), loud=True, policy=policy)
+            stays = reasons.APPLIED(f"{name} stays as it is written: the pod itself is kept by kubectl apply")
+            self.leave(name, stays, loud=True, policy=policy)
         return self.subject.applied
 
     def decide_first(self, name: str, after: Value) -> bool:

@@ -104,6 +104,15 @@ def test_with_cert_manager_nobody_of_us_reads_a_secret_and_the_ca_bundle_is_left
     )
 
 
+def test_what_somebody_may_bring_along_is_mounted_and_never_needed() -> None:
+    for process, volume, kind in (("webhook", "callers", "configMap"), ("recommender", "prometheus", "secret")):
+        spec = one("Deployment", account(process))["spec"]["template"]["spec"]
+        [found] = [one_ for one_ in spec["volumes"] if one_["name"] == volume]
+        [mount] = [one_ for one_ in spec["containers"][0]["volumeMounts"] if one_["name"] == volume]
+        assert found[kind]["optional"] is True
+        assert mount["readOnly"] is True
+
+
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_drain_takes_one_replica_and_nobody_connects_but_to_the_one_port(process: str) -> None:
     selected = one("Deployment", account(process))["spec"]["selector"]

@@ -8,6 +8,8 @@ from trimtab.command.install.values import Values
 from trimtab.runtime.settings import Settings
 
 CERTS = "/var/run/trimtab/certs"
+CALLERS = "/var/run/trimtab/callers"
+"""Where `TRIMTAB_CLIENT_CA` may lead: authorities that sign API servers' own certificates."""
 GRACE = 40
 """Seconds from the stop signal to the kill: longer than TRIMTAB_GRACEFUL_TIMEOUT, or the stop is cut short."""
 
@@ -43,7 +45,7 @@ def _deployment(values: Values) -> Manifest:
     volume: Manifest = {"name": "certs", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
     if values.cert_manager:
         volume = {"name": "certs", "secret": {"secretName": SECRET, "defaultMode": 0o440}}
-    spec = {"terminationGracePeriodSeconds": GRACE, "containers": [_container(values)], "volumes": [volume]}
+    spec = {"terminationGracePeriodSeconds": GRACE, "containers": [_container(values)], "volumes": [volume, _CALLERS]}
     return deployment("webhook", values, replicas=values.replicas, spec=spec)
 
 
@@ -60,8 +62,15 @@ def _container(values: Values) -> Manifest:
         "startupProbe": _probe("/healthz", periodSeconds=2, failureThreshold=60),
         # No CPU limit: a throttled webhook stalls every pod that is created.
         "resources": {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "512Mi"}},
-        "volumeMounts": [{"name": "certs", "mountPath": CERTS, **({"readOnly": True} if values.cert_manager else {})}],
+        "volumeMounts": [
+            {"name": "certs", "mountPath": CERTS, **({"readOnly": True} if values.cert_manager else {})},
+            {"name": "callers", "mountPath": CALLERS, "readOnly": True},
+        ],
     }
+
+
+_CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers", "optional": True}}
+"""An empty folder, unless somebody makes that ConfigMap: then nothing else has to be mounted."""
 
 
 def environment(values: Values) -> dict[str, str]:

@@ -16,9 +16,25 @@ GRACE = {"watchdog": 30, "compactor": 60, "recommender": 60}
 """Seconds from the stop signal to the kill: a compactor writes its books, a recommender its checkpoints."""
 
 
+LOG_IN = "/var/run/trimtab/prometheus"
+"""Where the recommender's `TRIMTAB_PROMETHEUS_TOKEN_FILE` and `_CA` may lead."""
+_MOUNTED: dict[str, Manifest] = {
+    "recommender": {"volumeMounts": [{"name": "prometheus", "mountPath": LOG_IN, "readOnly": True}]},
+}
+_VOLUMES: dict[str, Manifest] = {
+    # An empty folder, unless somebody makes that Secret: then nothing else has to be mounted.
+    "recommender": {"volumes": [
+        {"name": "prometheus", "secret": {"secretName": "trimtab-prometheus", "defaultMode": 0o440, "optional": True}},
+    ]},
+}  # fmt: skip
+
+
 def working(values: Values) -> Iterator[Manifest]:
     for process in WORKERS:
-        spec = {"terminationGracePeriodSeconds": GRACE[process], "containers": [_container(process, values)]}
+        containers = [_container(process, values)]
+        spec = {
+            "terminationGracePeriodSeconds": GRACE[process], "containers": containers, **_VOLUMES.get(process, {}),
+        }  # fmt: skip
         yield deployment(process, values, replicas=REPLICAS, spec=spec)
 
 
@@ -40,4 +56,5 @@ def _container(process: str, values: Values) -> Manifest:
         "livenessProbe": probe("/healthz", "http", "HTTP", periodSeconds=10, failureThreshold=6),
         # They hold every pod of the cluster: about half a gigabyte for a hundred thousand.
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+        **_MOUNTED.get(process, {}),
     }

@@ -120,7 +120,12 @@ def _settings(name: str) -> Schema:
 def _resources(default: Manifest) -> Schema:
     amount = {"type": ["string", "integer"], "pattern": "^[0-9.]+([a-zA-Z]+)?$"}
     amounts = {"type": "object", "additionalProperties": amount}
-    found = _any("object", "Requests and limits. No CPU limit: who is throttled comes late.", default)
+    found = _any(
+        "object",
+        "Requests and limits, measured (docs/explanation/what-our-processes-need.md). No CPU limit: who is throttled "
+        "comes late.",
+        default,
+    )
     return {**found, "additionalProperties": False, "properties": {"requests": amounts, "limits": amounts}}
 
 

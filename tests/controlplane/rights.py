@@ -22,11 +22,12 @@ class Used:
     status: int
 
 
-def used(log: Path, namespace: str, until: int | None = None) -> Iterator[Used]:
-    """Every request of this namespace's accounts that was answered, once for each kind of it; up to that byte."""
+def used(log: Path, namespace: str, since: int = 0, until: int | None = None) -> Iterator[Used]:
+    """Every request of this namespace's accounts that was answered, once for each kind of it; between these bytes."""
     beginning = f"system:serviceaccount:{namespace}:"
     seen: set[Used] = set()
     with log.open("rb") as lines:
+        lines.seek(since)
         for line in iter(lines.readline, b""):
             if until is not None and lines.tell() > until:
                 return

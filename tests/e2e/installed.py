@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 import certs
+from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
 from trimtab.command.install import carry
@@ -165,6 +166,19 @@ class Installed:
         return changed(found)
 
 
+def vacated(cluster: Cluster) -> None:
+    """What an earlier test took away is gone, and not only on its way out."""
+    for kind, name in (("Namespace", Values().namespace), ("CustomResourceDefinition", "podpolicies.trimtab.dev")):
+        cluster.eventually(lambda kind=kind, name=name: _settled(cluster, kind, name), within=90, what=f"no old {name}")
+
+
+def _settled(cluster: Cluster, kind: str, name: str) -> bool:
+    try:
+        return "deletionTimestamp" not in cluster.get(kind, name)["metadata"]
+    except ApiError as error:
+        return error.status == 404
+
+
 def pod(name: str = "") -> dict[str, Any]:
     meta: dict[str, Any] = {"name": name} if name else {"generateName": "web-"}
     containers = [{"name": "app", "image": "app:1"}]
@@ -179,6 +193,7 @@ def changed(stored: dict[str, Any]) -> bool:
 def installed(cluster: Cluster, home: Path) -> Iterator[Installed]:
     """Applied, two replicas ready, a policy in force; all taken away afterwards."""
     found = Installed(cluster, home)
+    vacated(cluster)
     try:
         found.apply()
         found.start(2)

@@ -14,6 +14,7 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.boxes import ROOT, Box
 from tests.e2e.charts import CHART, NAMESPACE, Helm
+from tests.e2e.installed import vacated
 from tests.e2e.kubelet import PLACED, Kubelet
 from trimtab.command.install.names import PROCESSES
 
@@ -55,11 +56,13 @@ class Life:
     def __init__(self, cluster: Cluster, helm: Helm, kubelet: Kubelet) -> None:
         self.cluster, self.helm, self.kubelet = cluster, helm, kubelet
         self.before: Inventory = {}
-        self.removed = 0
-        """Where the audit log ended when the uninstall began."""
+        self.begun = self.removed = 0
+        """Where the audit log ended when it was installed, and when the uninstall began."""
         self._login = ("--kubeconfig", cluster.kubeconfig, "--namespace", NAMESPACE)
 
     def install(self) -> None:
+        vacated(self.cluster)
+        self.begun = self.log.stat().st_size
         self.before = inventory(self.cluster)
         self.cluster.kubectl("create", "namespace", NAMESPACE)
         label = "pod-security.kubernetes.io/enforce=restricted"

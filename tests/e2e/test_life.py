@@ -155,7 +155,8 @@ def failed_open(life: Life) -> float:
 
 def test_nobody_was_refused_anything_and_what_nobody_used_is_for_a_fault(life: Life) -> None:
     # While Helm takes the roles away, processes that end may miss them.
-    assert [one for one in used(life.log, NAMESPACE, until=life.removed) if one.status == 403] == []
+    lived = used(life.log, NAMESPACE, life.begun, life.removed)
+    assert [one for one in lived if one.status == 403] == []
     rights = {(right.process, right.verb, right.resource) for right in granted()}
     idle = {(right.process, right.verb, right.resource) for right in unused(used(life.log, NAMESPACE), NAMESPACE)}
     assert idle - SELDOM.keys() == set()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,6 +29,7 @@ from trimtab.sketch.buckets import ERROR
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/install-in-a-cluster.md"
 BASE = 0.2
 """Cores of web; three times as much for six hours a day."""
 RULES = "{requests: {cpu: {from: usage, otherwise: 55m, when: always}}, limits: {cpu: remove}}"
@@ -180,6 +183,24 @@ def test_a_leader_that_is_killed_is_followed_by_one_that_knows_what_it_knew(town
         ], "nothing changed, so nothing is written"
         assert second.value("series_total") < 10 * CONTAINERS  # it began where the first had come to
         assert owned(town, "web")
+
+
+def test_checkpoints_go_into_a_file_and_come_back_by_the_documented_commands(town: Town, tmp_path: Path) -> None:
+    saved, restored = (line.strip() for line in GUIDE.read_text().splitlines() if line.endswith("usage.yaml"))
+
+    def run(command: str) -> None:
+        here = command.replace("trimtab-system", town.own.namespace)
+        env = {**os.environ, "KUBECONFIG": str(town.own.kubeconfig)}
+        env["PATH"] = f"{Path(town.own.plane.binaries['kubectl']).parent}:{env['PATH']}"
+        subprocess.run(["sh", "-ec", here], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=60)
+
+    before = {shard["metadata"]["name"]: shard["data"] for shard in town.shards(f"{USAGE}=v1")}
+    run(saved)
+    for name in before:
+        town.own.delete("ConfigMap", name)
+    run(restored)
+    assert {shard["metadata"]["name"]: shard["data"] for shard in town.shards(f"{USAGE}=v1")} == before
+    run(restored)  # over what stands there, too
 
 
 def test_a_leader_that_slept_writes_nothing_when_it_wakes(town: Town) -> None:

@@ -41,7 +41,7 @@ PAUSED = Code(
 NO_CRD = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
-    "`kubectl apply --server-side -f deploy/crd.yaml`; Helm installs it once and never upgrades it.",
+    "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs it once and never upgrades it.",
 )
 
 

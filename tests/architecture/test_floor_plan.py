@@ -48,6 +48,7 @@ def test_the_house_as_it_stands_keeps_its_contracts(house: Path) -> None:
         ("trimtab/sizing/money.py", "import trimtab.compaction.plan", "arrows point down"),
         ("trimtab/sketch/window.py", "import time", "nothing pure sees a door"),
         ("trimtab/runtime/files.py", "import trimtab.policy.decide", "doors import nothing pure"),
+        ("trimtab/compaction/search/waves.py", "import trimtab.compaction.drain.pace", "a search knows of no drain"),
         ("certs/pair.py", "import trimtab.cluster.quantity", "certs is a leaf"),
         ("policies/__init__.py", "import certs", "policies holds documents"),
     ],

@@ -24,9 +24,9 @@ from trimtab.cluster.inventory import take
 from trimtab.cluster.pool import Goal, Headroom, preset
 from trimtab.cluster.snapshot import load
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.first import first_wave
 from trimtab.compaction.plan import plan
-from trimtab.compaction.prepare import prepare
+from trimtab.compaction.search.first import first_wave
+from trimtab.compaction.search.prepare import prepare
 from trimtab.compaction.simulate import Scheduler, simulate
 from trimtab.packing.drain import Drains
 from trimtab.packing.world import build

@@ -10,8 +10,8 @@ from trimtab.cluster.snapshot import Snapshot, build
 from trimtab.command.compactor import tell
 from trimtab.command.compactor.asked import Found
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.memory import Memory, Record
-from trimtab.compaction.note import Note, write
+from trimtab.compaction.drain.memory import Memory, Record
+from trimtab.compaction.drain.note import Note, write
 
 NOW = 1_800_000_000
 

@@ -2,8 +2,8 @@
 
 from tests.cluster_of import NOW, Item, cluster, node
 from trimtab.command.plan.memory import observed
-from trimtab.compaction import memory as memories
-from trimtab.compaction.memory import Memory
+from trimtab.compaction.drain import memory as memories
+from trimtab.compaction.drain.memory import Memory
 
 
 def state(pool: str, text: str) -> Item:

@@ -13,7 +13,7 @@ from trimtab.command.demo import pool
 from trimtab.command.main import cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "plan-a-pool.md").read_text()
-COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^    (trimtab (?:plan|simulate) .*)$", PAGE, re.MULTILINE)]
+COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (trimtab (?:plan|simulate) .*)$", PAGE, re.MULTILINE)]
 
 
 @pytest.fixture

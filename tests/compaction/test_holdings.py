@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
+from trimtab.compaction.drain.view import View
 from trimtab.compaction.holdings import Holding, holdings
-from trimtab.compaction.view import View
 
 BIG = {"cpu": "4500m", "memory": "70Gi", "pods": "110"}
 

@@ -8,8 +8,8 @@ from tests.cluster_of import ALL, NOW, ZONE, Item, apart, budget, cluster, node,
 from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
 from trimtab.compaction.candidates import Now
+from trimtab.compaction.drain.pace import due
 from trimtab.compaction.observations import Observations
-from trimtab.compaction.pace import due
 from trimtab.compaction.plan import plan
 from trimtab.compaction.recheck import recheck
 from trimtab.compaction.values import Plan

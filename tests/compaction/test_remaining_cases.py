@@ -16,8 +16,8 @@ import pytest
 
 from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import Now
+from trimtab.compaction.drain.pace import due
 from trimtab.compaction.observations import Observations
-from trimtab.compaction.pace import due
 from trimtab.compaction.plan import plan
 from trimtab.packing.world import build
 

@@ -11,8 +11,8 @@ from trimtab.cluster.moment import written
 from trimtab.cluster.pool import LABEL, Pool
 from trimtab.cluster.pool_file import KEY, pools
 from trimtab.compaction.candidates import Now
+from trimtab.compaction.drain.pace import due
 from trimtab.compaction.observations import Observations
-from trimtab.compaction.pace import due
 from trimtab.compaction.plan import plan
 from trimtab.compaction.values import Plan
 from trimtab.packing.world import build

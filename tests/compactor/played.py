@@ -14,13 +14,13 @@ from trimtab.cluster.node import Node
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import Headroom, Pool
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction import memory as memories
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.memory import Memory, Record
-from trimtab.compaction.note import Leaving, Note
-from trimtab.compaction.note import write as note_text
-from trimtab.compaction.terms import Terms
-from trimtab.compaction.view import View
+from trimtab.compaction.drain import memory as memories
+from trimtab.compaction.drain.memory import Memory, Record
+from trimtab.compaction.drain.note import Leaving, Note
+from trimtab.compaction.drain.note import write as note_text
+from trimtab.compaction.drain.terms import Terms
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
 from trimtab.compactor.drains import Drains

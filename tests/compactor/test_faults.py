@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.compactor.played import ACT, Played, process, run
 from trimtab.cluster.reason import NotYet
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.loop import LOST, Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.runtime.metrics import render

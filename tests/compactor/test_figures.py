@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.cluster_of import ALL, NOW, Item, cluster
 from tests.compaction.test_holdings import machine, pod
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.figures import Figures
 from trimtab.runtime.metrics import render
 

@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry
 from tests.cluster_of import NOW
 from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.autoscaler import Autoscaler
-from trimtab.compaction import memory as memories
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.memory import Memory
-from trimtab.compaction.note import Note, read, write
-from trimtab.compaction.view import View
+from trimtab.compaction.drain import memory as memories
+from trimtab.compaction.drain.memory import Memory
+from trimtab.compaction.drain.note import Note, read, write
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.doors import Answer, Became
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics

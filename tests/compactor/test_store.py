@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.memory import KEY, Memory, write
+from trimtab.compaction.drain.memory import KEY, Memory, write
 from trimtab.compactor.doors import NotNow
 from trimtab.compactor.store import UNREAD, ConfigMaps, name_of
 from trimtab.kube.errors import refused

@@ -6,29 +6,19 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import certs
-from tests.controlplane.cluster import Cluster
+from tests.e2e.faults import FAULTS, codes, inside, reports, seen
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT
-from trimtab.command.doctor.finding import Severity
-from trimtab.command.doctor.judge import Told, is_well, judged
-from trimtab.command.doctor.look import look
-from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
+from trimtab.command.doctor.judge import is_well
 from trimtab.kube import whole
-from trimtab.kube.writer import Writer
-from webhook import shared
-from webhook.keeping import called
 
-MUTATING, VALIDATING = shared.CONFIGURATIONS
 WORKERS = ("watchdog", "compactor", "recommender")
 
 
@@ -44,30 +34,6 @@ def wired(here: Installed) -> Iterator[Installed]:
         yield here
     with contextlib.suppress(Exception):
         inside(here, "kube-system").delete("ConfigMap", "cluster-autoscaler-status")
-
-
-def inside(here: Installed, namespace: str) -> Cluster:
-    return Cluster(here.cluster.kubeconfig, namespace)
-
-
-def reports(here: Installed, ago: int = 0) -> None:
-    """The autoscaler, so many seconds ago."""
-    at = (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%d %H:%M:%S.0 +0000 UTC")
-    status = "clusterWide:\n  health: {status: Healthy}\n  scaleUp: {status: NoActivity}\nnodeGroups: []\n"
-    meta = {
-        "name": "cluster-autoscaler-status", "namespace": "kube-system",
-        "annotations": {"cluster-autoscaler.kubernetes.io/last-updated": at},
-    }  # fmt: skip
-    here.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"status": status}})
-
-
-def seen(here: Installed) -> tuple[Told, ...]:
-    return judged(look(here.client, here.values.namespace, here.cluster.namespace))
-
-
-def codes(here: Installed) -> set[str]:
-    """Of everything that is not as it should be."""
-    return {each.finding.reason.code.name for each in seen(here) if each.finding.severity != Severity.OK}
 
 
 def doctor(here: Installed, *more: str, login: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -149,199 +115,6 @@ def test_where_no_api_server_answers_it_fails(wired: Installed, tmp_path: Path) 
 
 
 # ── planted faults ───────────────────────────────────────────────────────────────────────────────────
-
-Fault = Callable[[Installed], AbstractContextManager[None]]
-FAULTS: dict[str, tuple[Fault, set[str]]] = {}
-
-
-def finds(*names: str) -> Callable[[Fault], Fault]:
-    def keep(fault: Fault) -> Fault:
-        FAULTS[fault.__name__.replace("_", " ")] = (fault, set(names))
-        return fault
-
-    return keep
-
-
-def changed(here: Installed, kind: str, change: Callable[[dict[str, Any]], Any], name: str = CONFIGURATION) -> None:
-    """The object with this done to it, as somebody does it."""
-    namespace = here.values.namespace if kind in ("Deployment", "Secret", "Lease") else ""
-    found = whole.get(here.client, kind, name, namespace)
-    assert found is not None
-    change(found)
-    whole.put(Writer(client=here.client), found)
-
-
-@contextmanager
-def nobody_keeps(here: Installed) -> Iterator[None]:
-    """No replica of the webhook runs; two do afterwards, and all stands again."""
-    here.stop()
-    try:
-        yield
-    finally:
-        here.apply()
-        here.start(2)
-        here.cluster.eventually(here.calls, what="pods changed again")
-
-
-@contextmanager
-def mended(here: Installed) -> Iterator[None]:
-    """What was broken is applied anew."""
-    try:
-        yield
-    finally:
-        here.apply()
-
-
-@finds("webhook-silent", "validation-silent")
-@contextmanager
-def nobody_answers_behind_the_service(here: Installed) -> Iterator[None]:
-    with nobody_keeps(here):
-        yield
-
-
-@finds("ca-bundle-strange", "ca-bundles-differ", "webhook-silent")
-@contextmanager
-def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
-    other = certs.issue(["x"], now=datetime.now(UTC)).bundle
-    with nobody_keeps(here):
-        found = whole.get(here.client, MUTATING, CONFIGURATION) or {}
-        whole.put(Writer(client=here.client), shared.trusting(found, other))
-        yield
-
-
-@finds("ca-bundle-missing")
-@contextmanager
-def a_configuration_without_a_bundle(here: Installed) -> Iterator[None]:
-    with nobody_keeps(here):
-        changed(here, VALIDATING, lambda found: found["webhooks"][0]["clientConfig"].pop("caBundle"))
-        yield
-
-
-@finds("pair-unusable")
-@contextmanager
-def a_pair_that_expired(here: Installed) -> Iterator[None]:
-    then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
-    with nobody_keeps(here):
-        here.write(certs.signed_anew(here.store, names, now=then, life=timedelta(days=1)))
-        yield
-
-
-@finds("pair-unusable")
-@contextmanager
-def a_pair_of_another_name(here: Installed) -> Iterator[None]:
-    with nobody_keeps(here):
-        here.write(certs.signed_anew(here.store, ["elsewhere.svc"], now=datetime.now(UTC)))
-        yield
-
-
-@finds("pair-missing")
-@contextmanager
-def an_emptied_secret(here: Installed) -> Iterator[None]:
-    with nobody_keeps(here):
-        changed(here, "Secret", lambda found: found.pop("data"), SECRET)
-        yield
-
-
-@finds("configuration-missing", "validation-silent")
-@contextmanager
-def a_configuration_is_gone(here: Installed) -> Iterator[None]:
-    with mended(here):
-        here.cluster.delete(VALIDATING, CONFIGURATION)
-        yield
-
-
-@finds("failure-policy-fail", "timeout-long", "asked-once", "system-namespaces-asked")
-@contextmanager
-def a_configuration_that_somebody_changed(here: Installed) -> Iterator[None]:
-    wrong = {"failurePolicy": "Fail", "timeoutSeconds": 20, "reinvocationPolicy": "Never", "namespaceSelector": {}}
-    with mended(here):
-        changed(here, MUTATING, lambda found: found["webhooks"][0].update(wrong))
-        yield
-
-
-@finds("right-missing")
-@contextmanager
-def a_role_that_somebody_cut(here: Installed) -> Iterator[None]:
-    with mended(here):
-        changed(here, "ClusterRole", lambda found: found["rules"].pop(), "trimtab-compactor")
-        yield
-
-
-@finds("process-missing")
-@contextmanager
-def a_deployment_is_gone(here: Installed) -> Iterator[None]:
-    with mended(here):
-        inside(here, here.values.namespace).delete("Deployment", "trimtab-recommender")
-        yield
-    here.cluster.eventually(lambda: is_well(seen(here)), within=60, what="its pods are ready again")
-
-
-@finds("overhead-set-otherwise")
-@contextmanager
-def a_setting_that_does_not_fit_the_server(here: Installed) -> Iterator[None]:
-    def set_it(found: dict[str, Any]) -> None:
-        [container] = found["spec"]["template"]["spec"]["containers"]
-        container["env"].append({"name": "TRIMTAB_OVERHEAD", "value": "webhook"})
-
-    def take_it_away(found: dict[str, Any]) -> None:
-        [container] = found["spec"]["template"]["spec"]["containers"]
-        container["env"] = [each for each in container["env"] if each["name"] != "TRIMTAB_OVERHEAD"]
-
-    changed(here, "Deployment", set_it, "trimtab-watchdog")
-    yield
-    changed(here, "Deployment", take_it_away, "trimtab-watchdog")
-
-
-@finds("all-paused")
-@contextmanager
-def everything_is_paused(here: Installed) -> Iterator[None]:
-    say: Callable[[str | None], object] = lambda word: here.cluster.patch(  # noqa: E731
-        "Namespace", here.values.namespace, {"metadata": {"annotations": {"trimtab.dev/paused": word}}}
-    )
-    say("true")
-    yield
-    say(None)
-
-
-@finds("may-be-overruled")
-@contextmanager
-def somebody_is_asked_after_us(here: Installed) -> Iterator[None]:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
-    hook = {
-        "name": "last.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": [rule],
-        "clientConfig": {"url": "https://127.0.0.1:9/"}, "failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded",
-        "namespaceSelector": {"matchLabels": {"nobody": "has-this"}},
-    }  # fmt: skip
-    here.cluster.apply(
-        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": MUTATING, "metadata": {"name": "zz-last"},
-         "webhooks": [hook]}
-    )  # fmt: skip
-    yield
-    here.cluster.delete(MUTATING, "zz-last")
-
-
-@finds("autoscaler-ill")
-@contextmanager
-def an_autoscaler_that_fell_silent(here: Installed) -> Iterator[None]:
-    reports(here, ago=600)
-    yield
-    reports(here)
-
-
-@finds("pool-not-loaded", "policy-not-loaded")
-@contextmanager
-def documents_that_came_in_while_nobody_looked(here: Installed) -> Iterator[None]:
-    meta = {"name": "pool-x", "namespace": here.values.namespace, "labels": {"trimtab.dev/pool": "x"}}
-    pool = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": "mode: perhaps"}}
-    spec = {"match": {}, "actions": {"limits": {"cpu": "remove"}}, "nonsense": 1}
-    policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "nonsense"}, "spec": spec}
-    with nobody_keeps(here):
-        here.cluster.apply(pool)
-        here.cluster.apply(policy)
-        here.cluster.eventually(lambda: "policy-not-loaded" in codes(here), within=90, what="its status is written")
-        yield
-        inside(here, here.values.namespace).delete("ConfigMap", "pool-x")
-        here.cluster.delete("PodPolicy", "nonsense")
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +14,11 @@ from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.ours import Ours, following, kubectl
+from trimtab.command.doctor.checks import around
+from trimtab.command.doctor.look import look
+from trimtab.command.doctor.seen import Process
+from trimtab.command.install.names import PROCESSES
+from trimtab.kube.client import connect
 
 OVERHEAD = {"cpu": "250m", "memory": "160Mi"}
 KATA = {
@@ -79,3 +86,12 @@ def test_stray_overhead_is_told(without_it: Cluster) -> None:
     said = kubectl(without_it, "apply", "-f", "-", stdin={**stray, "metadata": {"name": "stray"}})
     assert said.code == 0
     assert [line for line in said.warnings if "brings overhead cpu 1m and no RuntimeClass" in line]
+
+
+def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it: Cluster) -> None:
+    with closing(connect(str(without_it.kubeconfig))) as client:
+        seen = look(client, "trimtab-system", without_it.namespace)
+    both = {name: Process(wanted=2, ready=2) for name in PROCESSES}
+    [webhook, watchdog] = around.runtime_class(replace(seen, processes=both))
+    assert {webhook.reason.code, watchdog.reason.code} == {around.WRONG_OVERHEAD}
+    assert webhook.fix == "TRIMTAB_OVERHEAD=webhook of webhook"

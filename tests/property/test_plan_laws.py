@@ -15,10 +15,10 @@ from tests.bench import verify
 from tests.cluster_of import ALL, HOST, NOW, SAFE, ZONE, Item, apart, budget, cluster, node, pod, spread
 from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.first import first_wave
 from trimtab.compaction.plan import plan
-from trimtab.compaction.prepare import prepare
-from trimtab.compaction.search import Search
+from trimtab.compaction.search.first import first_wave
+from trimtab.compaction.search.prepare import prepare
+from trimtab.compaction.search.search import Search
 from trimtab.compaction.simulate import Scheduler, simulate
 from trimtab.compaction.values import Plan
 from trimtab.packing.drain import Drains, Places

@@ -1,12 +1,13 @@
 """A few pages over HTTP."""
 
+import socket
 import urllib.error
 import urllib.request
 
 import pytest
 
 from trimtab.runtime.errors import CannotServe
-from trimtab.runtime.pages import TEXT, Pages
+from trimtab.runtime.pages import MOST, TEXT, Pages
 from trimtab.runtime.settings import Address
 
 
@@ -20,3 +21,16 @@ def test_a_page_is_served_and_another_is_not_found() -> None:
         port = int(pages.url.rpartition(":")[2])
         with pytest.raises(CannotServe, match="cannot listen"):
             Pages(Address("127.0.0.1", port), {})
+
+
+def test_who_only_sits_there_keeps_nobody_out() -> None:
+    with Pages(Address("127.0.0.1", 0), {"/healthz": lambda: (200, TEXT, b"ok\n")}) as pages:
+        host, port = pages.url.removeprefix("http://").split(":")
+        silent = [socket.create_connection((host, int(port)), 10) for _ in range(MOST + 3)]
+        for one in silent:
+            one.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+        with urllib.request.urlopen(f"{pages.url}/healthz", timeout=5) as answer:
+            assert answer.read() == b"ok\n"
+        assert [one.recv(1) for one in silent[:3]] == [b"", b"", b""], "the oldest were sent away"
+        for one in silent:
+            one.close()

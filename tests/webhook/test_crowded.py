@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,19 @@ def deaf(server: Server) -> ssl.SSLSocket:
     return client
 
 
+def answered(server: Server) -> bool:
+    """Is a newcomer? A moment passes where it is not: answers lie for a second before that counts."""
+    try:
+        return post(server.connect(), review())[0] == 200
+    except (ConnectionError, ssl.SSLError):
+        time.sleep(0.2)
+        return False
+
+
 def test_who_reads_none_of_its_answers_makes_room(tmp_path: Path) -> None:
     with serving(tmp_path, CONNECTIONS="1") as server:
         client = deaf(server)
-        assert post(server.connect(), review())[0] == 200
+        assert any(answered(server) for _ in range(50))
         client.close()
 
 

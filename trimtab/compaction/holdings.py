@@ -9,7 +9,7 @@ from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resources import Amounts
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.view import View
 from trimtab.machines.prices import price
 
 RESOURCES = ("cpu", "memory", "pods")

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import reasons as r
-from trimtab.compaction.bounded import bounded
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.choose import searched
-from trimtab.compaction.prepare import Prepared, prepare
-from trimtab.compaction.replay import replay, take_back
-from trimtab.compaction.search import DRAINED, Search
+from trimtab.compaction.search.bounded import bounded
+from trimtab.compaction.search.choose import searched
+from trimtab.compaction.search.prepare import Prepared, prepare
+from trimtab.compaction.search.replay import replay, take_back
+from trimtab.compaction.search.search import DRAINED, Search
+from trimtab.compaction.search.waves import arrange, led, turns
+from trimtab.compaction.search.weigh import by_evictions
 from trimtab.compaction.values import Move, Plan, Step, Wave
-from trimtab.compaction.waves import arrange, led, turns
-from trimtab.compaction.weigh import by_evictions
 from trimtab.packing.drain import Places, gladly
 from trimtab.packing.room import Room
 from trimtab.packing.world import World

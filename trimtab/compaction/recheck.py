@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, Reason
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.limits import Limits
-from trimtab.compaction.prepare import Prepared, prepare
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
-from trimtab.compaction.replay import replay, take_back
+from trimtab.compaction.search.limits import Limits
+from trimtab.compaction.search.prepare import Prepared, prepare
+from trimtab.compaction.search.replay import replay, take_back
 from trimtab.compaction.values import Step
 from trimtab.packing.drain import Nowhere, exactly
 from trimtab.packing.world import World

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from trimtab.cluster.api.node import Taint
 from trimtab.cluster.node import Node
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.memory import Record
-from trimtab.compaction.note import Leaving, Note
-from trimtab.compaction.note import write as written
+from trimtab.compaction.drain.memory import Record
+from trimtab.compaction.drain.note import Leaving, Note
+from trimtab.compaction.drain.note import write as written
 from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
 from trimtab.compactor.steering import LEAVING
 from trimtab.compactor.telling import Teller

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.reason import Code, Reason, Unreadable
-from trimtab.compaction.memory import Memory, Record
+from trimtab.compaction.drain.memory import Memory, Record
 
 UNREAD = Code(
     "state-unreadable", "What was remembered of a pool cannot be read; it was put aside, and is begun anew.",

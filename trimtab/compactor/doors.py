@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from trimtab.cluster.node import Node
-from trimtab.compaction.memory import Record
-from trimtab.compaction.note import Leaving, Note
+from trimtab.compaction.drain.memory import Record
+from trimtab.compaction.drain.note import Leaving, Note
 
 
 class DoorFault(Exception):

@@ -9,15 +9,15 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.node import Node
 from trimtab.cluster.reason import Code, Reason, Unreadable
-from trimtab.compaction import actions as a
-from trimtab.compaction import note as notes
-from trimtab.compaction.actions import Action, Blame
-from trimtab.compaction.begin import CLOSED, Standing, arrivals
 from trimtab.compaction.candidates import DELETING
-from trimtab.compaction.conduct import Moment, emptied
-from trimtab.compaction.note import Leaving, Note
-from trimtab.compaction.terms import Terms
-from trimtab.compaction.view import View
+from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain import note as notes
+from trimtab.compaction.drain.actions import Action, Blame
+from trimtab.compaction.drain.begin import CLOSED, Standing, arrivals
+from trimtab.compaction.drain.conduct import Moment, emptied
+from trimtab.compaction.drain.note import Leaving, Note
+from trimtab.compaction.drain.terms import Terms
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Answer, Became, Changed, Door, Gone
 from trimtab.compactor.faults import Faults

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from trimtab.compaction.drain.view import View
 from trimtab.compaction.holdings import Holding, holdings
-from trimtab.compaction.view import View
 from trimtab.runtime.metrics import Bounded
 
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {

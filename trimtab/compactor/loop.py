@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import NotYet
-from trimtab.compaction.begin import Standing
-from trimtab.compaction.conduct import Moment
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.begin import Standing
+from trimtab.compaction.drain.conduct import Moment
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import DoorFault
 from trimtab.compactor.drains import Drains

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from trimtab.compaction.begin import Standing
-from trimtab.compaction.memory import Record
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.begin import Standing
+from trimtab.compaction.drain.memory import Record
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.faults import KINDS, Faults
 from trimtab.compactor.figures import Figures
 from trimtab.compactor.loop import Loop

@@ -10,17 +10,17 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, NotYet
-from trimtab.compaction import begin
-from trimtab.compaction import note as notes
-from trimtab.compaction.begin import Standing
 from trimtab.compaction.candidates import Nodes, Now
-from trimtab.compaction.memory import moved, together
-from trimtab.compaction.note import Note
+from trimtab.compaction.drain import begin
+from trimtab.compaction.drain import note as notes
+from trimtab.compaction.drain.begin import Standing
+from trimtab.compaction.drain.memory import moved, together
+from trimtab.compaction.drain.note import Note
+from trimtab.compaction.drain.terms import Terms
+from trimtab.compaction.drain.view import View
 from trimtab.compaction.plan import plan
 from trimtab.compaction.recheck import Recheck
-from trimtab.compaction.terms import Terms
 from trimtab.compaction.values import Plan, Step
-from trimtab.compaction.view import View
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Changed, Door, Gone
 from trimtab.compactor.faults import Faults

@@ -9,7 +9,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry
 
 from trimtab.cluster.moment import Seconds
-from trimtab.compaction.memory import Record
+from trimtab.compaction.drain.memory import Record
 from trimtab.compactor.acting import Acting
 from trimtab.compactor.admitting import Admitting, Heard, folder
 from trimtab.compactor.books import Books

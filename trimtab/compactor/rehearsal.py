@@ -1,8 +1,8 @@
 """The door that does nothing. What it was asked to do stands in the records, as for the other one."""
 
 from trimtab.cluster.node import Node
-from trimtab.compaction.memory import Record
-from trimtab.compaction.note import Leaving, Note
+from trimtab.compaction.drain.memory import Record
+from trimtab.compaction.drain.note import Leaving, Note
 from trimtab.compactor.doors import Answer, Became
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from trimtab.cluster.autoscaler import flags_of
-from trimtab.compaction.terms import Terms
+from trimtab.compaction.drain.terms import Terms
 from trimtab.kube.replicated import Replicated
 from trimtab.policy.subject import Terms as AdmissionTerms
 

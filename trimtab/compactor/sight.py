@@ -21,8 +21,8 @@ from trimtab.cluster.pool import LABEL
 from trimtab.cluster.pool_file import PoolReading, pools
 from trimtab.cluster.reason import Code, NotYet, Unreadable
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-from trimtab.compaction.begin import rehearsing
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.begin import rehearsing
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.store import name_of, reopened
 from trimtab.kube.planned import Planned

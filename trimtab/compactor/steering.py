@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.node import Node
 from trimtab.compaction.candidates import DELETING
+from trimtab.compaction.drain.view import View
 from trimtab.compaction.values import Plan
-from trimtab.compaction.view import View
 from trimtab.compactor.doors import Changed, Door, Gone
 
 LEAVING = "trimtab.dev/leaving"

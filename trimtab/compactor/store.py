@@ -10,8 +10,8 @@ from trimtab.cluster.api.meta import get
 from trimtab.cluster.moment import seconds
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
-from trimtab.compaction import memory as memories
-from trimtab.compaction.memory import KEY, LABEL, PREFIX, REOPENED, Memory
+from trimtab.compaction.drain import memory as memories
+from trimtab.compaction.drain.memory import KEY, LABEL, PREFIX, REOPENED, Memory
 from trimtab.compactor.doors import NotNow
 from trimtab.kube import listing, objects
 from trimtab.kube.errors import KubeFault

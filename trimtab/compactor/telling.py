@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from trimtab.compaction.memory import Record
+from trimtab.compaction.drain.memory import Record
 from trimtab.kube.events import About, Recorder
 
 CONTROLLER = "trimtab.dev/compactor"

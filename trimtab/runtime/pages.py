@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
+from typing import Any
 
 from trimtab.runtime.errors import CannotServe
 from trimtab.runtime.settings import Address
@@ -13,6 +17,10 @@ from trimtab.runtime.settings import Address
 Page = Callable[[], tuple[int, str, bytes]]
 """→ (status, content type, body). Called in a thread of its own."""
 TEXT = "text/plain; charset=utf-8"
+MOST = 32
+"""Connections at once: each has a thread. Probes and scrapes are a handful, and take milliseconds."""
+SILENCE = 10
+"""Seconds without a byte after which a connection is ended."""
 
 
 class Pages:
@@ -20,10 +28,9 @@ class Pages:
 
     def __init__(self, address: Address, pages: Mapping[str, Page]) -> None:
         try:
-            self._server = ThreadingHTTPServer((address.host, address.port), _handler(pages))
+            self._server = _Server((address.host, address.port), _handler(pages))
         except OSError as error:
             raise CannotServe(f"cannot listen on {address}: {error.strerror}") from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="pages", daemon=True)
 
     @property
@@ -43,9 +50,40 @@ class Pages:
         self._thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    """One connection too many ends the oldest: whoever only sits there must not keep a probe out, nor fill memory."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._held: dict[Any, None] = {}
+        self._lock = threading.Lock()
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._held[request] = None
+            oldest = next(iter(self._held)) if len(self._held) > MOST else None
+            self._held.pop(oldest, None)
+        if oldest is not None:
+            with contextlib.suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)  # its thread finds the end, and closes it
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._held.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went, or was sent away, is no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 def _handler(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = 10
+        timeout = SILENCE
 
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])

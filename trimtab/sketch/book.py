@@ -5,8 +5,9 @@ container. Days stay open until the book is asked: whoever reads two weeks of hi
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from trimtab.cluster.advice import Advice
 from trimtab.sketch.buckets import high, spread
@@ -134,8 +135,17 @@ def started(times: Sequence[int], asked: int, seconds: int) -> int:
     return bisect_left(times, times[0] + seconds)
 
 
-def _days(times: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where each day's values begin and end."""
+def _days(times: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Where each day's values begin and end. Most series of an answer have the same moments."""
+    return _of_range(times) if isinstance(times, range) else _cut(times)
+
+
+@lru_cache(maxsize=64)
+def _of_range(times: range) -> tuple[tuple[int, int], ...]:
+    return tuple(_cut(times))
+
+
+def _cut(times: Sequence[int]) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(times):
         end = bisect_left(times, (times[start] // DAY + 1) * DAY, start)

@@ -50,12 +50,12 @@ def offsets(found: "array[int]", first: int) -> bytes | None:
     All at once: the halves as one long number, of which one subtraction takes the first from each. The upper bit of
     each place is set before, and lends: where it is gone, or others above the byte are there, a half was outside.
     """
-    ones, places = _ones(len(found))
-    lanes, lent = int.from_bytes(found.tobytes(), sys.byteorder), 0x8000 * ones
+    ones, lent, above, bytes_ = _lanes(len(found))
+    lanes = int.from_bytes(found.tobytes(), sys.byteorder)
     apart = (lanes | lent) - 2 * first * ones
-    if lanes & lent or apart & (0xFE00 * ones) != lent:
+    if lanes & lent or apart & above != lent:
         return None
-    told = ((apart >> 1) & (0xFF * ones)).to_bytes(places, sys.byteorder)
+    told = ((apart >> 1) & bytes_).to_bytes(2 * len(found), sys.byteorder)
     return told[::2] if sys.byteorder == "little" else told[1::2]
 
 
@@ -78,9 +78,10 @@ _FEW = 256
 
 
 @lru_cache(maxsize=64)
-def _ones(count: int) -> tuple[int, int]:
-    """A one in each of so many places of 16 bits, and the bytes they take."""
-    return int.from_bytes(b"\1\0" * count, "little"), 2 * count
+def _lanes(count: int) -> tuple[int, int, int, int]:
+    """In each of so many places of 16 bits: a one, the upper bit, what is above twice a byte, a byte."""
+    ones = int.from_bytes(b"\1\0" * count, "little")
+    return ones, 0x8000 * ones, 0xFE00 * ones, 0xFF * ones
 
 
 def numbers(found: Iterable[int]) -> Counter[int]:

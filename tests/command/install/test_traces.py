@@ -8,7 +8,7 @@ from trimtab.cluster.api.node import NodeSpec, Taint
 from trimtab.cluster.node import Node, read
 from trimtab.command.install.traces import marked, noted, others, surged
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.note import Note, write
+from trimtab.compaction.drain.note import Note, write
 from trimtab.compactor.steering import LEAVING
 
 HOME = "trimtab-system"

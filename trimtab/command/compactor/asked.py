@@ -21,10 +21,10 @@ from trimtab.cluster.pool_file import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.command.main import Failed, Wrong
-from trimtab.compaction import memory as memories
-from trimtab.compaction.memory import Memory
-from trimtab.compaction.note import Note
-from trimtab.compaction.note import read as note_of
+from trimtab.compaction.drain import memory as memories
+from trimtab.compaction.drain.memory import Memory
+from trimtab.compaction.drain.note import Note
+from trimtab.compaction.drain.note import read as note_of
 from trimtab.compactor.process import LEASE
 from trimtab.compactor.sight import pools_of
 from trimtab.kube.client import Client, connect

@@ -6,11 +6,11 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.windows import open_now
 from trimtab.command.compactor.asked import Found
 from trimtab.command.compactor.report import DrainReport, HistoryReport, PoolStatus, RecordReport, StatusReport
-from trimtab.compaction.begin import closed
-from trimtab.compaction.memory import Memory
-from trimtab.compaction.note import Note
+from trimtab.compaction.drain.begin import closed
+from trimtab.compaction.drain.memory import Memory
+from trimtab.compaction.drain.note import Note
+from trimtab.compaction.drain.terms import Terms
 from trimtab.compaction.observations import Observations
-from trimtab.compaction.terms import Terms
 
 
 def status(found: Found) -> StatusReport:

@@ -16,7 +16,7 @@ from trimtab.cluster.paused import PAUSED
 from trimtab.command import live, output
 from trimtab.command.compactor import asked, draw, tell
 from trimtab.command.main import ASKED_WRONGLY, Wrong
-from trimtab.compaction.memory import REOPENED
+from trimtab.compaction.drain.memory import REOPENED
 from trimtab.compactor.process import run
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.store import name_of

@@ -20,9 +20,9 @@ from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.memory import Memory, Record
-from trimtab.compaction.note import Leaving, Note, read, write
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.memory import Memory, Record
+from trimtab.compaction.drain.note import Leaving, Note, read, write
+from trimtab.compaction.drain.view import View
 from trimtab.compactor.doors import Answer, Became
 from trimtab.compactor.steering import LEAVING, tainted
 from trimtab.packing.fit import admits

@@ -10,8 +10,8 @@ from rich.text import Text
 from trimtab.cluster.moment import seconds
 from trimtab.command.demo.stage import Stage
 from trimtab.command.plan.asked import Asked
-from trimtab.compaction.memory import Record
-from trimtab.compaction.terms import Terms
+from trimtab.compaction.drain.memory import Record
+from trimtab.compaction.drain.terms import Terms
 from trimtab.compactor.books import Books
 from trimtab.compactor.drains import Drains
 from trimtab.compactor.faults import Faults

@@ -20,8 +20,8 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.command.install.names import CONFIGURATION, PROCESSES, account, labels
-from trimtab.compaction import memory, note
 from trimtab.compaction.candidates import CORDONED_BY_US, DELETING
+from trimtab.compaction.drain import memory, note
 from trimtab.compactor.steering import LEAVING, tainted
 from trimtab.kube import listing, nodes, objects, scale
 from trimtab.kube.errors import Conflict

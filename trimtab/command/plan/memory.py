@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.inventory import Inventory
-from trimtab.compaction import memory as memories
-from trimtab.compaction.memory import Memory
+from trimtab.compaction.drain import memory as memories
+from trimtab.compaction.drain.memory import Memory
 from trimtab.compaction.observations import Observations
 
 

@@ -15,7 +15,7 @@ from trimtab.cluster.pool import LABEL as POOL
 from trimtab.cluster.snapshot import ConfigMap, Snapshot, decode, kind_of
 from trimtab.command import files
 from trimtab.command.plan.readmitted import Readmission
-from trimtab.compaction.memory import LABEL as STATE
+from trimtab.compaction.drain.memory import LABEL as STATE
 from trimtab.compactor.admitting import TEMPLATE, TEMPLATES, Heard, template
 from trimtab.kube.state import Change, What
 from trimtab.policy.document import KIND, Policies

@@ -6,7 +6,7 @@ that equal input gives an equal plan on any machine.
 
 from collections.abc import Iterable, Sequence
 
-from trimtab.compaction.search import DRAINED, OPEN, Log, Search
+from trimtab.compaction.search.search import DRAINED, OPEN, Log, Search
 
 DEAR = 4
 """An exchange may cost at most this many times the plan's own evictions per price."""

@@ -19,15 +19,15 @@ from trimtab.cluster.moment import Seconds
 from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
-from trimtab.compaction import actions as a
-from trimtab.compaction.actions import Action, Blame, Release, Wait
 from trimtab.compaction.blockers import Judge
 from trimtab.compaction.candidates import DELETING
-from trimtab.compaction.hurry import Waiting, late
-from trimtab.compaction.note import Leaving, Note
-from trimtab.compaction.terms import Terms, patience
-from trimtab.compaction.untaken import untaken
-from trimtab.compaction.view import View, Workloads, gone
+from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain.actions import Action, Blame, Release, Wait
+from trimtab.compaction.drain.hurry import Waiting, late
+from trimtab.compaction.drain.note import Leaving, Note
+from trimtab.compaction.drain.terms import Terms, patience
+from trimtab.compaction.drain.untaken import untaken
+from trimtab.compaction.drain.view import View, Workloads, gone
 
 QUARTER = 4
 """Without a budget, so much of a workload may be missing at a time: a quarter, but one in any case."""

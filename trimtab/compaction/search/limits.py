@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.groups import Groups
-from trimtab.compaction.lasts import Zones
 from trimtab.compaction.reasons import AT_MINIMUM, NO_HEADROOM
+from trimtab.compaction.search.groups import Groups
+from trimtab.compaction.search.lasts import Zones
 from trimtab.packing.kinds import Kind
 from trimtab.packing.world import World
 

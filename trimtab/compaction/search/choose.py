@@ -7,11 +7,11 @@ is taken only when each further eviction still saves a fair part of what the lea
 
 from collections.abc import Sequence
 
-from trimtab.compaction.improve import DEAR, improve
-from trimtab.compaction.prepare import Prepared
-from trimtab.compaction.search import Search
-from trimtab.compaction.steer import steer
-from trimtab.compaction.weigh import by_evictions, by_room
+from trimtab.compaction.search.improve import DEAR, improve
+from trimtab.compaction.search.prepare import Prepared
+from trimtab.compaction.search.search import Search
+from trimtab.compaction.search.steer import steer
+from trimtab.compaction.search.weigh import by_evictions, by_room
 from trimtab.packing.shelves import Shelves
 
 ROOM_WEIGHT = 4

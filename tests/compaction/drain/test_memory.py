@@ -4,8 +4,8 @@ import pytest
 
 from tests.cluster_of import NOW
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.memory import KEY, RING, Memory, Record, read, together, write
-from trimtab.compaction.terms import Terms
+from trimtab.compaction.drain.memory import KEY, RING, Memory, Record, read, together, write
+from trimtab.compaction.drain.terms import Terms
 
 
 def test_what_is_written_is_read_and_nonsense_has_a_name() -> None:

@@ -2,7 +2,7 @@
 
 from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.first import first_wave
+from trimtab.compaction.search.first import first_wave
 from trimtab.compaction.values import Wave
 from trimtab.packing.world import build
 

@@ -1,8 +1,8 @@
 """The bound by volume of one prepared world: which nodes share pods, and what each would take away."""
 
-from trimtab.compaction.bound import Item, bound, parts
-from trimtab.compaction.prepare import Prepared
-from trimtab.compaction.search import DRAINED, Search
+from trimtab.compaction.search.bound import Item, bound, parts
+from trimtab.compaction.search.prepare import Prepared
+from trimtab.compaction.search.search import DRAINED, Search
 from trimtab.compaction.values import Bound
 
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trimtab.compaction.prepare import Prepared
-from trimtab.compaction.search import Log, Search
+from trimtab.compaction.search.prepare import Prepared
+from trimtab.compaction.search.search import Log, Search
 from trimtab.packing.errands import Errand
 from trimtab.packing.kinds import Kind
 from trimtab.packing.wishes import points

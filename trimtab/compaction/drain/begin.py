@@ -11,12 +11,12 @@ from trimtab.cluster.moment import Seconds
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, Reason
-from trimtab.compaction.memory import Memory
-from trimtab.compaction.note import Leaving, Note
-from trimtab.compaction.pace import due
-from trimtab.compaction.terms import Terms
+from trimtab.compaction.drain.memory import Memory
+from trimtab.compaction.drain.note import Leaving, Note
+from trimtab.compaction.drain.pace import due
+from trimtab.compaction.drain.terms import Terms
+from trimtab.compaction.drain.view import View, Workloads
 from trimtab.compaction.values import Step, Wave
-from trimtab.compaction.view import View, Workloads
 
 CLOSED = Code(
     "pool-closed",

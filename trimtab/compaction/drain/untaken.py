@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.cluster.node import Node
 from trimtab.cluster.node_group import group_of
-from trimtab.compaction.actions import Blame
 from trimtab.compaction.candidates import DELAY, NO_SCALE_DOWN
-from trimtab.compaction.note import Note
-from trimtab.compaction.terms import unneeded_time
-from trimtab.compaction.view import View
+from trimtab.compaction.drain.actions import Blame
+from trimtab.compaction.drain.note import Note
+from trimtab.compaction.drain.terms import unneeded_time
+from trimtab.compaction.drain.view import View
 
 CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 """Its soft taint on a node it has no need of; the value says since when, in Unix seconds."""

@@ -8,7 +8,7 @@ would be emptied last are filled first, and no pod is ever moved twice. `improve
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trimtab.compaction.limits import Limits
+from trimtab.compaction.search.limits import Limits
 from trimtab.packing.errands import Errand
 from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.candidates import Now
-from trimtab.compaction.choose import best_only
 from trimtab.compaction.plan import Planner
-from trimtab.compaction.prepare import prepare
+from trimtab.compaction.search.choose import best_only
+from trimtab.compaction.search.prepare import prepare
 from trimtab.compaction.values import Wave
 from trimtab.packing.world import World
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.terms import Terms
 from trimtab.compaction.observations import HOUR, Failure, Observations
-from trimtab.compaction.terms import Terms
 
 LABEL = "trimtab.dev/state"
 """Label of the ConfigMaps; its value is the pool's name."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from trimtab.cluster.inventory import Inventory
 from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod
-from trimtab.compaction.actions import NOT_PLACED, NOT_STARTED, Blame, Release
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.note import Note
-from trimtab.compaction.terms import Terms
-from trimtab.compaction.view import View, Workloads
+from trimtab.compaction.drain.actions import NOT_PLACED, NOT_STARTED, Blame, Release
+from trimtab.compaction.drain.note import Note
+from trimtab.compaction.drain.terms import Terms
+from trimtab.compaction.drain.view import View, Workloads
 from trimtab.packing.fit import admits
 from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room

@@ -1,7 +1,7 @@
 """Budgets as one ledger, and the bound by volume."""
 
-from trimtab.compaction.bound import Item, bound
-from trimtab.compaction.waves import arrange, led, turns
+from trimtab.compaction.search.bound import Item, bound
+from trimtab.compaction.search.waves import arrange, led, turns
 
 
 def test_a_wave_spends_a_budget_once_and_later_waves_begin_full() -> None:

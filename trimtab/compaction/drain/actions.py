@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from trimtab.cluster.reason import Code, Reason
-from trimtab.compaction.note import Leaving
+from trimtab.compaction.drain.note import Leaving
 
 
 class Blame(StrEnum):

@@ -10,13 +10,13 @@ from trimtab.cluster.autoscaler import Autoscaler, Group
 from trimtab.cluster.moment import written
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction import note as notes
-from trimtab.compaction.actions import Action, Blame, Emptied, Evict, HandsOff, Release, Scale, Wait
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.conduct import Moment, emptied
-from trimtab.compaction.note import Leaving, Note
-from trimtab.compaction.terms import Terms, patience
-from trimtab.compaction.view import View
+from trimtab.compaction.drain import note as notes
+from trimtab.compaction.drain.actions import Action, Blame, Emptied, Evict, HandsOff, Release, Scale, Wait
+from trimtab.compaction.drain.conduct import Moment, emptied
+from trimtab.compaction.drain.note import Leaving, Note
+from trimtab.compaction.drain.terms import Terms, patience
+from trimtab.compaction.drain.view import View
 
 ACT = replace(ALL, dry_run=False)
 

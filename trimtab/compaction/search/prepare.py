@@ -7,12 +7,12 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import Judge, Moves, Owner, Stays
 from trimtab.compaction.candidates import Nodes, Now, pool_refusal, young_receivers
-from trimtab.compaction.groups import Groups
-from trimtab.compaction.lasts import Zones
-from trimtab.compaction.limits import Limits
-from trimtab.compaction.promises import Promises
 from trimtab.compaction.reasons import BLOCKED, FEW
-from trimtab.compaction.weigh import by_evictions, weigh
+from trimtab.compaction.search.groups import Groups
+from trimtab.compaction.search.lasts import Zones
+from trimtab.compaction.search.limits import Limits
+from trimtab.compaction.search.promises import Promises
+from trimtab.compaction.search.weigh import by_evictions, weigh
 from trimtab.packing.errands import Errand, Errands
 from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room

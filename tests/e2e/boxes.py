@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane.api import Api
+from tests.controlplane.api import Api, ApiError
 from tests.controlplane.cluster import NotHere
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,8 +114,17 @@ class Box:
         for source in sources:
             for kind, fill in self._kinds.items():
                 if kind in source:
-                    fill(folder, source[kind])
+                    self._filled(folder, source[kind], fill)
         return folder
+
+    @staticmethod
+    def _filled(folder: Path, source: Object, fill: Callable[[Path, Object], None]) -> None:
+        """What may be missing is an empty folder where it is."""
+        try:
+            fill(folder, source)
+        except ApiError as error:
+            if error.status != 404 or not source.get("optional"):
+                raise
 
     @property
     def _kinds(self) -> dict[str, Callable[[Path, Object], None]]:

@@ -47,6 +47,7 @@ class Kubelet:
         self._asked_to_stop: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._over: set[str] = set()
+        self._count = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -95,13 +96,15 @@ class Kubelet:
             if "deletionTimestamp" in pod["metadata"]:
                 self._stop(pod)
             elif uid not in self.boxes and pod["status"].get("phase") in (None, "Pending"):
-                self.boxes[uid] = self._box(pod)
+                with contextlib.suppress(ApiError):  # what a volume needs may not be there yet
+                    self.boxes[uid] = self._box(pod)
             elif uid in self.boxes:
                 self._watch(self.boxes[uid])
         self._route()
 
     def _box(self, pod: Object) -> Box:
-        number = len(self.boxes) + len(self.ended) + 1
+        self._count += 1
+        number = self._count
         address = f"127.1.{number // 250}.{number % 250 + 1}"
         return Box(pod, self.home / f"{number}-{pod['metadata']['name']}", address, self.cluster.api)
 

@@ -73,7 +73,11 @@ class Life:
         self.cluster.kubectl(
             "patch", "service", "trimtab-webhook", "-n", NAMESPACE, "--type=merge", "-p", json.dumps(spec)
         )
-        self.cluster.eventually(self.stands, within=90, what="every pod of ours ready")
+        try:
+            self.cluster.eventually(self.stands, within=90, what="every pod of ours ready")
+        except AssertionError as error:
+            ready = {process: len(self.ready(process)) for process in PROCESSES}
+            raise AssertionError(f"{error}\n{ready}\n{self.kubelet.troubles}\n{logs(self.kubelet.home)}") from None
 
     def values(self, **pool: Any) -> dict[str, Any]:
         return values(self.cluster.namespace, self.kubelet.balancer.port, **pool)

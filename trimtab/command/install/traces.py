@@ -138,13 +138,13 @@ class Traces:
             yield Done(f"Deployment {name}", "scaled back")
 
     def _running(self) -> list[str]:
-        """Pods of ours that may still write."""
+        """Pods of ours that may still write; one that is over (a CronJob's) may lie about."""
         chosen = f"app.kubernetes.io/name={labels()['app.kubernetes.io/name']}"
         source = replace(PLACES["Pod"], namespace=self.namespace, labels=chosen)
-        found = self._list(source, Pod)
         return [
-            pod.metadata.name for pod in found
+            pod.metadata.name for pod in self._list(source, Pod)
             if get(pod.metadata.labels, {}).get("app.kubernetes.io/component") in WRITERS
+            and pod.status.phase not in ("Succeeded", "Failed")
         ]  # fmt: skip
 
     def _ours(self, label: str) -> tuple[ConfigMap, ...]:

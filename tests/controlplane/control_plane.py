@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,8 @@ class ControlPlane:
         self.folder = Path(tempfile.mkdtemp(prefix="trimtab-e2e-"))
         self.processes = Processes(self.folder, folders=[self.folder])
         self.authority = Authority(self.folder, "testbed-ca")
+        self._logins: dict[tuple[str, tuple[str, ...]], Path] = {}
+        self._writing = threading.Lock()
         self.layout = self._layout()
         self.kubeconfig = self.layout.kubeconfigs["admin"]
         self.api = Api(self.kubeconfig)
@@ -156,7 +159,13 @@ class ControlPlane:
 
     def kubeconfig_for(self, user: str, *groups: str) -> Path:
         """Who logs in with it is `user` in `groups`, no more: what RBAC gives them is what they may do."""
-        name = "".join(letter if letter.isalnum() else "-" for letter in user)
+        with self._writing:  # two tests at once must not write one file
+            if (user, groups) not in self._logins:
+                self._logins[user, groups] = self._login(user, groups)
+            return self._logins[user, groups]
+
+    def _login(self, user: str, groups: tuple[str, ...]) -> Path:
+        name = "".join(letter if letter.isalnum() else "-" for letter in "-".join((user, *groups)))
         client = self.authority.client(f"user-{name}", user, groups)
         server = self.layout.url("kube-apiserver")
         return kubeconfig.write(self.folder / f"{name}.kubeconfig", server, self.authority.certificate, user, client)

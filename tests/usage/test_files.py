@@ -97,6 +97,11 @@ def test_a_file_without_columns_of_ours_is_named() -> None:
     assert "UTF-8" in told(csv_rows("usage.csv", b"\xff\xfe\x00"))
 
 
+def test_a_cell_that_is_longer_than_any_is_a_mistake_with_its_line() -> None:
+    found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1\n1767571260," + b"1" * 200_000 + b"\n")
+    assert told(found).startswith("usage.csv:3: expected CSV, came")
+
+
 # ── Parquet ──────────────────────────────────────────────────────────────
 def parquet(**columns: Any) -> bytes:
     """As pyarrow writes it; skips where that is not installed."""

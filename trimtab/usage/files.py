@@ -134,15 +134,23 @@ def csv_rows(file: str, content: bytes) -> Rows:
     if moment(first.partition(",")[0]) is not None:
         header, start = ["timestamp", "value"], 1
     else:
-        header, start = [_name(cell) for cell in next(lines, [])], 2
-    wrong = _header(file, header)
+        header, start = [], 2
+    try:
+        _take(found, header or [_name(cell) for cell in next(lines, [])], lines, start)
+    except csv.Error as error:
+        found.mistakes.append(Mistake(file=file, line=lines.line_num, expected="CSV", came=str(error)))
+    return found
+
+
+def _take(found: Rows, header: list[str], lines: Iterable[list[str]], start: int) -> None:
+    """Every row below the header; none where that is wrong. Raises csv.Error."""
+    wrong = _header(found.file, header)
     if wrong:
         found.mistakes.append(wrong)
-        return found
+        return
     for line, cells in enumerate(lines, start=start):
         if cells:
             found.row(line, dict(zip(header, cells, strict=False)))
-    return found
 
 
 def _name(cell: str) -> str:

@@ -24,6 +24,15 @@ def test_the_table_begins_with_what_it_comes_to(tmp_path: Path, monkeypatch: pyt
     assert "P95 of peaks" in result.output
 
 
+def test_the_table_has_no_less_than_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    item = web()
+    item["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "195m", "memory": "302Mi"}}
+    text = trimtab("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, item)).output
+    assert "+0.00" in text
+    assert "-0.00" not in text
+
+
 def test_the_csv_has_a_row_for_each_container(tmp_path: Path) -> None:
     text = trimtab("recommend", "--usage", usage(tmp_path), "-o", "csv").stdout
     (row,) = csv.DictReader(io.StringIO(text))

@@ -42,7 +42,7 @@ def headline(report: RecommendReport) -> str:
 
 def _cells(row: ContainerReport) -> tuple[str | Text, ...]:
     name = Text.assemble(f"{row.namespace}/{row.workload}", ("/", GREY), row.container)
-    saved = "" if row.monthly_saved is None else f"{-row.monthly_saved:+,.2f}"
+    saved = "" if row.monthly_saved is None else f"{0.0 - row.monthly_saved:+,.2f}"
     pods = "" if row.replicas is None else str(row.replicas)
     here = row.replicas is not None
     return (

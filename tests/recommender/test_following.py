@@ -75,3 +75,12 @@ def test_a_container_killed_for_want_of_memory_is_told_once_with_what_it_was_all
     kills = (Kill("app", at, float(2 << 30)), Kill("bare", at, 0.0))
     assert found.kills() == {("shop", "web-5d4f-x2x4k"): kills}
     assert found.kills() == {}
+
+
+def test_a_sidecar_that_was_killed_for_want_of_memory_is_told_too() -> None:
+    proxy = {"name": "proxy", "restartPolicy": "Always", "resources": {"limits": {"memory": "1Gi"}}}
+    ended = {"name": "proxy", "lastState": {"terminated": {"reason": "OOMKilled", "finishedAt": AT}}}
+    found = msgspec.convert({"spec": {"initContainers": [proxy]}, "status": {"initContainerStatuses": [ended]}}, Pod)
+    at = seconds(AT)
+    assert at is not None
+    assert living(found).kills == (Kill("proxy", at, float(1 << 30)),)

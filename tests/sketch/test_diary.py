@@ -103,3 +103,14 @@ def test_what_others_counted_is_taken_as_it_is() -> None:
     book.take(APP, "cpu", [START, START + 60], [1.0, 2.0])
     diary.adopt(book)
     assert totals(diary) == 2
+
+
+def test_a_kill_of_days_before_we_looked_is_no_history() -> None:
+    diary, boundary = Diary(), START + INTERVAL
+    diary.kill(APP, "web-0", START - 5 * DAY, 1000.0 * MI)
+    for at in range(boundary - 600, boundary + 600, 60):
+        diary.see(APP, "web-0", "cpu", at, 1.0)
+        diary.see(APP, "web-0", "memory", at, 100.0 * MI)
+        diary.turn(at)
+    assert diary.window(APP, "memory").first == boundary - 600
+    assert diary.window(APP, "memory").whole().top == 1200.0 * MI  # it wanted that much nevertheless

@@ -49,7 +49,8 @@ def living(pod: Pod) -> Living:
 
 
 def _kills(pod: Pod) -> Iterator[Kill]:
-    for status in pod.status.container_statuses:
+    """Sidecars are among the init containers."""
+    for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
         at = _killed(status)
         if at is not None:
             yield Kill(status.name, at, _allowed(pod, status.name))
@@ -65,7 +66,7 @@ def _killed(status: ContainerStatus) -> Seconds | None:
 
 
 def _allowed(pod: Pod, name: str) -> float:
-    for container in pod.spec.containers:
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
         if container.name == name:
             resources = container.resources
             written = limits_of(resources).get("memory") or requests_of(resources).get("memory")

@@ -91,9 +91,10 @@ class Diary:
         self._window(container, "memory").extend(first, max(first, min(now, at + INTERVAL - 1)), (value,))
 
     def began(self, container: Container, at: int) -> int:
-        """From when on a peak of the interval that begins then was looked for: not before its cpu was seen."""
+        """From when on a peak of the interval that begins then was looked for: not before its cpu was seen. A kill of
+        days before, which a pod that runs still tells of, counts from our first look on: it is no history."""
         cpu = self.windows.get((container, "cpu"))
-        return max(at, min(cpu.first, at + INTERVAL - 1)) if cpu is not None else at
+        return max(at, cpu.first) if cpu is not None else at
 
     def forget(self, now: int) -> None:
         """Containers that nobody saw for the whole window; pods that nobody saw for a day."""

@@ -114,3 +114,15 @@ def test_a_kill_of_days_before_we_looked_is_no_history() -> None:
         diary.turn(at)
     assert diary.window(APP, "memory").first == boundary - 600
     assert diary.window(APP, "memory").whole().top == 1200.0 * MI  # it wanted that much nevertheless
+
+
+def test_what_no_machine_has_moves_no_percentile() -> None:
+    for resource, usual, wrong in (("cpu", 0.1, 3e9), ("memory", 100.0 * MI, 1.8e19)):
+        diary, reading, times = Diary(), Reading(Diary()), range(START, START + DAY, 300)
+        reading.take(APP, "web-0", resource, times, [wrong, *[usual] * (len(times) - 1)])
+        reading.commit(APP.namespace, START + 2 * DAY)
+        assert reading.diary.window(APP, resource).whole().top == usual
+        assert not diary.see(APP, "web-0", resource, START, wrong)
+        book = Book()
+        book.take(APP, resource, times, [*[usual] * (len(times) - 1), wrong])
+        assert book.window(APP, resource).whole().top == usual

@@ -18,6 +18,9 @@ from trimtab.sketch.window import DAY, DAYS, Window
 SURE = 3600
 """A series that begins less than so many seconds after the first moment that was asked for may be older."""
 RESOURCES = ("cpu", "memory")
+MOST = {"cpu": 4096.0, "memory": float(64 << 40)}
+"""Cores and bytes that no machine has. What is above was counted wrong, and is left out: what is told apart in a sketch
+ends at 1/16384 of its greatest value, so one such value would raise all the others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,6 +83,7 @@ class Book:
             until = started(times, asked, self.start_up)
             self.starts[container] = max([self.starts.get(container, 0.0), *values[:until]])
             times, values = times[until:], values[until:]
+        times, values = possible(resource, times, values)
         if not times:
             return
         page = self.pages.setdefault((container, resource), _Open())
@@ -125,6 +129,15 @@ class Book:
         """What was seen; an empty window where nothing was."""
         page = self.pages.get((container, resource))
         return Window.of(page.days, page.first, page.last, self.days) if page is not None else Window(self.days)
+
+
+def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
+    """Without what no machine has; nearly always, all there is."""
+    most = MOST[resource]
+    if max(values, default=0.0) <= most:
+        return times, values
+    kept = [n for n, value in enumerate(values) if value <= most]
+    return [times[n] for n in kept], [values[n] for n in kept]
 
 
 def started(times: Sequence[int], asked: int, seconds: int) -> int:

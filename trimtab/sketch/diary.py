@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.sketch.book import Book, Container
+from trimtab.sketch.book import MOST, Book, Container, possible
 from trimtab.sketch.peaks import INTERVAL, Peaks
 from trimtab.sketch.window import DAY, DAYS, Window
 
@@ -38,7 +38,9 @@ class Diary:
     # ── as time passes ───────────────────────────────────────────────────────────────────────────────
 
     def see(self, container: Container, pod: str, resource: str, at: int, value: float) -> bool:
-        """One value of one pod; False where it was seen already, or is too old."""
+        """One value of one pod; False where it was seen already, is too old, or more than any machine has."""
+        if value > MOST[resource]:
+            return False
         if resource == "memory":
             return self._hold(container, pod, at, value)
         last = self._latest.get((container, pod), self._loaded.get(container, 0))
@@ -169,6 +171,7 @@ class Reading:
         self, container: Container, pod: str, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> None:
         """A pod's series, or a piece of it; times ascend."""
+        times, values = possible(resource, times, values)
         held = self.diary.windows.get((container, resource))
         for start, stop in _outside(held, times) if held is not None and held.last else ((0, len(times)),):
             if resource == "cpu":

@@ -171,7 +171,6 @@ class Reading:
         self, container: Container, pod: str, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> None:
         """A pod's series, or a piece of it; times ascend."""
-        times, values = possible(resource, times, values)
         held = self.diary.windows.get((container, resource))
         for start, stop in _outside(held, times) if held is not None and held.last else ((0, len(times)),):
             if resource == "cpu":
@@ -180,6 +179,7 @@ class Reading:
                 self._hold(container, pod, times[start:stop], values[start:stop])
 
     def _hold(self, container: Container, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
+        times, values = possible("memory", times, values)
         for number, start, stop in _intervals(times):
             found = _Peak(int(times[start]), int(times[stop - 1]), max(values[start:stop]))
             known = self._peaks.setdefault((container, pod, number), found)

@@ -102,6 +102,12 @@ def test_a_cell_that_is_longer_than_any_is_a_mistake_with_its_line() -> None:
     assert told(found).startswith("usage.csv:3: expected CSV, came")
 
 
+def test_a_row_with_more_cells_than_columns_is_a_mistake_unless_they_are_empty() -> None:
+    found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1,5\n1767571260,2,\n")
+    assert told(found) == "usage.csv:2: expected 2 cells, came '3'"
+    assert [list(one.values) for one in found.series()] == [[2.0]]
+
+
 # ── Parquet ──────────────────────────────────────────────────────────────
 def parquet(**columns: Any) -> bytes:
     """As pyarrow writes it; skips where that is not installed."""

@@ -64,6 +64,10 @@ class Rows:
             kind = str(row.get("resource") or amount) if amount == "value" else amount
             self.found.setdefault((names[0], names[1], names[2], names[3], kind), []).append((at, value))
 
+    def long(self, line: int, expected: int, came: int) -> None:
+        """More cells than columns: half of a decimal comma, most likely, and nobody knows where."""
+        self._wrong(line, "", f"{expected} cells", f"{came}")
+
     def _wrong(self, line: int, field: str, expected: str, came: object) -> None:
         if len(self.mistakes) < _PROBLEMS:
             self.mistakes.append(Mistake(file=self.file, line=line, field=field, expected=expected, came=shown(came)))
@@ -149,7 +153,9 @@ def _take(found: Rows, header: list[str], lines: Iterable[list[str]], start: int
         found.mistakes.append(wrong)
         return
     for line, cells in enumerate(lines, start=start):
-        if cells:
+        if any(cells[len(header) :]):
+            found.long(line, len(header), len(cells))
+        elif cells:
             found.row(line, dict(zip(header, cells, strict=False)))
 
 

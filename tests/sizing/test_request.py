@@ -135,6 +135,13 @@ def test_w12_a_guaranteed_pod_changes_whole_or_not_at_all() -> None:
     assert (found.request, found.limit) == (250, 250)
 
 
+def test_a_guaranteed_container_gets_no_memory_limit_that_would_have_killed_it() -> None:
+    it = asks(resource="memory", request=2 << 30, limit=2 << 30, qos=QoS.GUARANTEED)
+    found = proposed(propose(it, used("memory", p95=100 << 20, max=900 << 20), Terms(guaranteed=True)))
+    assert (found.request, found.limit) == (900 << 20, 900 << 20)
+    assert [reason.code.name for reason in found.reasons] == ["from-usage", "request-raised"]
+
+
 def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
     assert stays(propose(asks(role=Role.INIT), used(p95=0.25))) == "init-container"
     assert proposed(propose(asks(role=Role.SIDECAR), used(p95=0.25))).request == 250

@@ -106,6 +106,9 @@ def propose(asks: Asks, seen: Seen | NotYet, terms: Terms | None = None) -> Prop
         return seen
     number, origin = _advised(asks, asks.advice, seen) if isinstance(seen, NotYet) else _seen(asks, seen, terms)
     why = [origin]
+    if isinstance(seen, Seen) and _would_kill(asks, seen, number):
+        number = _rounded("memory", seen.max)
+        why.append(REQUEST_RAISED(f"it held up to {_text(asks, number)}, and its limit changes too"))
     for bounded, reason in _bounds(asks, terms, number):
         number = bounded
         why.append(reason)
@@ -117,6 +120,11 @@ def _seen(asks: Asks, seen: Seen, terms: Terms) -> tuple[int, Reason]:
     number = _rounded(asks.resource, rule.of(seen))
     text = f"{rule.words(seen)} is {_text(asks, number)}"
     return number, FROM_USAGE(text + (f", VPA {asks.vpa.name} takes over" if asks.vpa else ""))
+
+
+def _would_kill(asks: Asks, seen: Seen, number: int) -> bool:
+    """The request of a Guaranteed container is its limit: memory above it is not lent, but kills."""
+    return asks.qos is QoS.GUARANTEED and asks.resource == "memory" and _rounded("memory", seen.max) > number
 
 
 def _advised(asks: Asks, advice: Advice | None, seen: NotYet) -> tuple[int, Reason]:

@@ -12,7 +12,7 @@ MISSING = Code(
     "process-missing",
     "The Deployment of a process is not there. Without the webhook no pod is changed; the others may be left out on "
     "purpose.",
-    "`trimtab install --apply` with the options it was installed with; with Helm, `PROCESS.enabled: true` in the values.",
+    "`trimtab install --apply` with the options it was installed with; with Helm, the value `PROCESS.enabled: true`.",
 )
 NOT_READY = Code(
     "process-not-ready",

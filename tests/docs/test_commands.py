@@ -59,3 +59,18 @@ def test_there_are_many_and_a_wrong_one_is_found() -> None:
     assert problem("plan --cluster x --explain node y") == ""
     assert problem("plan --clusters x") == "no --clusters"
     assert problem("compactor undo") == "no undo"
+
+
+def test_whoever_applies_as_a_page_says_keeps_the_image() -> None:
+    """Options are not remembered: without it, every process would ask for an image that no node can pull."""
+    applied = [
+        (page, line) for page, line in CASES if line.startswith("install --apply") and page.parent.name == "how-to"
+    ]
+    assert len(applied) > 3
+    assert [(page.name, line) for page, line in applied if "--image" not in line] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_helm_is_told_the_namespace_of_the_release(page: Path) -> None:
+    said = re.findall(r"helm (?:install|upgrade|rollback|uninstall) trimtab\b[^`\n]*", page.read_text(encoding="utf-8"))
+    assert [command for command in said if "--namespace trimtab-system" not in command] == []

@@ -145,6 +145,14 @@ def test_a_digest_comes_before_a_tag(helm: Helm) -> None:
     assert container["image"] == f"trimtab@{digest}"
 
 
+def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
+    found = objects(helm.rendered({"networkPolicy": {"egress": {"enabled": True, "apiServerPorts": None}}}))
+    policies = [item for (kind, _, _), item in found.items() if kind == "NetworkPolicy"]
+    rules = [rule for policy in policies for rule in policy["spec"]["egress"]]
+    assert rules
+    assert all({port["port"] for port in rule["ports"]} == {53} for rule in rules)
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

@@ -12,10 +12,12 @@ egress:
 - ports:
   - {protocol: UDP, port: 53}
   - {protocol: TCP, port: 53}
+{{- with .apiServerPorts }}
 - ports:
-  {{- range .apiServerPorts }}
+  {{- range . }}
   - {protocol: TCP, port: {{ . }}}
   {{- end }}
+{{- end }}
 {{- with .more }}
 {{ toYaml . }}
 {{- end }}

@@ -60,7 +60,8 @@ def verb(
 
     Printed as plain manifests, in the order to apply them. With --apply they are applied server-side, and the first
     certificate is issued before API servers begin to call; nothing is changed in any pod until a PodPolicy is applied.
-    Applying again changes what differs; certificates stay.
+    Applying again changes what differs; certificates stay. Options are not remembered: give the same ones again, the
+    image first of all. What Helm installed is changed by `helm upgrade` alone.
 
     With --remove API servers stop calling first; then the processes stop, nodes are given back (no cordon, note or
     taint of ours is left), and Leases and records go. PodPolicies, pools and the namespace stay; --everything takes

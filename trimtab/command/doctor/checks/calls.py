@@ -13,6 +13,9 @@ from trimtab.policy.vpa_webhook import NAME as VPA
 LONG = 5
 """Seconds. While we are down, every pod waits that long."""
 
+AGAIN = "`trimtab install --apply` with the options it was installed with; with Helm, `helm upgrade`."
+"""Options are not remembered: without its `--image` the processes would ask for one that no node can pull."""
+
 NO_PAIR = Code(
     "pair-missing",
     "The Secret with the webhook's certificate is not there, or holds no pair.",
@@ -31,7 +34,7 @@ DUE = Code(
 NOT_CALLED = Code(
     "configuration-missing",
     "A webhook configuration is gone: API servers do not call us.",
-    "`trimtab install --apply`, or `helm upgrade`.",
+    AGAIN,
 )
 NO_BUNDLE = Code(
     "ca-bundle-missing",
@@ -46,32 +49,32 @@ DIFFERENT = Code(
 STRANGER = Code(
     "ca-bundle-strange",
     "A caBundle does not know the authority of the certificate that is served.",
-    "The replicas put it right within seconds: see their log. `trimtab install --apply` does it, too.",
+    "The replicas put it right within seconds: see their log. `trimtab certs status --live` tells whether they did.",
 )
 ELSEWHERE = Code(
     "service-other",
     "A webhook configuration leads API servers to another Service than ours.",
-    "`trimtab install --apply`, or `helm upgrade`.",
+    AGAIN,
 )
 BLOCKS = Code(
     "failure-policy-fail",
     "The configuration says `failurePolicy: Fail`: while we are down, no pod is created.",
-    "`trimtab install --apply` puts it back to Ignore.",
+    f"Put it back to Ignore: {AGAIN}",
 )
 SLOW = Code(
     "timeout-long",
     "The configuration's timeout is long: while we are down, every pod that is created waits for it.",
-    "Two or three seconds: `trimtab install --apply --timeout 3`, or `webhook.timeoutSeconds` in the chart's values.",
+    "Two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + AGAIN,
 )
 ONCE = Code(
     "asked-once",
     "The configuration says `reinvocationPolicy: Never`: what later webhooks do to a pod is never seen again.",
-    "`trimtab install --apply` puts it back to IfNeeded.",
+    f"Put it back to IfNeeded: {AGAIN}",
 )
 SYSTEM = Code(
     "system-namespaces-asked",
     "Pods of kube-system, or of our own namespace, are sent to us: what the cluster needs to start would wait for us.",
-    "`trimtab install --apply` puts the selector back.",
+    f"Put the selector back: {AGAIN}",
 )
 OVERRULED = Code(
     "may-be-overruled",

@@ -12,7 +12,7 @@ MISSING = Code(
     "process-missing",
     "The Deployment of a process is not there. Without the webhook no pod is changed; the others may be left out on "
     "purpose.",
-    "`trimtab install --apply`, or `PROCESS.enabled: true` in the chart's values.",
+    "`trimtab install --apply` with the options it was installed with; with Helm, the value `PROCESS.enabled: true`.",
 )
 NOT_READY = Code(
     "process-not-ready",
@@ -22,7 +22,8 @@ NOT_READY = Code(
 NO_RIGHT = Code(
     "right-missing",
     "The account of a process lacks a right that its work needs.",
-    "`trimtab install --apply` grants exactly what is needed; with Helm, `helm upgrade`.",
+    "`trimtab install --apply`, with the options it was installed with, grants exactly what is needed; with Helm, "
+    "`helm upgrade`.",
 )
 NOBODY = Code(
     "lease-free",

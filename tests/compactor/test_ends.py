@@ -1,0 +1,226 @@
+"""What ends a drain before its time, and whose nodes are left alone."""
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+
+from tests.cluster_of import NOW
+from tests.compactor.five import begun, five, meant
+from tests.compactor.played import ACT, TERMS, Played, process, run
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.drain.memory import Memory
+from trimtab.compaction.drain.note import Note, write
+from trimtab.compaction.drain.view import View
+from trimtab.compactor.loop import Loop
+from trimtab.runtime import log
+
+
+def test_a_pause_gives_back_what_is_not_empty_and_begins_nothing() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    played.paused = "said so"
+    run(played, 5, loop)
+    assert played.cordoned == []
+    assert "drain-stopped" in played.told("released")
+    assert not [write for write in played.writes[-5:] if write.startswith("evict")]
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, {"dry_run": True}])
+def test_a_pool_that_may_no_longer_act_gets_its_node_back(change: dict[str, bool]) -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    played.pools = (replace(ACT, **change),)  # type: ignore[arg-type]
+    run(played, 3, loop)
+    assert played.cordoned == []
+
+
+def test_a_pool_that_is_gone_gets_its_node_back() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    played.pools = ()
+    run(played, 3, loop)
+    assert played.cordoned == []
+
+
+def test_a_node_somebody_opened_is_left_open_and_backed_off_from() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    [name] = played.cordoned[:1]
+    played.nodes[name]["spec"]["unschedulable"] = False
+    run(played, 30, loop)
+    assert name not in played.cordoned
+    assert name not in played.noted
+    assert "drain-uncordoned" in played.told("released")
+
+
+def test_a_pod_that_never_ends_costs_the_drain_and_two_of_them_close_the_pool() -> None:
+    played = five()
+    played.ends_after = 10**6
+    played.pools = (replace(ACT, drains=1),)
+    run(played, 300)
+    assert played.told("released")[:2] == ["drain-pod-stuck", "drain-pod-stuck"]
+    assert played.told("closed") == ["pool-closed"]
+    assert played.cordoned == []
+
+
+def test_a_successor_that_finds_no_node_opens_the_node_again() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick(1)
+    for name in set(played.nodes) - set(played.cordoned):
+        played.nodes[name]["spec"]["unschedulable"] = True
+        played._touch(played.nodes[name])
+    run(played, 40, loop)
+    ours = set(played.noted)
+    assert ours == set()
+    assert {"drain-successor-not-placed", "drain-pods-pending"} & set(played.told("released"))
+
+
+def test_a_process_that_stops_gives_back_what_is_not_empty() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    loop.end()
+    assert played.cordoned == []
+    assert "drain-process-stops" in played.told("released")
+
+
+def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
+    played = five()
+    loop = process(played)
+    while not played.cordoned:
+        loop.round()
+        played.tick()
+    [name] = played.cordoned[:1]
+    played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
+    before = len(played.writes)
+    run(played, 20, loop)
+    assert not [write for write in played.writes[before:] if write.split()[1:2] == [name]]
+    assert "drain-deleted-by-another" in played.told("dropped")
+    played.nodes[name]["spec"]["taints"].pop()
+    run(played, 3, loop)
+    assert name not in played.cordoned, "the other gave up: what was ours is undone"
+
+
+def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
+    played = five()
+    loop = process(played)
+    closed = Memory(strikes=2, closed=NOW)
+    said: dict[str, int] = {}
+    loop.reopened = said.get
+    loop.books.put("all", closed)
+    run(played, 10, loop)
+    assert played.cordoned == []
+    said["all"] = played.now
+    run(played, 10, loop)
+    assert played.cordoned != []
+    played = five()
+    loop = process(played, replace(TERMS, closed=30))
+    loop.books.put("all", closed)
+    run(played, 40, loop)
+    assert loop.books.of("all").closed is None
+    assert played.cordoned != []
+
+
+def test_another_compactors_drain_is_left_alone() -> None:
+    played = five()
+    loop = process(played)
+    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.nodes["n1"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    played.nodes["n1"]["spec"]["unschedulable"] = True
+    played.paused = "so that nothing else happens"
+    run(played, 3, loop)
+    assert (played.cordoned, played.noted) == (["n1"], ["n1"])
+
+
+def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
+    played = five()
+    loop, name = begun(played)
+    played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
+    loop.end()
+    assert name in played.cordoned
+
+
+def test_another_compactors_taint_is_left_alone() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    theirs = {"key": "trimtab.dev/leaving", "value": "elsewhere", "effect": "PreferNoSchedule"}
+    played.nodes["n1"]["spec"]["taints"].append(theirs)
+    run(played, 20)
+    assert theirs in played.nodes["n1"]["spec"]["taints"]
+
+
+def test_a_node_that_another_namespaces_compactor_left_is_told_of_and_takes_no_other_nodes_turn() -> None:
+    played = five()
+    played.pools = (replace(ACT, drains=1),)
+    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.nodes["n5"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    played.nodes["n5"]["spec"]["unschedulable"] = True
+    told = StringIO()
+    loop = process(played)
+    loop.log = log.build("warning", "json", told)
+    run(played, 20, loop)
+    assert loop.planning.plan is not None
+    assert loop.planning.plan.refusals["n5"].code.name == "cordoned-by-another"
+    assert played.noted != ["n5"], "others are emptied"
+    assert told.getvalue().count("node.of-another-compactor") == 1
+
+
+THEIRS = {"key": "theirs", "value": "", "effect": "PreferNoSchedule"}
+
+
+def meddled(played: Played, loop: Loop) -> None:
+    """Somebody writes on every node between our look and our write, in the first round that writes."""
+    look = loop.look
+
+    def late() -> View:
+        seen = look()
+        assert isinstance(seen, View)
+        for item in played.nodes.values():
+            if THEIRS not in item["spec"]["taints"]:
+                item["spec"]["taints"].append(dict(THEIRS))
+                item["metadata"]["labels"]["theirs"] = "yes"
+                played._touch(item)
+        loop.look = look
+        return seen
+
+    loop.look = late
+
+
+def test_a_taint_that_somebody_wrote_between_our_look_and_our_write_stays() -> None:
+    """Ours goes beside it: a list of taints is written whole, on the version that was looked at."""
+    played = five()
+    loop = process(played)
+    meddled(played, loop)
+    run(played, 3, loop)
+    tainted = [item["spec"]["taints"] for item in played.nodes.values() if "leaving" in str(item["spec"]["taints"])]
+    assert tainted
+    assert all(THEIRS in item["spec"]["taints"] for item in played.nodes.values())
+
+
+def test_a_node_that_somebody_wrote_on_between_our_look_and_our_write_is_looked_at_again() -> None:
+    played, loop = meant()
+    meddled(played, loop)
+    loop.round()
+    assert played.cordoned == []
+    assert [write for write in played.writes if write.startswith("cordon")], "we tried"
+    run(played, 20, loop)
+    assert played.cordoned != []
+    assert all(item["metadata"]["labels"]["theirs"] == "yes" for item in played.nodes.values())

@@ -7,6 +7,7 @@ import http.server
 import json
 import socket
 import ssl
+import subprocess
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -69,6 +70,17 @@ def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:
     before = here.store, here.places
     assert {done.how for done in here.apply()} == {"applied"}
     assert (here.store, here.places) == before
+    assert here.calls()
+
+
+@pytest.mark.parametrize("asked", [("--apply",), ("--remove",), ("--remove", "--traces")])
+def test_an_installation_in_another_namespace_is_neither_taken_over_nor_cut_off(
+    here: Installed, asked: tuple[str, ...]
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        here.command("install", *asked, "--namespace", "elsewhere")
+    assert failed.value.returncode == 2
+    assert f"--namespace {here.values.namespace}" in failed.value.stderr
     assert here.calls()
 
 

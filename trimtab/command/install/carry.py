@@ -1,7 +1,8 @@
 """Manifests into a cluster by server-side apply, and out of it again; the certificate before whatever needs it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import certs
 from trimtab.command.install.manifests import KEPT
@@ -9,7 +10,8 @@ from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK, Manife
 from trimtab.command.install.traces import Done, Traces
 from trimtab.command.install.values import Values
 from trimtab.kube import objects, whole
-from trimtab.kube.errors import Conflict
+from trimtab.kube.client import Client
+from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.writer import Writer
 from trimtab.runtime import clock
 from webhook import shared
@@ -17,6 +19,27 @@ from webhook.keeping import called
 
 MANAGER = "trimtab-install"
 """Field manager of what is applied: what the processes write (the pair, the caBundle) is theirs, and stays."""
+
+
+def elsewhere(client: Client, namespace: str) -> str | None:
+    """The namespace of another installation that API servers of this cluster call; None: there is none, or we may not
+    look. Configurations are the cluster's: taking them over, or away, would cut that one off.
+    """
+    for kind in shared.CONFIGURATIONS:
+        try:
+            found = whole.get(client, kind, CONFIGURATION)
+        except NotAllowed:
+            continue
+        theirs = served_from(found or {}) - {namespace}
+        if theirs:
+            return min(theirs)
+    return None
+
+
+def served_from(configuration: Mapping[str, Any]) -> frozenset[str]:
+    """Namespaces of the Services that its webhooks call."""
+    services = [(webhook.get("clientConfig") or {}).get("service") for webhook in configuration.get("webhooks") or ()]
+    return frozenset(service["namespace"] for service in services if service)
 
 
 def apply(writer: Writer, manifests: Sequence[Manifest], values: Values) -> Iterator[Done]:

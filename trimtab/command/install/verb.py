@@ -124,6 +124,10 @@ def _carried(values: Values, asked: live.Asked, removal: Removal | None, dry_run
 
     try:
         client = connect(asked.kubeconfig, asked.context)
+        other = carry.elsewhere(client, values.namespace)
+        if other is not None:
+            expected = f"--namespace {other}: API servers of this cluster call the installation there"
+            raise Wrong([Mistake(file="command line", expected=expected, came=f"--namespace {values.namespace}")])
         writer = Writer(client=client, dry_run=dry_run)
         yield from _removed(writer, values, removal) if removal else carry.apply(writer, manifests(values), values)
         client.close()

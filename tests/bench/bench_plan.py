@@ -206,7 +206,7 @@ def main():
     if not OPENB.exists():
         sys.exit(f"no data in {SHARED}: set TRIMTAB_SHARED")
     best, fewest = quality()
-    small, found, world = speed(1000, 3)
+    small, found, world = speed(1000, 9)
     share = lp(found, world)
     large, found, world = speed(5000, 5)
     lp(found, world)

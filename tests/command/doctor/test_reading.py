@@ -15,8 +15,8 @@ from trimtab.command.doctor.report import report
 from trimtab.command.doctor.rights import Right, needed
 from trimtab.command.doctor.seen import Trial
 from trimtab.command.install.calling import calling
-from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.manifests import manifests
+from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.values import Values
 from trimtab.kube.errors import NotAllowed, Status, Unreachable
 from trimtab.kube.exchange import Exchange

@@ -177,6 +177,8 @@ def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
         ({"policies": {"Wrong_Name": {}}}, "Wrong_Name"),
         ({"policies": {"one": {"mode": "enforce"}}}, "/policies/one/mode"),
         ({"pools": {"one": "mode: act"}}, "/pools/one"),
+        ({"pools": {"one": {"mode": "on"}}}, "/pools/one/mode"),
+        ({"pools": {"one": {"keep": {"node": 2}}}}, "/pools/one/keep"),
         ({"compactor": {"replicas": -1}}, "/compactor/replicas"),
         ({"compactor": {"spread": "Always"}}, "/compactor/spread"),
         ({"recommender": {"maxUnavailable": "50%"}}, "/recommender/maxUnavailable"),

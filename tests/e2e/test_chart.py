@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from deploy.observe import dashboards, rules
+from docs.chart import observed
 from tests.controlplane.binaries import Binaries
 from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, objects
 from trimtab.command.install.manifests import manifests
@@ -51,6 +52,16 @@ def test_dashboards_and_rules_are_those_of_the_folders(helm: Helm) -> None:
         assert json.loads(model) == json.loads((ROOT / f"deploy/dashboards/{one.uid}.json").read_text())
     written = [yaml.safe_load((rules.FOLDER / name).read_text())["groups"] for name in rules.FILES]
     assert found["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"] == [one for part in written for one in part]
+
+
+def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_are(helm: Helm) -> None:
+    page = "https://pages.example.com/trimtab/how-to/runbooks.html"
+    given = {"recommender": {"enabled": False}, "rules": {"enabled": True, "runbooks": page}}
+    groups = objects(helm.rendered(given))["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"]
+    names = [group["name"] for group in groups]
+    assert names == [one["name"] for one in observed.groups() if one["name"] != "trimtab.recommender.alerts"]
+    alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+    assert [one["annotations"]["runbook_url"] for one in alerts] == [f"{page}#{one['alert'].lower()}" for one in alerts]
 
 
 def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
@@ -171,6 +182,7 @@ def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
         ({"recommender": {"maxUnavailable": "50%"}}, "/recommender/maxUnavailable"),
         ({"networkPolicy": {"egress": {"apiServerPorts": []}}}, "/networkPolicy/egress/apiServerPorts"),
         ({"monitors": {"interval": "often"}}, "/monitors/interval"),
+        ({"rules": {"runbooks": "our wiki: runbooks"}}, "/rules/runbooks"),
         ({"dashboards": {"labels": ["grafana"]}}, "/dashboards/labels"),
         ({"uninstall": {"hook": "yes"}}, "/uninstall/hook"),
     ],

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -90,9 +90,10 @@ def serving(home: Path, **settings: str) -> Iterator[Server]:
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, *WARNINGS, "-c", START], cwd=ROOT, env=environ, stderr=log)
         try:
-            running = Server(home, process)
-            yield running
-            running.hang_up()
+            with ExitStack() as over:
+                running = Server(home, process)
+                over.callback(running.hang_up)
+                yield running
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGQUIT)

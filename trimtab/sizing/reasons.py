@@ -4,7 +4,7 @@ from trimtab.cluster.reason import Code
 
 INSUFFICIENT = Code(
     "insufficient-history",
-    "There is too little history to speak from: it takes 24 hours in which the container was seen, or runs on seven days, "
+    "There is too little history to speak from: it takes 24 hours in which it was seen, or runs on seven days, "
     "and 100 samples of cpu (20 of a CronJob), four peaks of memory.",
     "Wait, or give a longer history with `--prometheus` or `--usage`.",
 )

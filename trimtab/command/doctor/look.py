@@ -127,11 +127,13 @@ class Door:
         found = map(shapes.configuration, self._asking.all("MutatingWebhookConfiguration"))
         return tuple(sorted(found, key=lambda each: each.name))
 
-    def lacking(self, process: str, mutating: Read[tuple[Configuration, ...]]) -> tuple[str, ...]:
-        """The rights that the process's account has not, in words."""
+    def lacking(self, process: str, mutating: Read[tuple[Configuration, ...]]) -> Read[tuple[str, ...]]:
+        """The rights that its account has not, in words. Who keeps the pair decides what the webhook needs."""
+        if isinstance(mutating, Unreadable) and process == "webhook":
+            return mutating
         known = () if isinstance(mutating, Unreadable) else mutating
-        mounted = any(each.injected for each in known if each.name == CONFIGURATION)
-        rights = needed(process, self._namespace, pair_is_mounted=mounted)
+        theirs = any(each.injected for each in known if each.name == CONFIGURATION)
+        rights = needed(process, self._namespace, cert_manager=theirs)
         reviews = [right.review(account(process), self._namespace) for right in rights]
         allowed = self._asking.allowed(reviews)
         return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)

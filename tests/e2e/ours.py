@@ -46,7 +46,7 @@ class Ours:
         """A page of its own; an error status is an assertion that does not hold."""
         trust = ssl.create_default_context(cadata=base64.b64decode(self.ca_bundle).decode())
         try:
-            with urllib.request.urlopen(f"https://localhost:{self.port}{path}", timeout=10, context=trust) as answer:
+            with urllib.request.urlopen(f"https://localhost:{self.port}{path}", timeout=30, context=trust) as answer:
                 return str(answer.read().decode())
         except OSError as error:
             raise AssertionError(str(error)) from error
@@ -120,7 +120,7 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
             yield found
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
             own.clean_up()
 
 

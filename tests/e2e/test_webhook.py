@@ -54,11 +54,11 @@ def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[
         yield Running("127.0.0.1", port, bundle)
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _port(process: subprocess.Popen[bytes], ready: Path) -> int:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while not ready.exists():
         assert process.poll() is None, "trimtab webhook did not start"
         assert time.monotonic() < until, "trimtab webhook did not become ready"

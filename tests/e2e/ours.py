@@ -67,7 +67,7 @@ class Ours:
 
     def serves(self, cluster: Cluster, name: str = "trimtab", **more: Any) -> None:
         """Called for the pods of this namespace from now on, as it is installed."""
-        given = {"failure_policy": "Ignore", "reinvocation_policy": "IfNeeded", "timeout_seconds": 3, **more}
+        given = {"failure_policy": "Ignore", "reinvocation_policy": "IfNeeded", "timeout_seconds": 5, **more}
         cluster.webhook_configuration(name, self, **given)
 
     def policy(self, cluster: Cluster, name: str, actions: str, match: str = "", **spec: Any) -> str:

@@ -145,7 +145,7 @@ def touched(auditor: Auditor) -> list[Any]:
 def register(cluster: Cluster) -> Callable[[Running], None]:
     def registered(running: Running) -> None:
         cluster.webhook_configuration(
-            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=1
+            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=5
         )
 
     return registered

@@ -77,7 +77,7 @@ def policy(name: str, actions: str, match: str = "{}") -> str:
 def register(cluster: Cluster) -> Callable[[Running], None]:
     def registered(running: Running) -> None:
         cluster.webhook_configuration(
-            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=3
+            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=5
         )
 
     return registered

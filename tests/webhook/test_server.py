@@ -84,13 +84,13 @@ def test_a_body_of_10_mb_is_refused_in_words(server: Server) -> None:
 def test_http_1_1_is_spoken_and_nothing_below_tls_1_2(server: Server) -> None:
     trust = server.trust()
     trust.set_alpn_protocols(["h2", "http/1.1"])
-    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
-        with trust.wrap_socket(raw, server_hostname="localhost") as wrapped:
-            assert (wrapped.selected_alpn_protocol(), wrapped.version()) == ("http/1.1", "TLSv1.3")
+    best = server.connect(trust=trust)
+    best.connect()
+    assert (best.sock.selected_alpn_protocol(), best.sock.version()) == ("http/1.1", "TLSv1.3")
     trust.maximum_version = ssl.TLSVersion.TLSv1_2
-    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
-        with trust.wrap_socket(raw, server_hostname="localhost") as wrapped:
-            assert wrapped.version() == "TLSv1.2"
+    least = server.connect(trust=trust)
+    least.connect()
+    assert least.sock.version() == "TLSv1.2"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

@@ -22,7 +22,7 @@ from trimtab.compaction.drain.note import write as note_text
 from trimtab.compaction.drain.terms import Terms
 from trimtab.compaction.drain.view import View
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
+from trimtab.compactor.doors import Answer, Became, Changed, Denied, Gone, NotNow
 from trimtab.compactor.drains import Drains
 from trimtab.compactor.faults import Faults
 from trimtab.compactor.loop import Loop
@@ -70,8 +70,8 @@ class Played:
         """Number of a write → killed, lost (done, nobody knows), failed, changed."""
         self.full = False
         """No state can be written any more."""
-        self.untaintable = False
-        """Somebody refuses every soft taint."""
+        self.denied: tuple[str, ...] = ()
+        """Writes that begin so are refused, each time, by somebody in front of the API server."""
         self.refused = 0
         self.log = StringIO()
         """What is told of errors of ours."""
@@ -154,6 +154,8 @@ class Played:
         """What shall go wrong with this write; raises before it where it is not done."""
         fault = self.faults.pop(len(self.writes), "")
         self.writes.append(what)
+        if what.startswith(self.denied):
+            raise Denied(f"{what}: a webhook says no")
         if fault == "failed":
             raise NotNow(what)
         if fault == "changed":
@@ -218,8 +220,6 @@ class Played:
 
     def steer(self, node: Node, version: str, *, leaving: bool) -> None:
         fault = self._write(f"taint {node.name} {leaving}")
-        if self.untaintable:
-            raise NotNow(f"taint {node.name}")
         found = self._node(node.name, version)
         taints = [taint for taint in found["spec"]["taints"] if taint["key"] != LEAVING]
         found["spec"]["taints"] = [*taints, *([{"key": LEAVING, "effect": "PreferNoSchedule"}] if leaving else [])]

@@ -49,7 +49,7 @@ def test_books_that_cannot_be_kept_leave_no_node_closed_and_begin_nothing() -> N
 
 def test_a_taint_that_is_refused_keeps_no_books_from_being_kept() -> None:
     played = five()
-    played.untaintable = True
+    played.denied = ("taint",)
     loop = process(played)
     loop.round()
     assert "all" in played.stored

@@ -5,10 +5,12 @@ Every write goes through `_write`: there it can be made to fail, or the process 
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
+from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.cluster.moment import written
 from trimtab.cluster.node import Node
 from trimtab.cluster.owner import Owner
@@ -60,7 +62,8 @@ class Played:
         """App → how many may be missing."""
         self.pools: tuple[Pool, ...] = (ACT,)
         self.paused = ""
-        self.scaler = None
+        self.scaler: Autoscaler | None = None
+        """It reports all the time."""
         self.takes_after: int | None = None
         """The autoscaler takes a node that is empty for so long; None: never."""
         self.stored: dict[str, str] = {}
@@ -119,7 +122,7 @@ class Played:
         tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
         return View(
             at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, tops=tops,
-            autoscaler=self.scaler,
+            autoscaler=replace(self.scaler, updated=self.now) if self.scaler is not None else None,
         )  # fmt: skip
 
     def items(self) -> list[Item]:

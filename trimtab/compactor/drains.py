@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,7 +19,7 @@ from trimtab.compaction.drain.begin import CLOSED, Standing, arrivals
 from trimtab.compaction.drain.conduct import Moment, emptied
 from trimtab.compaction.drain.note import Leaving, Note
 from trimtab.compaction.drain.terms import Terms
-from trimtab.compaction.drain.view import View
+from trimtab.compaction.drain.view import View, gone
 from trimtab.compactor.books import Books
 from trimtab.compactor.doors import Answer, Apart, Became, Denied, Door
 from trimtab.compactor.faults import Faults
@@ -45,6 +47,8 @@ class Drains:
     backwards."""
     flight: dict[str, float] = field(default_factory=dict)
     """Pod uid → when we evicted it; until it is seen to go."""
+    met: dict[str, float] = field(default_factory=dict)
+    """Drain → when it was first seen."""
     refused: set[str] = field(default_factory=set)
     """Uids of pods whose refusal stands in the history."""
     twice: int = 0
@@ -61,11 +65,18 @@ class Drains:
         return Standing(
             emptying={name: note.pool for name, note in found if note.emptied is None},
             emptied={name: note.pool for name, note in found if note.emptied is not None},
+            owed=_owed([note for _, note in found if note.emptied is None], view),
         )
 
     def of_others(self, view: View) -> dict[str, str]:
         """Nodes that a compactor of another namespace empties, or left behind → that namespace."""
         return {node.name: home for node in view.inventory.nodes if (home := notes.of_another(node, view.home))}
+
+    def led(self, view: View, now: float) -> dict[str, float]:
+        """Drain → seconds for which this process has carried it on."""
+        drains = {note.drain for _, note in notes.noted(view.inventory.nodes, view.home) if isinstance(note, Note)}
+        self.met = {drain: self.met.get(drain, now) for drain in drains}
+        return {drain: now - since for drain, since in self.met.items()}
 
     def settle_flight(self, view: View, now: float) -> frozenset[str]:
         """Evicted pods that the view still shows as if nothing had happened."""
@@ -269,6 +280,12 @@ class Drains:
 
 def _is_deleted(node: Node) -> bool:
     return any(taint.key in DELETING for taint in node.taints)
+
+
+def _owed(emptying: Sequence[Note], view: View) -> Counter[str]:
+    """Pool → pods of its drains that are there, and not on their way out."""
+    there = {pod.uid for pod in view.inventory.pods if not gone(pod, view)} if emptying else set()
+    return Counter(note.pool for note in emptying for move in note.moves if move.uid in there)
 
 
 def _is_cleared(note: Note, view: View) -> bool:

@@ -104,7 +104,8 @@ class Loop:
         seen = self.look()
         if isinstance(seen, NotYet):
             return seen
-        return Moment(replace(seen, flight=self.drains.settle_flight(seen, now)), self.drains.terms)
+        known = replace(seen, flight=self.drains.settle_flight(seen, now), led=self.drains.led(seen, now))
+        return Moment(known, self.drains.terms)
 
     def _unseen(self) -> float:
         """Nobody knows how the drains go on: before long they end, by what was seen last."""

@@ -189,6 +189,9 @@ class Planning:
             memory = self.books.of(pool.name).tidied(view.at, self.terms, world.index, standing)
             since = {node: memory.under.get(node, view.at) for node in under}
             self.books.put(pool.name, change(memory, under=since))
+        for gone in set(self.books.memories) - {pool.name for pool in view.pools}:  # nobody looks at their nodes now
+            memory = self.books.of(gone).tidied(view.at, self.terms, world.index, standing)
+            self.books.put(gone, change(memory, under={}))
         return frozenset(odd)
 
     def _moment(self, view: View, standing: Standing) -> Now:

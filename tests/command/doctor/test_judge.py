@@ -70,6 +70,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", Process(wanted=2, ready=0))),
     ("process-not-ready", "warn", process("webhook", Process(wanted=2, ready=1))),
+    ("namespace-mixed", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
     ("right-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
     ("lease-free", "error", lease(holder="")),
     ("lease-free", "error", {"leases": {**WELL.leases, "compactor": None}}),

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from trimtab.sketch.book import Book, Container, started
 from trimtab.sketch.buckets import number
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.peaks import INTERVAL
-from trimtab.sketch.window import DAY, Window
+from trimtab.sketch.window import Window
 
 APP = Container("shop", "Deployment", "web", "app")
 START = 20_000 * DAY
@@ -50,12 +51,13 @@ def test_days_before_the_window_are_left_out() -> None:
     assert (found.whole().total, found.whole().top, found.first) == (2, 2.0, START + 3 * DAY)
 
 
-def test_values_that_are_counted_already_count_for_their_last_day() -> None:
+@pytest.mark.parametrize(("samples", "seconds"), [(100, 2 * 3600), (3 * 1440, 3 * DAY), (50_000, 3 * DAY)])
+def test_values_that_are_counted_already_count_for_their_last_day(samples: int, seconds: int) -> None:
     book, bucket = Book(), number(0.25)
     assert bucket is not None
-    book.pour(APP, "cpu", {bucket: 100}, START, START + 3 * DAY)
+    book.pour(APP, "cpu", {bucket: samples}, START, START + 3 * DAY)
     found = book.window(APP, "cpu")
-    assert (found.whole().total, found.seconds) == (100, 3 * DAY)
+    assert (found.whole().total, found.seconds) == (samples, pytest.approx(seconds, abs=3600))
     assert found.percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
 
 

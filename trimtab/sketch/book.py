@@ -12,11 +12,15 @@ from functools import lru_cache
 from trimtab.cluster.advice import Advice
 from trimtab.sketch.buckets import high, spread
 from trimtab.sketch.counts import Counts
+from trimtab.sketch.hours import DAY, Hours, during, join
+from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL, of_series
-from trimtab.sketch.window import DAY, DAYS, Window
+from trimtab.sketch.window import DAYS, Window
 
 SURE = 3600
 """A series that begins less than so many seconds after the first moment that was asked for may be older."""
+MINUTE = 60
+"""How often whoever counts and tells no moments is taken to look: so the VPA takes it, too, for its confidence."""
 RESOURCES = ("cpu", "memory")
 MOST = {"cpu": 4096.0, "memory": float(64 << 40)}
 """Cores and bytes that no machine has. What is above was counted wrong, and is left out: what is told apart in a sketch
@@ -42,6 +46,7 @@ class _Open:
     """A window whose days are all dense."""
 
     days: dict[int, Counts] = field(default_factory=dict)
+    hours: dict[int, int] = field(default_factory=dict)
     first: int = 0
     last: int = 0
 
@@ -51,9 +56,10 @@ class _Open:
             found = self.days[number] = Counts()
         return found
 
-    def span(self, first: int, last: int) -> None:
+    def span(self, first: int, last: int, hours: Hours) -> None:
         self.first = min(self.first or first, first)
         self.last = max(self.last, last)
+        join(self.hours, hours)
 
 
 @dataclass(slots=True)
@@ -92,7 +98,13 @@ class Book:
                 page.day(number * INTERVAL // DAY).add(peak)
         else:
             self._days(page, times, values)
-        page.span(int(times[0]), int(times[-1]))
+        page.span(int(times[0]), int(times[-1]), hours_of(times))
+
+    def peak(self, container: Container, first: int, last: int, value: float, looked: int) -> None:
+        """The most that a pod held in one interval of peaks, seen in these hours of its day."""
+        page, day = self.pages.setdefault((container, "memory"), _Open()), first // DAY
+        page.day(day).add(value)
+        page.span(first, last, {day: looked})
 
     def _days(self, page: _Open, times: Sequence[int], values: Sequence[float]) -> None:
         """All buckets are found at once, then each day counts its own."""
@@ -106,12 +118,13 @@ class Book:
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
         """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last
-        day."""
+        day, and for as much time as so many of one pod take, a minute each, up to the last."""
         counts = Counts()
         counts.take(found, high(max(found)) if found else 0.0)
         page = self.pages.setdefault((container, resource), _Open())
         page.days.setdefault(last // DAY, Counts()).merge(counts)
-        page.span(first, last)
+        seen = min(last - first, MINUTE * counts.total, self.days * DAY)
+        page.span(first, last, during(last - seen, last))
 
     def hold(self, container: Container, resource: str, window: Window) -> None:
         """All that a window holds, beside what is here."""
@@ -119,7 +132,7 @@ class Book:
             page = self.pages.setdefault((container, resource), _Open())
             for day, counts in window.by_day().items():
                 page.days.setdefault(day, Counts()).merge(counts)
-            page.span(window.first, window.last)
+            page.span(window.first, window.last, window.looked())
 
     def containers(self) -> list[Container]:
         """In order of name."""
@@ -128,7 +141,9 @@ class Book:
     def window(self, container: Container, resource: str) -> Window:
         """What was seen; an empty window where nothing was."""
         page = self.pages.get((container, resource))
-        return Window.of(page.days, page.first, page.last, self.days) if page is not None else Window(self.days)
+        if page is None:
+            return Window(self.days)
+        return Window.of(page.days, page.hours, page.first, page.last, self.days)
 
 
 def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:

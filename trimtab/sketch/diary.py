@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.sketch.book import MOST, Book, Container, possible
+from trimtab.sketch.hours import DAY, Hours, within
+from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL, Peaks
-from trimtab.sketch.window import DAY, DAYS, Window
+from trimtab.sketch.window import DAYS, Window
 
 Key = tuple[Container, str]
 
@@ -90,13 +92,19 @@ class Diary:
 
     def _close(self, container: Container, at: int, value: float, now: int) -> None:
         first = self.began(container, at)
-        self._window(container, "memory").extend(first, max(first, min(now, at + INTERVAL - 1)), (value,))
+        last = max(first, min(now, at + INTERVAL - 1))
+        self._window(container, "memory").extend(first, last, (value,), self.looked(container, first, last))
 
     def began(self, container: Container, at: int) -> int:
         """From when on a peak of the interval that begins then was looked for: not before its cpu was seen. A kill of
         days before, which a pod that runs still tells of, counts from our first look on: it is no history."""
         cpu = self.windows.get((container, "cpu"))
         return max(at, cpu.first) if cpu is not None else at
+
+    def looked(self, container: Container, first: int, last: int) -> int:
+        """In which hours of an interval its memory was seen: those in which its cpu was; all, where that was not."""
+        cpu, hours = self.windows.get((container, "cpu")), within(first, last)
+        return (cpu.hours_of(first // DAY) & hours if cpu is not None else 0) or hours
 
     def forget(self, now: int) -> None:
         """Containers that nobody saw for the whole window; pods that nobody saw for a day."""
@@ -154,6 +162,8 @@ class _Peak:
     first: int
     last: int
     value: float
+    looked: int
+    """The hours of its day in which it was looked for."""
 
 
 @dataclass(slots=True)
@@ -180,21 +190,28 @@ class Reading:
 
     def _hold(self, container: Container, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
         times, values = possible("memory", times, values)
+        hours = hours_of(times)
         for number, start, stop in _intervals(times):
-            found = _Peak(int(times[start]), int(times[stop - 1]), max(values[start:stop]))
+            found = _peak(times[start:stop], values[start:stop], hours)
             known = self._peaks.setdefault((container, pod, number), found)
             known.last, known.value = max(known.last, found.last), max(known.value, found.value)
+            known.looked |= found.looked
 
     def commit(self, namespace: str, end: int) -> None:
-        """It was read to its end."""
+        """It was read to its end. Cpu first: it tells from when on peaks were looked for, those that end now too."""
+        self._adopt()
         for (container, pod, number), peak in sorted(self._peaks.items(), key=lambda item: item[0][2]):
             if number < end // INTERVAL:
                 self._over(container, pod, number, peak)
             else:
                 self.diary.see(container, pod, "memory", peak.last, peak.value)
+        self._adopt()
         self.diary.end(namespace, end)
-        self.diary.adopt(self._book)
         self.diary.until[namespace] = end
+
+    def _adopt(self) -> None:
+        self.diary.adopt(self._book)
+        self._book = Book(self.diary.days)
 
     def _over(self, container: Container, pod: str, number: int, peak: _Peak) -> None:
         """One with what ran of it already."""
@@ -202,8 +219,14 @@ class Reading:
         if peaks is not None and peaks.running.get(pod, (-1, 0.0))[0] == number:
             peak.value = max(peak.value, peaks.running.pop(pod)[1])
             peak.first = min(peak.first, self.diary.began(container, number * INTERVAL))
-        times = sorted({peak.first, peak.last})
-        self._book.take(container, "memory", times, [peak.value] * len(times))
+            peak.looked |= self.diary.looked(container, peak.first, peak.last)
+        self._book.peak(container, peak.first, peak.last, peak.value, peak.looked)
+
+
+def _peak(times: Sequence[int], values: Sequence[float], hours: Hours) -> _Peak:
+    """Of one interval, of a series that was seen in these hours."""
+    first, last = int(times[0]), int(times[-1])
+    return _Peak(first, last, max(values), hours[first // DAY] & within(first, last))
 
 
 def _outside(held: Window, times: Sequence[int]) -> Iterable[tuple[int, int]]:

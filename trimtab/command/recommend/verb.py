@@ -161,7 +161,7 @@ def _standing(cluster: live.Asked, vpa_down: bool) -> standing.Cluster:
 
 def _number(book: Book, terms: Terms) -> str:
     """Of the one series there is. Raises Wrong where there are more, or where it is too short."""
-    known = [seen(resource, book.window(container, resource)) for container, resource in book.pages]
+    known = [seen(resource, book.window(one, resource), kind=one.kind) for one, resource in book.pages]
     if len(known) != 1 or not isinstance(known[0], Seen):
         came = f"{len(known)} series" if len(known) != 1 else str(known[0])
         raise Wrong([Mistake(file="--usage", expected="one series of a day at least", came=came)])

@@ -9,6 +9,7 @@ import yaml
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
+from trimtab.cluster.pool_schema import schema as pool_schema
 from trimtab.command.install import serving, working
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import PROCESSES, Manifest, account
@@ -205,7 +206,7 @@ def _policies() -> Schema:
 def _pools() -> Schema:
     found = _any("object", "Pools to compact: name → settings (docs/reference/pool.md); nothing is done before "
                  "`mode: act`.", {})  # fmt: skip
-    return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": {"type": "object"}}
+    return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": pool_schema()}
 
 
 def _namespace() -> Schema:

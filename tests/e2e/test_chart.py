@@ -33,6 +33,14 @@ def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built
     assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed
 
 
+def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(built: Binaries, tmp_path: Path) -> None:
+    shutil.copytree(BASE, tmp_path / "base")
+    wanted = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
+    made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
+    assert objects(made.stdout) == objects(manifests(Values(namespace="ours")))
+
+
 @pytest.mark.parametrize("name", ["monitors", "rules", "dashboards"])
 def test_what_only_some_want_is_the_same_object_from_the_chart_and_a_component(
     name: str, helm: Helm, built: Binaries, tmp_path: Path
@@ -177,6 +185,8 @@ def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
         ({"policies": {"Wrong_Name": {}}}, "Wrong_Name"),
         ({"policies": {"one": {"mode": "enforce"}}}, "/policies/one/mode"),
         ({"pools": {"one": "mode: act"}}, "/pools/one"),
+        ({"pools": {"one": {"mode": "on"}}}, "/pools/one/mode"),
+        ({"pools": {"one": {"keep": {"node": 2}}}}, "/pools/one/keep"),
         ({"compactor": {"replicas": -1}}, "/compactor/replicas"),
         ({"compactor": {"spread": "Always"}}, "/compactor/spread"),
         ({"recommender": {"maxUnavailable": "50%"}}, "/recommender/maxUnavailable"),

@@ -11,32 +11,17 @@ from dataclasses import dataclass, field
 from trimtab.cluster import budget as budgets
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.budget import PodDisruptionBudget
-from trimtab.cluster.api.meta import UNSET, Labels, get
+from trimtab.cluster.api.meta import Labels, get
 from trimtab.cluster.api.node import Node as NodeShape
-from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.rules import Namespace
 from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.budget import Budget
+from trimtab.cluster.claim import Claim, claims
 from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod, Reader
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A PersistentVolumeClaim with the volume it is bound to."""
-
-    volume: str
-    """Empty while it is not bound, or the volume is not in the snapshot."""
-    driver: str
-    nodes: NodeSelector | None
-    """Where the volume can be reached; None is everywhere."""
-    alone: bool
-    """ReadWriteOncePod."""
-    local: bool = False
-    """The volume lives on one node: a `local` or `hostPath` PersistentVolume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +65,7 @@ def take(snapshot: Snapshot) -> Inventory:
         nodes=tuple(found[name] for name in sorted(found)),
         pods=tuple(pods),
         budgets=guards,
-        claims=dict(_claims(snapshot)),
+        claims=dict(claims(snapshot.all(PersistentVolumeClaim), snapshot.all(PersistentVolume))),
         owners={(s.metadata.namespace, kind, s.metadata.name): _scale(s) for kind, s in snapshot.workloads()},
         owner_kinds=frozenset(kind for kind, _ in snapshot.workloads()),
         namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
@@ -88,24 +73,6 @@ def take(snapshot: Snapshot) -> Inventory:
         twins=frozenset(name for name, count in names.items() if count > 1),
         notes=(*_notes(names, found, pods), *_broken(guards)),
     )
-
-
-def _claims(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str], Claim]]:
-    volumes = {shape.metadata.name: shape.spec for shape in snapshot.all(PersistentVolume)}
-    for shape in snapshot.all(PersistentVolumeClaim):
-        volume = volumes.get(shape.spec.volume_name)
-        affinity = get(volume.node_affinity, None) if volume else None
-        driver = get(volume.csi, None) if volume else None
-        yield (
-            (shape.metadata.namespace, shape.metadata.name),
-            Claim(
-                volume=shape.spec.volume_name if volume else "",
-                driver=driver.driver if driver else "",
-                nodes=get(affinity.required, None) if affinity else None,
-                alone="ReadWriteOncePod" in shape.spec.access_modes,
-                local=volume is not None and not (volume.local is UNSET and volume.host_path is UNSET),
-            ),
-        )
 
 
 def _scale(shape: Workload) -> Scale:

@@ -178,7 +178,10 @@ class Reader:
         labels, resizing = _labels(shape), resized(shape)
         key = (shape.metadata.namespace, self._template(shape.spec, owner), *labels.items())
         if resizing is not shape:
-            key = (*key, _ENCODER.encode((resizing.spec.containers, resizing.spec.init_containers)))
+            key = (
+                *key,
+                _ENCODER.encode((resizing.spec.containers, resizing.spec.init_containers, resizing.spec.resources)),
+            )
         shape, found = resizing, self.known.get(key)
         if found is None:
             found = self.known[key] = _ask(shape, labels)

@@ -117,3 +117,11 @@ def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
     found = read(status)
     assert isinstance(found, Autoscaler)
     assert read(written(found)) == found
+
+
+def test_a_report_of_the_future_tells_nothing() -> None:
+    """Else an autoscaler that died would be believed for as long as the clocks differ."""
+    found = made(YAML)
+    assert not found.silent(1767398400 - 120)
+    assert found.silent(1767398400 - 121)
+    assert "future" in found.silence(1767398400 - 121)

@@ -55,8 +55,14 @@ class Autoscaler:
     """As given; a flag that is absent has its default."""
 
     def silent(self, now: Seconds | None) -> bool:
-        """Has it not reported for two minutes? A report without a time is no report."""
-        return now is not None and (self.updated is None or now - self.updated > SILENCE)
+        """Has it not reported for two minutes? A report without a time is no report, nor is one of the future:
+        by clocks that differ so much nobody can tell whether it still lives."""
+        return now is not None and (self.updated is None or abs(now - self.updated) > SILENCE)
+
+    def silence(self, now: Seconds) -> str:
+        """The same in words."""
+        ahead = self.updated is not None and self.updated > now
+        return "reports of the future: its clock or ours is wrong" if ahead else "has not reported for two minutes"
 
     def of(self, pool: str) -> tuple[Group, ...]:
         """The groups of a pool."""

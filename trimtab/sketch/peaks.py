@@ -5,9 +5,10 @@ hours goes into the sketch, so four values a day, and every percentile of memory
 for want of memory wanted more than it was seen to hold.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from trimtab.sketch.cuts import cut
 
 INTERVAL = 6 * 3600
 OOM_SHARE = 1.2
@@ -26,14 +27,7 @@ def wanted(held: float, limit: float) -> float:
 
 def of_series(times: Sequence[int], values: Sequence[float], interval: int = INTERVAL) -> dict[int, float]:
     """Interval number → its peak, of one pod's series; times ascend."""
-    found: dict[int, float] = {}
-    start = 0
-    while start < len(times):
-        number = int(times[start]) // interval
-        end = bisect_left(times, (number + 1) * interval, start)
-        found[number] = max(values[start:end])
-        start = end
-    return found
+    return {number: max(values[start:end]) for number, start, end in cut(times, interval)}
 
 
 @dataclass(slots=True)

@@ -22,9 +22,19 @@ def test_kinds_that_nobody_reads_are_counted():
     assert (len(found.snapshot.all(Pod)), found.snapshot.ignored, found.mistakes) == (1, {"Secret": 2}, ())
 
 
+def named(name, **more):
+    return json.dumps({**POD, "metadata": {"name": name}, **more}).encode()
+
+
 def test_several_files_are_one_snapshot():
-    files = [(f"{n}.json", json.dumps(POD).encode()) for n in range(3)]
+    files = [(f"{n}.json", named(f"web-{n}")) for n in range(3)]
     assert len(load(files).snapshot.all(Pod)) == 3
+
+
+def test_what_two_files_tell_of_one_object_counts_once_only_where_they_agree():
+    one, other = named("web"), named("web", status={"phase": "Failed"})
+    assert len(load([("a.json", one), ("b.json", one)]).snapshot.all(Pod)) == 1
+    assert len(load([("a.json", one), ("b.json", other), ("c.json", one)]).snapshot.all(Pod)) == 2
 
 
 def test_a_null_is_absence():

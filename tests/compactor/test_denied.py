@@ -8,8 +8,9 @@ import pytest
 
 from tests.compactor.five import begun, five
 from tests.compactor.played import ACT, Played, process, run
+from trimtab.compaction.drain.note import Leaving
 from trimtab.compactor.acting import Acting
-from trimtab.compactor.doors import Denied, NotNow
+from trimtab.compactor.doors import Answer, Denied, NotNow
 from trimtab.compactor.loop import Loop
 from trimtab.kube.errors import refused
 from trimtab.kube.writer import Writer
@@ -86,3 +87,23 @@ class Refusing(Writer):
 
     def write(self, method: str, path: str, body: Mapping[str, Any], **more: Any) -> bytes:
         raise refused(more["doing"], self.status, b"")
+
+
+def test_where_each_write_takes_long_no_pod_is_evicted_on_an_old_look() -> None:
+    """Else a person's pause waits until all of them have gone."""
+    played = Played(ends_after=20).with_nodes("n1").with_nodes("n2", cpu="16")
+    for app in ("a", "b", "c", "d", "e"):
+        played.with_app(app, "n1", "n2", "n2")
+    played.with_app("big", "n2", "n2", cpu="2")
+    loop, _ = begun(played)
+    clock = [0.0]
+    loop.elapsed = loop.drains.elapsed = lambda: clock[0]
+    evict = played.evict
+
+    def slowly(move: Leaving) -> Answer:
+        clock[0] += 10
+        return evict(move)
+
+    played.evict = slowly  # type: ignore[method-assign]
+    loop.round()
+    assert len([write for write in played.writes if write.startswith("evict")]) == 2

@@ -5,8 +5,9 @@ snapshot was written changes nothing), budgets, claims, owners, and what could n
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from trimtab.cluster import budget as budgets
 from trimtab.cluster import node as nodes
@@ -49,6 +50,8 @@ class Inventory:
     config_maps: tuple[ConfigMap, ...] = ()
     twins: frozenset[str] = frozenset()
     """Names that more than one node carries."""
+    doubles: Mapping[str, str] = field(default_factory=dict)
+    """Node → a pod on it (namespace/name) of which the snapshot tells more than one thing."""
     notes: tuple[str, ...] = ()
     """What is odd about the snapshot, in words."""
 
@@ -71,17 +74,31 @@ def take(snapshot: Snapshot) -> Inventory:
         namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
         config_maps=snapshot.all(ConfigMap),
         twins=frozenset(name for name, count in names.items() if count > 1),
+        doubles=_doubles(pods),
         notes=(*_notes(names, found, pods), *_broken(guards)),
     )
+
+
+def _doubles(pods: Sequence[Pod]) -> dict[str, str]:
+    """`pods` in order of their names."""
+    return {
+        pod.node: one.key
+        for one, other in pairwise(pods)
+        if one.name == other.name and one.namespace == other.namespace
+        for pod in (one, other)
+        if pod.node
+    }
 
 
 def _scale(shape: Workload) -> Scale:
     return Scale(wanted=get(shape.spec.replicas, None), have=shape.status.replicas, ready=shape.status.ready_replicas)
 
 
-def _notes(names: Counter[str], found: Mapping[str, Node], pods: Iterable[Pod]) -> Iterable[str]:
+def _notes(names: Counter[str], found: Mapping[str, Node], pods: Sequence[Pod]) -> Iterable[str]:
     for name in sorted(name for name, count in names.items() if count > 1):
         yield f"{names[name]} nodes are called {name}: none of them is touched"
+    for key in sorted(set(_doubles(pods).values())):
+        yield f"pod {key} stands more than once, and differs: nothing is planned where it is"
     strays = Counter(pod.node for pod in pods if pod.node and pod.node not in found)
     for name in sorted(strays):
         yield f"{strays[name]} pods say they run on node {name}, which is not in the snapshot"

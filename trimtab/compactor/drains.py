@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,6 +29,8 @@ from trimtab.runtime.stop import Stop
 EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
 REFUSED = Code("eviction-refused", "The API server refused the eviction for now.", "Nothing: it is asked again.")
 IS_EMPTY = Code("node-emptied", "All its pods are ready elsewhere; it is the autoscaler's now.", "Nothing.")
+LOOK = 15.0
+"""Seconds after which no pod is evicted on what was seen: where writes take long, a pause must not wait for all."""
 BLIND = 60.0
 """Seconds past the oldest data that is acted on: an eviction nobody sees anything of by then did not happen."""
 
@@ -40,6 +42,8 @@ class Drains:
     terms: Terms
     stop: Stop
     faults: Faults
+    elapsed: Callable[[], float] | None = None
+    """Tells how old a look has become while it was acted on; None: it never does."""
     blind: float = 120.0 + BLIND
     """Seconds after which an eviction that nobody sees anything of is taken for one that did not happen."""
     held: dict[str, float] = field(default_factory=dict)
@@ -173,10 +177,7 @@ class Drains:
         self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
-        """Step by step, as far as one lets the next be taken.
-
-        A second replica that cannot be taken back keeps no node closed: it is remembered, and taken back later.
-        """
+        """Step by step, as far as one lets the next be taken; a second replica can be taken back later, too."""
         apart = Apart()
         for step in steps:
             if isinstance(step, a.Evict):
@@ -213,7 +214,7 @@ class Drains:
 
     def _evict(self, view: View, node: Node, note: Note, move: Leaving, now: float) -> bool:
         """False where nothing more of this drain should be asked for now."""
-        if self.stop.begun:
+        if self.stop.begun or (self.elapsed is not None and self.elapsed() - now > LOOK):
             return False
         if move.uid in self.held:
             return True

@@ -199,7 +199,12 @@ def _uninstall() -> Schema:
 
 def _policies() -> Schema:
     spec = {**spec_schema(), "description": "The policy's spec."}
-    found = _any("object", "PodPolicies: name → spec (docs/reference/policy-language.md).", {})
+    found = _any(
+        "object",
+        "PodPolicies: name → spec (docs/reference/policy-language.md). One that the "
+        "watchdog put to `mode: warn` stays so: docs/how-to/watch-running-pods.md.",
+        {},
+    )
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 63}, "additionalProperties": spec}
 
 

@@ -5,13 +5,13 @@ container. Days stay open until the book is asked: whoever reads two weeks of hi
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from trimtab.cluster.advice import Advice
 from trimtab.sketch.buckets import high, spread
 from trimtab.sketch.counts import Counts
+from trimtab.sketch.cuts import cut
 from trimtab.sketch.hours import DAY, Hours, during, join
 from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL, of_series
@@ -74,6 +74,8 @@ class Book:
     pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
     advice: dict[tuple[Container, str], Advice] = field(default_factory=dict)
     """What VPAs say of containers: no usage, and kept apart from it."""
+    left_out: int = 0
+    """Values that are no number, below zero or more than any machine has."""
 
     def take(
         self,
@@ -89,32 +91,54 @@ class Book:
             until = started(times, asked, self.start_up)
             self.starts[container] = max([self.starts.get(container, 0.0), *values[:until]])
             times, values = times[until:], values[until:]
-        times, values = possible(resource, times, values)
+        if times:
+            (self._peaks if resource == "memory" else self._cores)(container, times, values)
+
+    def _peaks(self, container: Container, times: Sequence[int], values: Sequence[float]) -> None:
+        found = of_series(times, values)
+        if max(found.values()) > MOST["memory"]:
+            times, values = self._possible("memory", times, values)
+            found = of_series(times, values)
+        page, days = self._page(container, "memory", times), dict[int, list[float]]()
+        for number, peak in found.items():
+            days.setdefault(number * INTERVAL // DAY, []).append(peak)
+        for day, peaks in days.items():
+            page.day(day).extend(peaks)
+
+    def _cores(self, container: Container, times: Sequence[int], values: Sequence[float]) -> None:
+        """All buckets are found at once, then each day counts its own."""
+        found = spread(values)
+        if found is None or high(found[0] + 255) > MOST["cpu"]:  # nearly never: so nobody looks for the greatest
+            times, values = self._possible("cpu", times, values)
+            found = spread(values)
+        page = self._page(container, "cpu", times)
+        for day, start, end in cut(times, DAY):
+            part, counts = values[start:end], page.day(day)
+            if found is None:
+                counts.extend(part)
+            else:
+                counts.tally(found[0], found[1][start:end], part)
+
+    def _possible(
+        self, resource: str, times: Sequence[int], values: Sequence[float]
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        found = possible(resource, times, values)
+        self.left_out += len(values) - len(found[1])
+        return found
+
+    def _page(self, container: Container, resource: str, times: Sequence[int]) -> _Open:
+        """Seen at these moments; an empty one, that is kept nowhere, where there are none."""
         if not times:
-            return
+            return _Open()
         page = self.pages.setdefault((container, resource), _Open())
-        if resource == "memory":
-            for number, peak in of_series(times, values).items():
-                page.day(number * INTERVAL // DAY).add(peak)
-        else:
-            self._days(page, times, values)
         page.span(int(times[0]), int(times[-1]), hours_of(times))
+        return page
 
     def peak(self, container: Container, first: int, last: int, value: float, looked: int) -> None:
         """The most that a pod held in one interval of peaks, seen in these hours of its day."""
         page, day = self.pages.setdefault((container, "memory"), _Open()), first // DAY
         page.day(day).add(value)
         page.span(first, last, {day: looked})
-
-    def _days(self, page: _Open, times: Sequence[int], values: Sequence[float]) -> None:
-        """All buckets are found at once, then each day counts its own."""
-        found = spread(values)
-        for start, end in _days(times):
-            part, counts = values[start:end], page.day(int(times[start]) // DAY)
-            if found is None:
-                counts.extend(part)
-            else:
-                counts.tally(found[0], found[1][start:end], part)
 
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
         """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last
@@ -147,11 +171,11 @@ class Book:
 
 
 def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
-    """Without what no machine has; nearly always, all there is."""
+    """Without what no machine has, or what is below zero; nearly always, all there is."""
     most = MOST[resource]
-    if max(values, default=0.0) <= most:
+    if max(values, default=0.0) <= most and min(values, default=0.0) >= 0:
         return times, values
-    kept = [n for n, value in enumerate(values) if value <= most]
+    kept = [n for n, value in enumerate(values) if 0 <= value <= most]
     return [times[n] for n in kept], [values[n] for n in kept]
 
 
@@ -161,21 +185,3 @@ def started(times: Sequence[int], asked: int, seconds: int) -> int:
     if not times or times[0] <= asked + SURE:
         return 0
     return bisect_left(times, times[0] + seconds)
-
-
-def _days(times: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Where each day's values begin and end. Most series of an answer have the same moments."""
-    return _of_range(times) if isinstance(times, range) else _cut(times)
-
-
-@lru_cache(maxsize=64)
-def _of_range(times: range) -> tuple[tuple[int, int], ...]:
-    return tuple(_cut(times))
-
-
-def _cut(times: Sequence[int]) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(times):
-        end = bisect_left(times, (times[start] // DAY + 1) * DAY, start)
-        yield start, end
-        start = end

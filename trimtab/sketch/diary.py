@@ -6,10 +6,11 @@ goes in when an interval of peaks is over; until then its peaks run.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.sketch.book import MOST, Book, Container, possible
+from trimtab.sketch.cuts import cut
 from trimtab.sketch.hours import DAY, Hours, within
 from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL, Peaks
@@ -66,7 +67,7 @@ class Diary:
         if over or at <= self.kills.get((container, pod), 0) or at // INTERVAL < self._closed:
             return False
         self.kills[container, pod] = at
-        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit)
+        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit, MOST["memory"])
         if peak is not None:
             self._close(container, *peak, at)
         return True
@@ -189,10 +190,12 @@ class Reading:
                 self._hold(container, pod, times[start:stop], values[start:stop])
 
     def _hold(self, container: Container, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        times, values = possible("memory", times, values)
-        hours = hours_of(times)
-        for number, start, stop in _intervals(times):
-            found = _peak(times[start:stop], values[start:stop], hours)
+        hours, pieces = hours_of(times), cut(times, INTERVAL)
+        peaks = [(number, _peak(times[start:stop], values[start:stop], hours)) for number, start, stop in pieces]
+        if any(peak.value > MOST["memory"] for _, peak in peaks):
+            self._hold(container, pod, *possible("memory", times, values))
+            return
+        for number, found in peaks:
             known = self._peaks.setdefault((container, pod, number), found)
             known.last, known.value = max(known.last, found.last), max(known.value, found.value)
             known.looked |= found.looked
@@ -232,13 +235,3 @@ def _peak(times: Sequence[int], values: Sequence[float], hours: Hours) -> _Peak:
 def _outside(held: Window, times: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Before the first moment that is held, and after the last."""
     return (0, bisect_left(times, held.first)), (bisect_right(times, held.last), len(times))
-
-
-def _intervals(times: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """(number, from, to) of each interval of peaks."""
-    start = 0
-    while start < len(times):
-        number = int(times[start]) // INTERVAL
-        stop = bisect_left(times, (number + 1) * INTERVAL, start)
-        yield number, start, stop
-        start = stop

@@ -5,9 +5,10 @@ or there was nothing to see. So hours are counted: one in which anything was see
 was seen, and one in which nothing was seen counts as none. Those of several histories are joined, in any order.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+
+from trimtab.sketch.cuts import cut
 
 HOUR = 3600
 A_DAY = 24
@@ -42,18 +43,10 @@ def _of_range(times: range) -> Hours:
 
 def _of(times: Sequence[int]) -> Hours:
     found: dict[int, int] = {}
-    for hour in _distinct(times):
-        day, of_it = divmod(hour, A_DAY)
-        found[day] = found.get(day, 0) | 1 << of_it
+    for number, _, _ in cut(times, HOUR):
+        day, hour = divmod(number, A_DAY)
+        found[day] = found.get(day, 0) | 1 << hour
     return found
-
-
-def _distinct(times: Sequence[int]) -> Iterator[int]:
-    start = 0
-    while start < len(times):
-        hour = int(times[start]) // HOUR
-        yield hour
-        start = bisect_left(times, (hour + 1) * HOUR, start)
 
 
 def join(found: dict[int, int], more: Hours) -> None:

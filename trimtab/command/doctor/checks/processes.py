@@ -17,7 +17,7 @@ MISSING = Code(
 NOT_READY = Code(
     "process-not-ready",
     "Replicas of a process are not ready.",
-    "`kubectl -n trimtab-system describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
+    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
 MIXED = Code(
     "namespace-mixed",

@@ -224,6 +224,6 @@ def test_a_kept_connection_does_not_hold_the_process_for_ever(tmp_path: Path) ->
 
 
 def test_an_interrupt_stops_at_once(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, DRAIN="60", GRACEFUL_TIMEOUT="90") as server:
         server.stop(signal.SIGINT)
         server.process.wait(30)

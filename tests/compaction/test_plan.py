@@ -160,6 +160,19 @@ def test_a_pod_that_waits_for_room_in_the_pool_stops_it() -> None:
     assert planned(*items).pools["all"].code.name == "pods-waiting"
 
 
+def test_pods_that_a_queue_holds_back_stop_nothing_and_keep_no_room() -> None:
+    """Scheduling gates: thousands of them may stand for days, and the autoscaler adds no node for them either."""
+    held = {"owner": "ReplicationController", "spec": {"schedulingGates": [{"name": "queue"}]}}
+    queued = [pod(f"w-{number}", cpu="2", **held) for number in range(8)]
+    assert goes(*TWO_AND_ONE, *queued) == goes(*TWO_AND_ONE) == ["n1"]
+    runs = pod("w-8", "n2", cpu="2", owner="ReplicationController")
+    owner = {
+        "apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "w", "namespace": "default"},
+        "spec": {"replicas": 9}, "status": {"replicas": 9, "readyReplicas": 1},
+    }  # fmt: skip
+    assert goes(*TWO_AND_ONE, *queued, runs, owner) == ["n1"], "nor are they about to be made again"
+
+
 def test_case_60_a_destination_that_is_not_whole_or_too_young_takes_nothing() -> None:
     pool = replace(ALL, receiver_age=60, quiet=0, keep_nodes=("stay",))
     starting = [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "PreferNoSchedule"}]

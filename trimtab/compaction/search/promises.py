@@ -1,11 +1,13 @@
 """To whom is room promised that is not there yet?
 
 Pods that wait for a node, pods that their owners are about to make again, and one more pod as large as the largest
-where a pool wants that: each has its place kept while a plan is made. A promise is kept on a node that stays anyway,
+where a pool wants that: each has its place kept while a plan is made. Who is held back by scheduling gates waits for
+somebody else, not for a node, as the autoscaler sees it. A promise is kept on a node that stays anyway,
 or else on the candidate that would go last, which then stays. A pod that waits and finds no place, though a pool's
 node could hold it, keeps that pool from shrinking; one that no node could ever hold is nobody's business.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -104,7 +106,12 @@ def missing(world: World) -> list[tuple[str, Kind, int]]:
     }
     if not short:
         return []
-    present = dict.fromkeys(short, 0)
+    held_back = Counter(
+        (pod.namespace, pod.owner.kind, pod.owner.name)
+        for pod in world.inventory.pods
+        if pod.gated and pod.owner is not None and not pod.node and pod.deleted is None
+    )
+    present = {name: held_back[name] for name in short}
     like: dict[tuple[str, str, str], Kind] = {}
     for pod, kind in (*zip(world.pods, world.next_of, strict=True), *world.waiting):
         name = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")

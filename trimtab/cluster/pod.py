@@ -110,7 +110,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     nominated: str = ""
     """The node a preemption reserved for it."""
     gated: bool = False
-    """Somebody holds it back from the scheduler (scheduling gates): it waits for them, not for a node."""
+    """Somebody holds it back (scheduling gates): it does not look for a node yet."""
 
     @property
     def key(self) -> str:

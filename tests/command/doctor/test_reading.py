@@ -8,6 +8,7 @@ import pytest
 from urllib3 import HTTPHeaderDict
 
 from tests.command.doctor.worlds import HIDDEN, NOW, OURS, WELL
+from trimtab.cluster.api.webhooks import MutatingWebhookConfiguration
 from trimtab.command.doctor import shapes, trials
 from trimtab.command.doctor.asking import METRICS, Asking
 from trimtab.command.doctor.look import Door, look
@@ -20,6 +21,8 @@ from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.values import Values
 from trimtab.kube.errors import NotAllowed, Status, Unreachable
 from trimtab.kube.exchange import Exchange
+from trimtab.policy import vpa_webhook
+from trimtab.policy.vpa_webhook import Called
 
 
 def exchange(status: int, body: Any = None, **headers: str) -> Exchange:
@@ -62,6 +65,21 @@ def test_our_own_configurations_are_read_as_what_they_are() -> None:
     assert pods.spares == {"kube-system", "kube-public", "kube-node-lease", OURS}
     assert not any(hook.creates_pods for hook in validating.hooks)
     assert shapes.configuration(next(iter(calling(Values(cert_manager=True))))).injected
+
+
+@pytest.mark.parametrize(
+    ("config", "called"),
+    [
+        ({"service": {"namespace": "kube-system", "name": "vpa"}, "caBundle": "eA=="}, (("kube-system", "vpa"), True)),
+        ({"service": {"namespace": "kube-system", "name": "vpa"}}, (("kube-system", "vpa"), False)),
+        ({"url": "https://vpa.example.com"}, (None, True)),
+    ],
+)
+def test_the_vpas_webhook_is_found_by_its_name_whatever_holds_it(config: Any, called: Any) -> None:
+    webhooks = [{"name": "other", "clientConfig": {"url": "https://x"}}, {"name": "vpa.k8s.io", "clientConfig": config}]
+    found = {"metadata": {"name": "c"}, "webhooks": webhooks}
+    assert shapes.vpa(shapes.configuration(found)) == (Called(*called),)
+    assert vpa_webhook.called(msgspec.convert(found, MutatingWebhookConfiguration)) == (Called(*called),)
 
 
 def test_what_an_object_does_not_say_has_the_apis_own_default() -> None:

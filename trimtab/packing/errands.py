@@ -45,6 +45,7 @@ class Errands:
     room: Room
     sets: dict[bytes, int] = field(default_factory=dict)
     masks: list[bytearray] = field(default_factory=list)
+    all: list[Errand] = field(default_factory=list)
     _made: dict[tuple[int, tuple[int, ...]], Errand | None] = field(default_factory=dict)
     free: dict[int, Errand | None] = field(default_factory=dict)
     """Kinds that no wide domain ties, and kinds that can't be planned."""
@@ -93,7 +94,9 @@ class Errands:
         bars = tuple((g.domain, counts[g.number]) for g in kind.bars if g.apart)
         caps = tuple((_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart)
         simple, tied = not bars and not caps, bool(wide or caps)
-        return Errand(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
+        made = Errand(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
+        self.all.append(made)
+        return made
 
     def _holds(self, kind: Kind, wide: Iterable[Group], domains: Iterable[int]) -> bool:
         """Is it true today, without the pod itself, what will be asked when it comes back to the same domains?"""

@@ -46,7 +46,7 @@ def best_only(made: Prepared) -> Search:
 
 
 def _first(made: Prepared, order: Sequence[int]) -> Search:
-    shelves = Shelves(made.room, made.masks, {id(e): e for e in made.errands if e is not None}.values())
+    shelves = Shelves(made.ways)
     search = Search(made.room, [*order, *made.later], made.loads, made.errands, shelves, made.limits, 0)
     for node in set(range(len(made.world.nodes))) - set(search.order):
         if not made.room.closed[node]:

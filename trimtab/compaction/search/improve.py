@@ -53,6 +53,8 @@ def _add(search: Search) -> bool:
 
 def _swap(search: Search, prices: Sequence[int]) -> bool:
     """The first exchange that pays, most saved per pod first."""
+    if search.effort <= 0:
+        return False
     for out, into in _exchanges(search, prices):
         if search.effort <= 0:
             return False

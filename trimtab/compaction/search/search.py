@@ -5,6 +5,7 @@ the same order (after those that cannot go anyway), and each pod takes the tight
 would be emptied last are filled first, and no pod is ever moved twice. `improve` then adds and swaps nodes.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -39,7 +40,7 @@ class Search:
     shut: bytes = field(init=False)
     """Nodes that take no pods, whatever the search does."""
     dest: dict[int, int] = field(default_factory=dict)
-    guests: dict[int, list[int]] = field(default_factory=dict)
+    guests: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     drained: list[int] = field(default_factory=list)
     refused: dict[int, object] = field(default_factory=dict)
     """Candidate → the limit that kept it, or the pod that found no place."""
@@ -145,7 +146,7 @@ class Search:
     def _put(self, pod: int, errand: Errand, node: int, log: Log) -> None:
         self.shelves.take(errand, node)
         self.dest[pod] = node
-        self.guests.setdefault(node, []).append(pod)
+        self.guests[node].append(pod)
         log.append((1, pod, node))
         limits = self.limits[node]
         if limits is not None:
@@ -279,14 +280,19 @@ class Search:
         return True
 
     def clear(self) -> None:
-        """Everything back: the room is as it was before the search."""
+        """Everything back: the room is as it was before the search, which is over (its shelves are left behind)."""
         for node in list(reversed(self.drained)):
             limits = self.limits[node]
             if limits is not None:
                 limits.back(node)
             self.room.reopen(node)
-        for pod in list(reversed(self.dest)):
-            self._lift(pod, [])
+        for pod, node in self.dest.items():
+            errand, limits = self.errands[pod], self.limits[node]
+            assert errand is not None
+            self.room.give(errand.kind, node)
+            if limits is not None:
+                limits.arrive(errand.kind, node, -1)
+        self.dest.clear()
         self.drained.clear()
 
     def world_major(self, node: int) -> int:

@@ -73,13 +73,14 @@ def _exchanges(search: Search, prices: Sequence[int]) -> Iterable[tuple[int, int
     """(node that stays, node that goes instead), best first."""
     slack = _slack(search)
     moved, saved = len(search.dest), sum(prices[n] for n in search.drained)
-    found = []
-    receivers = _receivers(search)[:MOST_IN]
+    found, loads = [], search.loads
+    receivers = [(into, search.world_major(into)) for into in _receivers(search)[:MOST_IN]]
     for out in [n for n in search.order if search.state[n] == DRAINED][-MOST_OUT:]:
-        for into in receivers:
-            gain, more = prices[into] - prices[out], len(search.loads[into]) - len(search.loads[out])
-            if search.world_major(into) - search.world_major(out) > slack:
+        room = slack + search.world_major(out)
+        for into, wanted in receivers:
+            if wanted > room:
                 continue
+            gain, more = prices[into] - prices[out], len(loads[into]) - len(loads[out])
             if (gain > 0 and more * saved <= DEAR * gain * moved) or (gain == 0 and more < 0):
                 found.append((-gain if more <= 0 else more * saved // gain - DEAR * moved, -gain, out, into))
     found.sort()

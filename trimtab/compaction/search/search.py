@@ -212,12 +212,10 @@ class Search:
             for guest in self.guests.get(node, ()):
                 other = self.errands[guest]
                 assert other is not None
-                if other.major >= errand.major or other.major < lacks:
-                    continue
-                if room.minor[node] + other.minor < errand.minor or not self.shelves.suits(errand, node):
-                    continue
                 rank = (other.major, other.major - lacks, node, guest)
-                if best is None or rank < best:
+                if not lacks <= other.major < errand.major or (best is not None and rank > best):
+                    continue
+                if room.minor[node] + other.minor >= errand.minor and self.shelves.suits(errand, node):
                     best = rank
         return (best[3], best[2]) if best is not None else None
 
@@ -302,9 +300,9 @@ class Search:
             self._weights[node] = max(0, self.room.world.major[node]) + moving
         return self._weights[node]
 
-    def _size(self, pod: int) -> tuple[int, int, int]:
+    def _size(self, pod: int) -> tuple[int, int]:
         errand = self.errands[pod]
-        return (-errand.major, -errand.minor, pod) if errand is not None else (0, 0, pod)
+        return (errand.kind.rank, pod) if errand is not None else (0, pod)
 
 
 __all__ = ["CANDIDATE", "DRAINED", "FIXED", "OPEN", "Kind", "Search"]

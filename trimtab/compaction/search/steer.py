@@ -9,11 +9,12 @@ the same pool that take pods already, so that all a plan was checked for still h
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from trimtab.compaction.search.prepare import Prepared
 from trimtab.compaction.search.search import Log, Search
 from trimtab.packing.errands import Errand
-from trimtab.packing.kinds import Kind
+from trimtab.packing.kinds import Kind, Wish
 from trimtab.packing.wishes import points
 
 Rank = tuple[int, int, int]
@@ -100,7 +101,7 @@ class _Steering:
             return False
         base, around = self.workload[pod] * len(self.zone), self.around
         here = around[base + self.zone[self.search.dest[pod]]]
-        return here > 1 + min([around[base + zone] for zone in zones])
+        return here > 1 + min([around.get(base + zone, 0) for zone in zones])
 
     def _zones(self, errand: Errand) -> list[int]:
         found = self._zones_of.get(errand.where)
@@ -111,23 +112,22 @@ class _Steering:
         return found
 
     def _better(self, pod: int, errand: Errand) -> None:
-        place = self.search.dest[pod]
+        place, wish, base = self.search.dest[pod], errand.kind.wish, self.workload[pod] * len(self.zone)
         self._tally(pod, place, -1)
-        best, most = place, self._rank(pod, errand, place)
+        best, most = place, self._rank(base, wish, place)
         for node in self._others(errand, place):
-            found = self._rank(pod, errand, node)
+            found = self._rank(base, wish, node)
             if found > most:
                 best, most = node, found
-                if errand.kind.wish is None and not found[1] and len(self._zones(errand)) == 1:
+                if wish is None and not found[1] and len(self._zones(errand)) == 1:
                     break
         if best == place or not self._move(pod, errand, best):
             best = place
         self._tally(pod, best, 1)
 
-    def _rank(self, pod: int, errand: Errand, node: int) -> Rank:
-        base, wish = self.workload[pod] * len(self.zone), errand.kind.wish
+    def _rank(self, base: int, wish: Wish | None, node: int) -> Rank:
         liked = points(wish, self.counts, node) if wish is not None else 0
-        return liked, -self.near[base + node], -self.around[base + self.zone[node]]
+        return liked, -self.near.get(base + node, 0), -self.around.get(base + self.zone[node], 0)
 
     def _others(self, errand: Errand, place: int) -> Iterator[int]:
         """Places it could have instead; where it prefers nodes, those it likes most are looked at first."""
@@ -135,7 +135,7 @@ class _Steering:
         liked: Iterable[int] = ()
         if wish is not None and wish.nodes:
             liked = self._liked(wish.nodes, wish.nodes[place], errand)
-        for node in (*liked, *search.shelves.others(errand, MANY if wish is not None else FEW)):
+        for node in chain(liked, search.shelves.others(errand, MANY if wish is not None else FEW)):
             self.looks -= 1
             if node != place and search.limits[node] is pool:
                 yield node

@@ -95,7 +95,8 @@ class Errands:
         where, nodes = self._mask(kind, wide, domains)
         counts = self.room.counts
         bars = tuple([(g.domain, counts[g.number]) for g in kind.bars if g.apart])
-        caps = tuple([(_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart])
+        near = [spread for spread in kind.spreads if spread.group.apart]
+        caps = tuple([(_places(s.group), counts[s.group.number], s.skew - s.own) for s in near])
         simple, tied = not bars and not caps, bool(wide or caps)
         made = Errand(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
         self.all.append(made)

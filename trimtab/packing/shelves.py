@@ -113,7 +113,10 @@ class Shelves:
         for domain, counts in errand.bars:
             if domain[node] in counts:
                 return False
-        return all(domain[node] >= 0 and counts.get(domain[node], 0) <= most for domain, counts, most in errand.caps)
+        caps = errand.caps
+        return not caps or all(
+            domain[node] >= 0 and counts.get(domain[node], 0) <= most for domain, counts, most in caps
+        )
 
     def fits(self, errand: Errand, node: int) -> bool:
         """Would it fit on this very node, open or not?"""

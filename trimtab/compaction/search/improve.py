@@ -4,7 +4,8 @@ Every try is undone exactly when it does not pay. Work is bounded by `Search.eff
 that equal input gives an equal plan on any machine.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop
 
 from trimtab.compaction.search.search import DRAINED, OPEN, Log, Search
 
@@ -69,19 +70,21 @@ def _swap(search: Search, prices: Sequence[int]) -> bool:
     return False
 
 
-def _exchanges(search: Search, prices: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int]]:
     """(node that stays, node that goes instead), best first."""
     slack = _slack(search)
     moved, saved = len(search.dest), sum(prices[n] for n in search.drained)
     found, loads = [], search.loads
-    receivers = [(into, search.world_major(into)) for into in _receivers(search)[:MOST_IN]]
+    receivers = [(n, search.world_major(n), prices[n], len(loads[n])) for n in _receivers(search)[:MOST_IN]]
     for out in [n for n in search.order if search.state[n] == DRAINED][-MOST_OUT:]:
-        room = slack + search.world_major(out)
-        for into, wanted in receivers:
+        room, price, load = slack + search.world_major(out), prices[out], len(loads[out])
+        for into, wanted, better, longer in receivers:
             if wanted > room:
                 continue
-            gain, more = prices[into] - prices[out], len(loads[into]) - len(loads[out])
+            gain, more = better - price, longer - load
             if (gain > 0 and more * saved <= DEAR * gain * moved) or (gain == 0 and more < 0):
                 found.append((-gain if more <= 0 else more * saved // gain - DEAR * moved, -gain, out, into))
-    found.sort()
-    return ((out, into) for _, _, out, into in found)
+    heapify(found)
+    while found:
+        _, _, out, into = heappop(found)
+        yield out, into

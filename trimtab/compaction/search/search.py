@@ -109,7 +109,7 @@ class Search:
             if place < 0:
                 place = self._open_for(errand)
             if place >= 0:
-                self._put(pod, errand, place, log)
+                self.move(pod, errand, place, log)
             elif not self._exchange(pod, errand, log):
                 self.refused[node] = pod
                 if len(log) == mark:
@@ -165,8 +165,9 @@ class Search:
         return node
 
     def move(self, pod: int, errand: Errand, node: int, log: Log) -> None:
-        """To another place than it had."""
-        self._lift(pod, log)
+        """To another place than it had, on its own node or as a guest."""
+        if pod in self.dest:
+            self._lift(pod, log)
         self._put(pod, errand, node, log)
 
     def undo(self, log: Log, mark: int = 0) -> None:
@@ -193,7 +194,7 @@ class Search:
                 return False
             guest, node = found
             self._lift(guest, log)
-            self._put(pod, errand, node, log)
+            self.move(pod, errand, node, log)
             moved = self.errands[guest]
             assert moved is not None
             pod, errand = guest, moved
@@ -246,14 +247,9 @@ class Search:
         """A node that was a receiver goes after all, its guests with its own pods."""
         self.shelves.shut(node)
         self.state[node] = TRIED
-        mark = len(log)
-        guests = list(self.guests.get(node, ()))
-        for guest in guests:
-            self._lift(guest, log)
-        if self.drain(node, sorted((*self.loads[node], *guests), key=self._size), log):
+        if self.drain(node, sorted((*self.loads[node], *self.guests.get(node, ())), key=self._size), log):
             return True
         self._open(node)
-        self.undo(log, mark)
         return False
 
     def repack(self) -> bool:

@@ -14,6 +14,7 @@ from itertools import chain
 from trimtab.compaction.search.prepare import Prepared
 from trimtab.compaction.search.search import Log, Search
 from trimtab.packing.errands import Errand
+from trimtab.packing.groups import Group
 from trimtab.packing.kinds import Kind, Wish
 from trimtab.packing.wishes import points
 
@@ -44,8 +45,10 @@ class _Steering:
     """workload x nodes + node → its pods there, when the plan is done; of workloads that have pods to move."""
     around: Counter[int] = field(init=False)
     """The same with the zone's number."""
+    soft: dict[int, Group] = field(init=False)
+    """The groups that wishes speak of."""
     counts: list[dict[int, int]] = field(init=False)
-    """Pods by group and domain when the plan is done; true of groups that wishes speak of."""
+    """Pods by group and domain when the plan is done; true of these groups."""
     _zones_of: dict[int, list[int]] = field(default_factory=dict)
     """Set of nodes → the zones in it."""
 
@@ -56,27 +59,28 @@ class _Steering:
         places = list(world.node_of)
         for pod, place in dest.items():
             places[pod] = place
-        size, moved = len(world.nodes), {self.workload[pod] for pod in dest}
+        size, zone, moved = len(world.nodes), self.zone, {self.workload[pod] for pod in dest}
         both = zip(self.workload, places, strict=True)
-        zone, pods = self.zone, [(number, place) for number, place in both if number in moved]
-        self.near = Counter([number * size + place for number, place in pods])
-        self.around = Counter([number * size + zone[place] for number, place in pods])
+        near = [number * size + place for number, place in both if number in moved]
+        self.near = Counter(near)
+        self.around = Counter([key - key % size + zone[key % size] for key in near])
         self._recount()
 
     def _recount(self) -> None:
         """The search leaves pods counted where they come from; here they are gone."""
         world = self.made.world
-        both = zip(world.groups, self.made.room.counts, strict=True)
-        self.counts = [counts.copy() if group.soft else counts for group, counts in both]
-        if any(group.soft for group in world.groups):
-            for pod in self.search.dest:
-                self._count(world.kind_of[pod], world.node_of[pod], -1)
+        self.soft = {group.number: group for group in world.groups if group.soft}
+        self.counts = self.made.room.counts[:]
+        for number in self.soft:
+            self.counts[number] = self.counts[number].copy()
+        for pod in self.search.dest if self.soft else ():
+            self._count(world.kind_of[pod], world.node_of[pod], -1)
 
     def _count(self, kind: Kind, node: int, sign: int) -> None:
-        for number in kind.adds:
-            group = self.made.world.groups[number]
-            if group.soft and (domain := group.domain[node]) >= 0:
-                counts = self.counts[number]
+        for group in [self.soft[number] for number in kind.adds if number in self.soft]:
+            domain = group.domain[node]
+            if domain >= 0:
+                counts = self.counts[group.number]
                 counts[domain] = counts.get(domain, 0) + sign
 
     def run(self) -> None:

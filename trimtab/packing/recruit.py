@@ -87,7 +87,7 @@ class Recruiter:
     def _make(self, name: object, pod: Pod, again: Amounts, claims: Sequence[Claim | None]) -> Kind:
         bound = [claim for claim in claims if claim is not None]
         made = Kind(
-            number=len(self.kinds), ask=pod.ask, volumes=tuple(c.nodes for c in bound if c.nodes is not None),
+            number=len(self.kinds), ask=pod.ask, volumes=tuple([c.nodes for c in bound if c.nodes is not None]),
             unknown=self._unknown(pod, claims), workload=self._workload(pod),
         )  # fmt: skip
         asked = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests

@@ -74,11 +74,11 @@ def parts(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: 
 
     firsts = {}
     for number in sorted({number for used in uses.values() for number in used}):
-        members = [node for node in range(nodes) if masks[number][node]]
-        for node in members:
-            leader[find(node)] = find(members[0])
+        members = [node for node, there in enumerate(masks[number]) if there]
         if members:
-            firsts[number] = members[0]
+            root = firsts[number] = find(members[0])
+            for node in members:
+                leader[find(node)] = root
     for node, used in uses.items():
         for number in used:
             if number in firsts:

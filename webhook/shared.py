@@ -52,6 +52,12 @@ def bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
     return tuple(_decoded(_client(found).get("caBundle") or "") for found in configuration.get("webhooks") or ())
 
 
+def namespaces(configuration: Mapping[str, Any]) -> frozenset[str]:
+    """Of the Services that its webhooks call; none where they are called by a URL."""
+    services = [_client(found).get("service") for found in configuration.get("webhooks") or ()]
+    return frozenset(service["namespace"] for service in services if service)
+
+
 def trusting(configuration: Mapping[str, Any], bundle: bytes) -> Whole:
     """The same configuration with this caBundle in all its webhooks."""
     text = base64.b64encode(bundle).decode()

@@ -10,6 +10,8 @@ import yaml
 
 FOLDER = Path(__file__).resolve().parent.parent / "rules"
 FILES = ("recording.yaml", "alerts.yaml")
+RUNBOOKS = "docs/how-to/runbooks.md"
+"""Where every `runbook_url` leads, from the root of the sources: we cannot know where you serve these pages."""
 
 
 @dataclass(frozen=True, slots=True)

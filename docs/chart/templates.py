@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
+from deploy.observe.rules import RUNBOOKS
 from docs.chart.chosen import hook, opened
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
@@ -41,7 +42,16 @@ egress:
 {{- end }}
 {{- end }}
 {{- end }}
-"""
+{{- define "trimtab.rules" -}}
+{{- $values := .Values }}
+groups:
+{{- range (.Files.Get "rules.yaml" | replace "RUNBOOKS" $values.rules.runbooks | fromYaml).groups }}
+{{- if ne (toString (index $values (index (splitList "." .name) 1)).enabled) "false" }}
+- {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+""".replace("RUNBOOKS", RUNBOOKS)
 
 
 def templates() -> dict[str, str]:
@@ -120,7 +130,7 @@ def _monitors() -> str:
 
 
 def _rules() -> str:
-    groups = block('(.Files.Get "rules.yaml" | fromYaml).groups')
+    groups = block('(include "trimtab.rules" . | fromYaml).groups')
     return _conditional([".Values.rules.enabled"], "---\n" + template(rule(_NAMESPACE, groups, ".Values.rules.labels")))
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import yaml
 
+from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
+from trimtab.cluster.pool_schema import schema as pool_schema
 from trimtab.command.install import serving, working
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import PROCESSES, Manifest, account
@@ -162,6 +164,13 @@ def _rules() -> Schema:
         "Recording rules, which the dashboards ask for, and alerts with their runbooks, as a PrometheusRule.",
         enabled=_any("boolean", "Needs the operator's CustomResourceDefinitions.", False),
         labels=_labels("What your Prometheus selects rules by.", {}),
+        runbooks=_text(
+            "Where each alert's `runbook_url` leads: this, then # and the alert's name. The page is of these docs; "
+            "`make docs` makes how-to/runbooks.html of it, for where you keep such pages: "
+            "https://pages.example.com/trimtab/how-to/runbooks.html.",
+            RUNBOOKS,
+            pattern="^[A-Za-z0-9][A-Za-z0-9._~:/?&=%@+-]*$",
+        ),
     )
 
 
@@ -190,14 +199,19 @@ def _uninstall() -> Schema:
 
 def _policies() -> Schema:
     spec = {**spec_schema(), "description": "The policy's spec."}
-    found = _any("object", "PodPolicies: name → spec (docs/reference/policy-language.md).", {})
+    found = _any(
+        "object",
+        "PodPolicies: name → spec (docs/reference/policy-language.md). One that the "
+        "watchdog put to `mode: warn` stays so: docs/how-to/watch-running-pods.md.",
+        {},
+    )
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 63}, "additionalProperties": spec}
 
 
 def _pools() -> Schema:
     found = _any("object", "Pools to compact: name → settings (docs/reference/pool.md); nothing is done before "
                  "`mode: act`.", {})  # fmt: skip
-    return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": {"type": "object"}}
+    return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": pool_schema()}
 
 
 def _namespace() -> Schema:

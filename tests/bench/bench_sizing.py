@@ -28,10 +28,11 @@ from tests.bench import backtesting
 from tests.sketch.test_sizes import filled, size
 from trimtab.cluster.owner import Owner
 from trimtab.sketch.book import Book
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.vpa.histogram import DAY as HALF_LIFE
 from trimtab.sketch.vpa.histogram import Histogram
 from trimtab.sketch.vpa.scale import CPU
-from trimtab.sketch.window import DAY, Window, observe
+from trimtab.sketch.window import Window, observe
 from trimtab.usage.answer import parsed
 from trimtab.usage.owners import Owners
 from trimtab.usage.take import take

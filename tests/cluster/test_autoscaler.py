@@ -106,6 +106,8 @@ def test_scale_down_may_be_off() -> None:
 
 
 def test_flags_a_person_gives_are_read_or_named() -> None:
+    assert by_flags(["--scale-down-gpu-utilization-threshold=0.3"], 5).gpu_threshold == 30
+    assert len(wrong_flags(["--scale-down-gpu-utilization-threshold=few"])) == 1
     found = by_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
     assert (found.threshold, found.scale_down, found.updated) == (70, False, 5)
     assert wrong_flags(["--scale-down-utilization-threshold", "0.7"]) == []
@@ -117,3 +119,11 @@ def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
     found = read(status)
     assert isinstance(found, Autoscaler)
     assert read(written(found)) == found
+
+
+def test_a_report_of_the_future_tells_nothing() -> None:
+    """Else an autoscaler that died would be believed for as long as the clocks differ."""
+    found = made(YAML)
+    assert not found.silent(1767398400 - 120)
+    assert found.silent(1767398400 - 121)
+    assert "future" in found.silence(1767398400 - 121)

@@ -30,6 +30,26 @@ def test_the_larger_of_what_is_asked_and_what_is_set_aside_counts(
     assert requests(asked, allocated) == counted
 
 
+@pytest.mark.parametrize(
+    ("allocated", "actual", "counted"), [("1", "3", 3000), ("3", "1", 3000), ("1", "1", 2000), ("1", "pears", 2000)]
+)
+def test_what_a_container_really_has_counts_while_it_shrinks(allocated: str, actual: str, counted: int) -> None:
+    found = pod("x-1", "a", "2")
+    found["status"]["containerStatuses"] = [
+        {"name": "c", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": actual}}}
+    ]
+    assert cluster(node("a"), found).pods[0].ask.requests == {"cpu": counted}
+
+
+@pytest.mark.parametrize(
+    "status", [{"allocatedResources": {"cpu": "3250m"}}, {"resources": {"requests": {"cpu": "3250m"}}}]
+)
+def test_so_it_is_with_a_pod_that_asks_as_a_whole_its_overhead_counted_once(status: Item) -> None:
+    found = pod("x-1", "a", "1", spec={"resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "250m"}})
+    found["status"] |= status
+    assert cluster(node("a"), found).pods[0].ask.requests == {"cpu": 3250}
+
+
 def test_pods_that_are_resized_do_not_count_for_those_that_are_not() -> None:
     one, two = pod("x-1", "a", "1"), pod("x-2", "a", "1")
     one["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": {"cpu": "2"}}]

@@ -22,9 +22,19 @@ def test_kinds_that_nobody_reads_are_counted():
     assert (len(found.snapshot.all(Pod)), found.snapshot.ignored, found.mistakes) == (1, {"Secret": 2}, ())
 
 
+def named(name, **more):
+    return json.dumps({**POD, "metadata": {"name": name}, **more}).encode()
+
+
 def test_several_files_are_one_snapshot():
-    files = [(f"{n}.json", json.dumps(POD).encode()) for n in range(3)]
+    files = [(f"{n}.json", named(f"web-{n}")) for n in range(3)]
     assert len(load(files).snapshot.all(Pod)) == 3
+
+
+def test_what_two_files_tell_of_one_object_counts_once_only_where_they_agree():
+    one, other = named("web"), named("web", status={"phase": "Failed"})
+    assert len(load([("a.json", one), ("b.json", one)]).snapshot.all(Pod)) == 1
+    assert len(load([("a.json", one), ("b.json", other), ("c.json", one)]).snapshot.all(Pod)) == 2
 
 
 def test_a_null_is_absence():
@@ -70,6 +80,17 @@ def test_recommendations_come_back_as_they_were_published(workloads):
 def test_a_shard_that_is_damaged_is_unreadable(old, new):
     payload = usage(cpu=("1m", "900m")).data["recommendations.json"]
     assert isinstance(decode("here", payload.replace(old, new)), Unreadable)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"cpu": {"p5": "900m", "p95": "1m"}}, {"cpu": {"p5": "-1m", "p95": "1m"}}, {"memory": {"p5": "1Mi", "p95": "1k"}},
+     {"cpu": {"p5": "1m", "p50": "3m", "p95": "2m"}}, {"cpu": {"p5": "1m", "p95": "2m", "max": "1m"}},
+     {"cpu": {"p5": "1m", "p95": "2m", "max": "much"}}, {"days": -1}, {"samples": -1}, {"confidence": 1.5}],
+)  # fmt: skip
+def test_a_shard_that_says_what_nobody_can_have_seen_is_unreadable(odd):
+    payload = json.dumps({"schema": 1, "workloads": {"n/Deployment/a": {"app": odd}}})
+    assert "n/Deployment/a, container app" in decode("here", payload).problem
 
 
 def test_a_damaged_shard_is_a_problem_and_not_a_recommendation():

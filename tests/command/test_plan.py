@@ -16,6 +16,7 @@ from tests.command.snapshots import config_map, half_empty, pool, snapshot, told
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 KEEN = ("--pool", "all=keen")
+POD = pod("web-0", "a")
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_before_and_after_add_up(cluster: Path) -> None:
 
 def test_money_is_told_where_every_price_is_known(tmp_path: Path) -> None:
     label = {"labels": {"node.kubernetes.io/instance-type": "m5.xlarge"}}
-    report = told("plan", "--cluster", snapshot(tmp_path, node("a", **label), node("b", **label)), *KEEN)
+    report = told("plan", "--cluster", snapshot(tmp_path, node("a", **label), node("b", **label), POD), *KEEN)
     assert report["saves"] == {"amount": 140.16, "unit": "dollars a month"}
 
 
@@ -73,7 +74,7 @@ def test_without_pools_the_labels_of_the_nodes_tell_them(cluster: Path) -> None:
 
 
 def test_without_pools_and_labels_all_nodes_are_one_pool(tmp_path: Path) -> None:
-    report = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b")))
+    report = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), POD))
     assert [(found["name"], found["nodesBefore"]) for found in report["pools"]] == [("all", 2)]
 
 
@@ -95,7 +96,9 @@ def test_an_estafette_configuration_is_read_with_notes(tmp_path: Path) -> None:
     said = '{"nodePools": {"web": {"enabled": true, "scaleDownCPURequestRatioLimit": 0.5}}}'
     found = snapshot(tmp_path, config_map("estafette", {key: said}))
     label = {"labels": {"cloud.google.com/gke-nodepool": "web"}}
-    report = told("plan", "--cluster", snapshot(tmp_path, node("a", **label), node("b", **label)), "--pools", found)
+    report = told(
+        "plan", "--cluster", snapshot(tmp_path, node("a", **label), node("b", **label), POD), "--pools", found
+    )
     assert len(steps(report)) == 1
     assert any("estafette" in note for note in report["notes"])
 
@@ -216,7 +219,7 @@ def test_the_page_is_whole_and_asks_the_network_for_nothing(cluster: Path, tmp_p
 
 def test_names_from_the_cluster_are_escaped_on_the_page(tmp_path: Path) -> None:
     evil = node("<script>alert(1)</script>")
-    text = trimtab("plan", "--cluster", snapshot(tmp_path, evil, node("b")), *KEEN, "-o", "html").stdout
+    text = trimtab("plan", "--cluster", snapshot(tmp_path, evil, node("b"), POD), *KEEN, "-o", "html").stdout
     assert "<script" not in text
     assert "&lt;script&gt;" in text
 
@@ -268,6 +271,36 @@ def test_a_snapshot_without_nodes_is_a_mistake(tmp_path: Path) -> None:
     result = trimtab("plan", "--cluster", snapshot(tmp_path, pod("web-0")))
     assert result.exit_code == 2
     assert "a snapshot with nodes" in result.output
+
+
+def test_a_snapshot_without_pods_is_a_mistake_for_no_node_is_known_to_be_empty(tmp_path: Path) -> None:
+    result = trimtab("plan", "--cluster", snapshot(tmp_path, node("a"), node("b")), *KEEN)
+    assert result.exit_code == 2
+    assert "every node would look empty" in result.output
+
+
+def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
+    result = trimtab("plan", "--cluster", snapshot(tmp_path, node(""), node("b"), pod("", "b")), *KEEN)
+    assert result.exit_code == 2
+    assert "a name for every node, came 1 without one" in result.output
+    assert "a name for every pod, came 1 without one" in result.output
+
+
+def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), budget("web", 1)))
+    assert told("plan", "--cluster", found, "--cluster", found) == told("plan", "--cluster", found)
+
+
+def test_a_snapshot_without_budgets_or_attach_limits_says_so(tmp_path: Path) -> None:
+    claimed = pod("db-0", "a", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]})
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"},
+             "spec": {"volumeName": "v"}}  # fmt: skip
+    volume = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"csi": {"driver": "d.example.com"}}}
+    notes = " ".join(told("plan", "--cluster", snapshot(tmp_path, node("a"), claimed, claim, volume))["notes"])
+    assert "no PodDisruptionBudget is in the snapshot" in notes
+    assert "no CSINode with a limit is in the snapshot" in notes
+    whole = told("plan", "--cluster", snapshot(tmp_path, *half_empty(budget("web", 1))))["notes"]
+    assert not any("is in the snapshot:" in note for note in whole)
 
 
 def test_a_node_without_allocatable_stays_with_that_reason(tmp_path: Path) -> None:

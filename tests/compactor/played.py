@@ -5,10 +5,12 @@ Every write goes through `_write`: there it can be made to fail, or the process 
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
+from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.cluster.moment import written
 from trimtab.cluster.node import Node
 from trimtab.cluster.owner import Owner
@@ -22,7 +24,7 @@ from trimtab.compaction.drain.note import write as note_text
 from trimtab.compaction.drain.terms import Terms
 from trimtab.compaction.drain.view import View
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
+from trimtab.compactor.doors import Answer, Became, Changed, Denied, Gone, NotNow
 from trimtab.compactor.drains import Drains
 from trimtab.compactor.faults import Faults
 from trimtab.compactor.loop import Loop
@@ -60,7 +62,8 @@ class Played:
         """App → how many may be missing."""
         self.pools: tuple[Pool, ...] = (ACT,)
         self.paused = ""
-        self.scaler = None
+        self.scaler: Autoscaler | None = None
+        """It reports all the time."""
         self.takes_after: int | None = None
         """The autoscaler takes a node that is empty for so long; None: never."""
         self.stored: dict[str, str] = {}
@@ -70,8 +73,8 @@ class Played:
         """Number of a write → killed, lost (done, nobody knows), failed, changed."""
         self.full = False
         """No state can be written any more."""
-        self.untaintable = False
-        """Somebody refuses every soft taint."""
+        self.denied: tuple[str, ...] = ()
+        """Writes that begin so are refused, each time, by somebody in front of the API server."""
         self.refused = 0
         self.log = StringIO()
         """What is told of errors of ours."""
@@ -119,7 +122,7 @@ class Played:
         tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
         return View(
             at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, tops=tops,
-            autoscaler=self.scaler,
+            autoscaler=replace(self.scaler, updated=self.now) if self.scaler is not None else None,
         )  # fmt: skip
 
     def items(self) -> list[Item]:
@@ -154,6 +157,8 @@ class Played:
         """What shall go wrong with this write; raises before it where it is not done."""
         fault = self.faults.pop(len(self.writes), "")
         self.writes.append(what)
+        if what.startswith(self.denied):
+            raise Denied(f"{what}: a webhook says no")
         if fault == "failed":
             raise NotNow(what)
         if fault == "changed":
@@ -218,8 +223,6 @@ class Played:
 
     def steer(self, node: Node, version: str, *, leaving: bool) -> None:
         fault = self._write(f"taint {node.name} {leaving}")
-        if self.untaintable:
-            raise NotNow(f"taint {node.name}")
         found = self._node(node.name, version)
         taints = [taint for taint in found["spec"]["taints"] if taint["key"] != LEAVING]
         found["spec"]["taints"] = [*taints, *([{"key": LEAVING, "effect": "PreferNoSchedule"}] if leaving else [])]

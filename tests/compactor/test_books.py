@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from msgspec.structs import replace as change
 
 from tests.cluster_of import NOW
@@ -9,10 +10,11 @@ from tests.compactor.five import begun, five
 from tests.compactor.played import ACT, process, run
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import memory as memories
-from trimtab.compaction.drain.memory import Memory
+from trimtab.compaction.drain.memory import RING, Memory
 from trimtab.compaction.drain.note import Note, read, write
 from trimtab.compaction.drain.view import View
 from trimtab.compactor.doors import Answer, Became
+from trimtab.compactor.drains import REFUSED
 
 
 def test_state_that_somebody_deleted_is_written_again() -> None:
@@ -49,7 +51,7 @@ def test_books_that_cannot_be_kept_leave_no_node_closed_and_begin_nothing() -> N
 
 def test_a_taint_that_is_refused_keeps_no_books_from_being_kept() -> None:
     played = five()
-    played.untaintable = True
+    played.denied = ("taint",)
     loop = process(played)
     loop.round()
     assert "all" in played.stored
@@ -131,3 +133,37 @@ def test_how_long_a_node_has_been_under_the_line_is_known_to_a_fresh_process() -
         fresh.round()
         played.tick()
     assert played.cordoned != [], "and its time goes on counting"
+
+
+@pytest.mark.parametrize("times", [0, -3])
+def test_a_number_in_the_state_that_cannot_be_is_put_aside_with_it(times: int) -> None:
+    played = five()
+    played.stored["all"] = memories.write(Memory(failures={"n1": (times, NOW)}))
+    loop = run(played, 5)
+    assert played.told("unread") == ["state-unreadable"]
+    assert loop.faults.count == 0
+
+
+def test_what_a_pool_that_is_gone_remembers_of_the_line_holds_for_no_other_pool() -> None:
+    """Renamed, or with a mistake in it for a while: nobody looked."""
+    played = five()
+    played.stored["zz"] = memories.write(Memory(under=dict.fromkeys(played.nodes, NOW - 99999)))
+    played.pools = (replace(ACT, under_for=600),)
+    run(played, 30)
+    assert played.cordoned == []
+
+
+def test_pods_that_a_pool_that_is_gone_has_moved_have_their_rest_and_no_more() -> None:
+    played = five()
+    moved = {f"default/{pod['metadata']['name']}": NOW - 99999 for pod in played.pods.values()}
+    played.stored["zz"] = memories.write(Memory(moved=moved))
+    run(played, 30)
+    assert played.cordoned != []
+
+
+def test_however_long_a_reason_is_the_state_fits_into_a_configmap() -> None:
+    played = five()
+    loop = process(played)
+    for number in range(RING):
+        loop.books.tell("refused", REFUSED('n"o' * 5000), pool="all", at=NOW + number)
+    assert len(memories.write(loop.books.of("all"))) < 300_000

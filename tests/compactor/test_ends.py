@@ -8,7 +8,8 @@ import pytest
 from tests.cluster_of import NOW
 from tests.compactor.five import begun, five, meant
 from tests.compactor.played import ACT, TERMS, Played, process, run
-from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.cluster.pool import KEEP
+from trimtab.compaction.candidates import CORDONED_BY_US, NO_SCALE_DOWN
 from trimtab.compaction.drain.memory import Memory
 from trimtab.compaction.drain.note import Note, write
 from trimtab.compaction.drain.view import View
@@ -224,3 +225,41 @@ def test_a_node_that_somebody_wrote_on_between_our_look_and_our_write_is_looked_
     run(played, 20, loop)
     assert played.cordoned != []
     assert all(item["metadata"]["labels"]["theirs"] == "yes" for item in played.nodes.values())
+
+
+def slow() -> Played:
+    """A node of four pods that go one by one, slowly."""
+    played = Played(ready_after=20, ends_after=20).with_nodes("n1").with_nodes("n2", cpu="32")
+    return played.with_app("web", *["n1"] * 4, *["n2"] * 4, allowed=1).with_app("big", *["n2"] * 10)
+
+
+@pytest.mark.parametrize("key", [KEEP, NO_SCALE_DOWN])
+def test_a_node_that_shall_stay_by_what_somebody_writes_in_mid_drain_is_given_back(key: str) -> None:
+    played = slow()
+    loop, name = begun(played)
+    played.nodes[name]["metadata"]["annotations"][key] = "true"
+    run(played, 3, loop)
+    assert played.told("released") == ["drain-node-kept"]
+    assert loop.books.of("all").failures == {}
+
+
+def test_an_empty_node_that_shall_stay_is_given_back_at_once() -> None:
+    played = five()
+    loop = process(played)
+    while not played.told("emptied"):
+        loop.round()
+        played.tick()
+    [name] = [record.node for record in played.records if record.what == "emptied"][:1]
+    played.nodes[name]["metadata"]["annotations"][KEEP] = "true"
+    run(played, 2, loop)
+    assert name not in played.cordoned
+
+
+def test_a_drain_that_nobody_carried_on_for_its_time_closes_no_pool() -> None:
+    """Nobody led for an hour, or by a clock that was an hour behind ours."""
+    played = slow()
+    begun(played)
+    played.now += 3600
+    loop = run(played, 2)
+    assert played.told("released") == ["drain-too-long"]
+    assert (loop.books.of("all").strikes, loop.books.of("all").failures) == (0, {})

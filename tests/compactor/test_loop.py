@@ -6,7 +6,7 @@ from msgspec.structs import replace as change
 from prometheus_client import CollectorRegistry
 
 from tests.compactor.five import five, meant
-from tests.compactor.played import ACT, TERMS, process, run
+from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.autoscaler import Autoscaler
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.settings import Settings
@@ -54,7 +54,7 @@ def test_an_empty_node_is_left_cordoned_for_the_autoscaler() -> None:
 
 def test_an_empty_node_that_nobody_takes_is_given_back_with_the_reason() -> None:
     played = five()
-    played.scaler = Autoscaler(scale_down=True, updated=10**12, threshold=0)
+    played.scaler = Autoscaler(scale_down=True, threshold=0)
     run(played, 40, terms=replace(TERMS, taken=30))
     assert "drain-not-taken" in played.told("released")
 
@@ -126,3 +126,14 @@ def test_an_eviction_is_waited_for_longer_than_the_oldest_view_that_is_acted_on(
     assert Settings().stale < drains.blind
     assert drains.settle_flight(seen, Settings().stale + 1) == {uid}
     assert drains.settle_flight(seen, drains.blind + 1) == frozenset()
+
+
+def test_pods_that_drains_under_way_still_have_to_evict_count_against_the_hour() -> None:
+    played = Played(ready_after=20, ends_after=20).with_nodes("n1", "n2", "n3").with_nodes("n4", cpu="32")
+    for app, name in (("aa", "n1"), ("bb", "n2"), ("cc", "n3")):
+        played.with_app(app, *[name] * 4, *["n4"] * 4, allowed=1)
+    played.with_app("dd", *["n4"] * 10)
+    played.pools = (replace(ACT, drains=2, evictions_per_hour=6),)
+    run(played, 150)
+    assert len([write for write in played.writes if write.startswith("evict")]) <= 6
+    assert played.told("emptied")

@@ -56,12 +56,12 @@ def test_panels_lie_beside_and_below_each_other_and_say_what_they_mean(board: Da
 
 
 def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
-    text = (ROOT / "docs/how-to/runbooks.md").read_text("utf-8")
+    text = (ROOT / rules.RUNBOOKS).read_text("utf-8")
     alerts = [rule for rule in RULES if rule.alert]
     pages = re.findall(r"^## (Trimtab\w+)$", text, re.MULTILINE)
     assert sorted(pages) == sorted(rule.name for rule in alerts)
     for rule in alerts:
-        assert rule.written["annotations"]["runbook_url"] == f"docs/how-to/runbooks.md#{rule.name.lower()}"
+        assert rule.written["annotations"]["runbook_url"] == f"{rules.RUNBOOKS}#{rule.name.lower()}"
         page = text.partition(f"## {rule.name}\n")[2].partition("\n## ")[0]
         assert all(f"**{part}**" in page for part in ("Means", "Look at", "Do")), rule.name
     assert {rule.written["labels"]["severity"] for rule in alerts} == {"critical", "warning", "info"}

@@ -18,6 +18,8 @@ OVERHEADS = {"fit-light": {"cpu": "100m", "memory": "64Mi"}, "fit-heavy": {"cpu"
 GPU, HUGE = "example.com/gpu", "hugepages-2Mi"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 LINGER, DONE = "testbed.trimtab.dev/stops-after", "testbed.trimtab.dev/done"
+RESIZED = "testbed.trimtab.dev/really-has"
+ZONE = "topology.kubernetes.io/zone"
 PROBE = "testbed.trimtab.dev/asks"
 """The label of pods that ask."""
 NUMBERS = ("1", "3", "5", "05", "1_0", "x", "5x", "0", "99999999999999999999")
@@ -48,6 +50,10 @@ class World:
 
     def key(self, level: str) -> str:
         return f"{self.name}.test/{level}"
+
+    def of_zone(self, name: str) -> str:
+        """The value of Kubernetes' own zone label: no two worlds share one."""
+        return f"{self.name}-{name}"
 
     @property
     def keys(self) -> list[str]:

@@ -21,6 +21,8 @@ from tests.e2e.situation import (
     NAMESPACES,
     NUMBERS,
     PROBE,
+    RESIZED,
+    ZONE,
     Object,
     Probe,
     World,
@@ -50,6 +52,7 @@ def _node(at: World, name: str) -> Object:
     labels = {"kubernetes.io/hostname": name, at.key("host"): name, at.key("zone"): f"z{dice.randint(1, 3)}"}
     if dice.random() < 0.8:
         labels[at.key("rack")] = f"r{dice.randint(1, 3)}"
+    labels[ZONE] = at.of_zone(labels[at.key("zone")])
     for key, values in (("disk", ("ssd", "hdd", "")), ("gen", NUMBERS), ("arch", ("x", "y"))):
         if dice.random() < 0.8:
             labels[key] = dice.choice(values)
@@ -100,13 +103,18 @@ def _bound(at: World, name: str) -> Object:
         dice.choice((sizes.resources, sizes.resources, places.host_ports))(at, pod)
     if dice.random() < 0.5:
         places.anti_affinity(at, pod)
-    pod["metadata"]["annotations"] = dice.choice(({},) * 8 + ({LINGER: "3600s"}, {DONE: "yes"}))
+    pod["metadata"]["annotations"] = dice.choice(({},) * 8 + ({LINGER: "3600s"}, {DONE: "yes"}, {RESIZED: "1700m"}))
     return pod
 
 
 def lingers(pod: Object) -> bool:
     """It is asked to go, and takes its time."""
     return LINGER in pod["metadata"].get("annotations", ())
+
+
+def really_has(pod: Object) -> str:
+    """The cpu that it still holds while it shrinks; empty where it is not resized."""
+    return str(pod["metadata"].get("annotations", {}).get(RESIZED, ""))
 
 
 def done(pod: Object) -> bool:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from deploy.observe import dashboards, rules
+from docs.chart import observed
 from tests.controlplane.binaries import Binaries
 from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, objects
 from trimtab.command.install.manifests import manifests
@@ -30,6 +31,14 @@ def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built
     base = subprocess.run([built["kubectl"], "kustomize", BASE], check=True, capture_output=True, text=True)
     assert objects(base.stdout) == installed
     assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed
+
+
+def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(built: Binaries, tmp_path: Path) -> None:
+    shutil.copytree(BASE, tmp_path / "base")
+    wanted = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
+    made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
+    assert objects(made.stdout) == objects(manifests(Values(namespace="ours")))
 
 
 @pytest.mark.parametrize("name", ["monitors", "rules", "dashboards"])
@@ -51,6 +60,16 @@ def test_dashboards_and_rules_are_those_of_the_folders(helm: Helm) -> None:
         assert json.loads(model) == json.loads((ROOT / f"deploy/dashboards/{one.uid}.json").read_text())
     written = [yaml.safe_load((rules.FOLDER / name).read_text())["groups"] for name in rules.FILES]
     assert found["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"] == [one for part in written for one in part]
+
+
+def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_are(helm: Helm) -> None:
+    page = "https://pages.example.com/trimtab/how-to/runbooks.html"
+    given = {"recommender": {"enabled": False}, "rules": {"enabled": True, "runbooks": page}}
+    groups = objects(helm.rendered(given))["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"]
+    names = [group["name"] for group in groups]
+    assert names == [one["name"] for one in observed.groups() if one["name"] != "trimtab.recommender.alerts"]
+    alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+    assert [one["annotations"]["runbook_url"] for one in alerts] == [f"{page}#{one['alert'].lower()}" for one in alerts]
 
 
 def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
@@ -166,11 +185,14 @@ def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
         ({"policies": {"Wrong_Name": {}}}, "Wrong_Name"),
         ({"policies": {"one": {"mode": "enforce"}}}, "/policies/one/mode"),
         ({"pools": {"one": "mode: act"}}, "/pools/one"),
+        ({"pools": {"one": {"mode": "on"}}}, "/pools/one/mode"),
+        ({"pools": {"one": {"keep": {"node": 2}}}}, "/pools/one/keep"),
         ({"compactor": {"replicas": -1}}, "/compactor/replicas"),
         ({"compactor": {"spread": "Always"}}, "/compactor/spread"),
         ({"recommender": {"maxUnavailable": "50%"}}, "/recommender/maxUnavailable"),
         ({"networkPolicy": {"egress": {"apiServerPorts": []}}}, "/networkPolicy/egress/apiServerPorts"),
         ({"monitors": {"interval": "often"}}, "/monitors/interval"),
+        ({"rules": {"runbooks": "our wiki: runbooks"}}, "/rules/runbooks"),
         ({"dashboards": {"labels": ["grafana"]}}, "/dashboards/labels"),
         ({"uninstall": {"hook": "yes"}}, "/uninstall/hook"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,57 @@ def test_a_real_api_server_takes_every_object_and_warns_of_none(helm: Helm, room
     found = room("apply", "--dry-run=server", "-f", "-", given=rendered)
     assert found.stdout.count("(server dry run)") == len(objects(rendered))
     assert "Warning" not in found.stderr
+
+
+@pytest.fixture
+def release(helm: Helm, room: Kubectl, whole_cluster: Cluster) -> Iterator[Release]:
+    found = Release(helm, room, ("--kubeconfig", str(whole_cluster.kubeconfig), "--namespace", NAMESPACE))
+    yield found
+    found.run("uninstall", "--wait", "--no-hooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One policy, from the chart's values."""
+
+    helm: Helm
+    kubectl: Kubectl
+    login: tuple[str, ...]
+
+    def run(self, verb: str, *more: str, **given: Any) -> subprocess.CompletedProcess[str]:
+        return self.helm.run(verb, "trimtab", *([] if verb == "uninstall" else [CHART]), *self.login, *more, **given)
+
+    def says(self, mode: str, *more: str, verb: str = "upgrade", ok: bool = True) -> str:
+        """What the policy's mode is, once helm was told this one; helm's own words where it refused."""
+        policy = {"mode": mode, "actions": {"limits": {"cpu": "remove"}}}
+        done = self.run(verb, *more, values={"policies": {"sizes": policy}}, ok=ok)
+        get = ("get", "podpolicy", "sizes", "-o", "jsonpath={.spec.mode}")
+        return done.stderr if done.returncode else self.kubectl(*get).stdout
+
+    def brake(self) -> None:
+        """As the watchdog does it."""
+        patch = ("patch", "podpolicy", "sizes", "--type=merge", "-p", '{"spec":{"mode":"warn"}}')
+        self.kubectl(*patch, "--field-manager=trimtab-watchdog")
+
+
+def test_helm_4_takes_no_brake_off_unless_it_is_told_to(release: Release) -> None:
+    assert release.says("apply", "--skip-crds", verb="install") == "apply"
+    release.brake()
+    refused = release.says("apply", ok=False)
+    assert 'conflict with "trimtab-watchdog"' in refused
+    assert ".spec.mode" in refused
+    assert release.says("warn") == "warn"
+    assert release.says("apply", "--force-conflicts") == "apply"
+
+
+def test_helm_3_takes_a_brake_off_only_after_the_values_said_so_too(release: Release) -> None:
+    """Helm 4 without server-side apply does as Helm 3 did."""
+    client_side = "--server-side=false"
+    assert release.says("apply", "--skip-crds", client_side, verb="install") == "apply"
+    release.brake()
+    assert release.says("apply", client_side) == "warn"
+    assert release.says("warn", client_side) == "warn"
+    assert release.says("apply", client_side) == "apply"
 
 
 def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothing(

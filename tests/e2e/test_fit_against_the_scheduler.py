@@ -138,9 +138,19 @@ def _furnish(cluster: Cluster, worlds: list[World], verdicts: Verdicts) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         if situations.done(pod):
             cluster.patch("Pod", name, {"status": {"phase": "Succeeded"}}, namespace, "status")
+        if situations.really_has(pod):
+            cluster.patch("Pod", name, {"status": {"containerStatuses": _shrinking(pod)}}, namespace, "status")
         if situations.lingers(pod):
             cluster.delete("Pod", name, namespace, grace=3600)
     _seen(cluster, verdicts)
+
+
+def _shrinking(pod: Object) -> list[Object]:
+    """As a kubelet tells of a container whose spec and allocation are small already, and which is not."""
+    asked = pod["spec"]["containers"][0]["resources"]["requests"]
+    really = {"requests": {**asked, "cpu": situations.really_has(pod)}}
+    kept = {"image": "pause", "imageID": "", "ready": True, "restartCount": 0}
+    return [{"name": "main", **kept, "allocatedResources": asked, "resources": really}]
 
 
 def _claimed(claim: Object) -> bool:

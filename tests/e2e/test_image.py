@@ -19,14 +19,14 @@ from tests.e2e.replicas import ROOT, _anything
 
 USER = "65532"
 LIKE_A_POD = """
-home=$1 own=$2; shift 2
+python=$1 own=$2 hidden=$3; shift 3
 mount --make-rprivate /
 kept=$(mktemp -d)
-mount --bind "$home" "$kept"
-case $home in /root/*)  # where others may not look, Python may live all the same
-    mount -t tmpfs -o mode=755 tmpfs /root
-    mkdir -p "$home"
-    mount --bind "$kept" "$home" ;;
+mount --bind "$python" "$kept"
+case $python in "$hidden"/*)  # where others may not look, Python may live all the same
+    mount -t tmpfs -o mode=755 tmpfs "$hidden"
+    mkdir -p "$python"
+    mount --bind "$kept" "$python" ;;
 esac
 mount -t tmpfs -o uid=65532 tmpfs "$own"
 mount -o remount,bind,ro /
@@ -82,7 +82,8 @@ def prefix(home: Path) -> Path:
 def as_in_a_pod(prefix: Path, own: Path, *command: str) -> list[str]:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("who may not make a mount namespace cannot play a pod")
-    return ["unshare", "--mount", "sh", "-euc", LIKE_A_POD, "sh", str(python().parents[1]), str(own), *command]
+    paths = map(str, (python().parents[1], own, Path.home()))
+    return ["unshare", "--mount", "sh", "-euc", LIKE_A_POD, "sh", *paths, *command]
 
 
 def said(prefix: Path, own: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from deploy.observe.dashboards import ALL
 pytestmark = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="needs promtool: apt-get install prometheus (make e2e does)"
 )
-PLAYED = Path(__file__).with_name("rules.test.yaml")
+HERE = Path(__file__).parent
 
 
 def promtool(*arguments: str | Path) -> str:
@@ -33,11 +33,18 @@ def test_promtool_finds_nothing_wrong() -> None:
 def test_every_alert_fires_when_it_should_and_none_when_all_is_well(tmp_path: Path) -> None:
     alerts = [rule.name for rule in rules.everything() if rule.alert]
     fires = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in alerts]
-    text = PLAYED.read_text("utf-8").replace("EVERY", json.dumps(fires))
+    played(tmp_path, (HERE / "rules.test.yaml").read_text("utf-8").replace("EVERY", json.dumps(fires)))
+
+
+def test_who_is_gone_is_missed_and_who_never_was_is_not(tmp_path: Path) -> None:
+    played(tmp_path, (HERE / "gone.test.yaml").read_text("utf-8"))
+
+
+def played(folder: Path, text: str) -> None:
     for name, file in zip(("RECORDING", "ALERTS"), rules.FILES, strict=True):
         text = text.replace(f"- {name}\n", f"- {rules.FOLDER / file}\n")
-    (tmp_path / "rules.test.yaml").write_text(text)
-    promtool("test", "rules", tmp_path / "rules.test.yaml")
+    (folder / "rules.test.yaml").write_text(text)
+    promtool("test", "rules", folder / "rules.test.yaml")
 
 
 def test_every_query_of_the_dashboards_is_promql(tmp_path: Path) -> None:

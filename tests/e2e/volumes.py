@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.e2e.situation import ZONE
+
 if TYPE_CHECKING:
     from tests.e2e.situation import World
 
 Object = dict[str, Any]
-DRIVER = "disk.test.trimtab.dev"
+DRIVER, EBS = "disk.test.trimtab.dev", "ebs.csi.aws.com"
+MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 ALONE = "ReadWriteOncePod"
 
 
@@ -20,19 +23,23 @@ def furnish(at: World) -> None:
     for pod in at.bound:
         if at.dice.random() < 0.5:
             mode = ALONE if at.dice.random() < 0.4 else "ReadWriteOnce"
-            _claim(at, pod, f"{pod['metadata']['name']}-v", mode=mode)
+            old = mode != ALONE and at.dice.random() < 0.4
+            _claim(at, pod, f"{pod['metadata']['name']}-v", mode=mode, old=old)
 
 
 def reachable(at: World, pod: Object) -> None:
-    """One or two volumes, each with a word on nodes; some live on a node."""
+    """One or two volumes, each with a word on nodes or a zone in its labels; some live on a node."""
     for number in range(at.dice.choice((1, 1, 2))):
-        _claim(at, pod, f"{pod['metadata']['name']}-v{number}", nodes=_nodes(at), local=at.dice.random() < 0.2)
+        _claim(
+            at, pod, f"{pod['metadata']['name']}-v{number}", nodes=_nodes(at), local=at.dice.random() < 0.2,
+            labels=_labels(at),
+        )  # fmt: skip
 
 
 def attached(at: World, pod: Object) -> None:
     """Only the number of volumes can be too much."""
     for number in range(at.dice.choice((1, 1, 2, 3))):
-        _claim(at, pod, f"{pod['metadata']['name']}-v{number}")
+        _claim(at, pod, f"{pod['metadata']['name']}-v{number}", old=at.dice.random() < 0.4)
 
 
 def alone(at: World, pod: Object) -> None:
@@ -64,10 +71,24 @@ def devices(at: World, pod: Object) -> None:
 
 
 def _limits(node: str, count: int) -> Object:
-    driver = {"name": DRIVER, "nodeID": node, "topologyKeys": [], "allocatable": {"count": count}}
+    """Of volumes of the old kind, too: the node says that CSI took them over."""
+    drivers = [
+        {"name": driver, "nodeID": node, "topologyKeys": [], "allocatable": {"count": count}}
+        for driver in (DRIVER, EBS)
+    ]
+    metadata = {"name": node, "annotations": {MIGRATED: "kubernetes.io/aws-ebs"}}
     return {
-        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": node}, "spec": {"drivers": [driver]},
+        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers},
     }  # fmt: skip
+
+
+def _labels(at: World) -> Object:
+    """Zones of a volume, by the old label or the new one, several in one."""
+    if at.dice.random() < 0.6:
+        return {}
+    zones = at.dice.sample(("z1", "z2", "z3"), at.dice.choice((1, 2)))
+    key = at.dice.choice((ZONE, ZONE, "failure-domain.beta.kubernetes.io/zone"))
+    return {key: "__".join(at.of_zone(zone) for zone in zones)}
 
 
 def _nodes(at: World) -> Object | None:
@@ -85,16 +106,19 @@ def _nodes(at: World) -> Object | None:
 
 
 def _claim(
-    at: World, pod: Object, name: str, *, nodes: Object | None = None, mode: str = "ReadWriteOnce", local: bool = False
-) -> None:
+    at: World, pod: Object, name: str, *, nodes: Object | None = None, mode: str = "ReadWriteOnce",
+    local: bool = False, old: bool = False, labels: Object | None = None,
+) -> None:  # fmt: skip
     """A claim bound to a volume of its own."""
     space = pod["metadata"]["namespace"]
     source: Object = {"csi": {"driver": DRIVER, "volumeHandle": name}}
     if local and nodes is not None:
         source = {"local": {"path": "/data"}}
+    elif old:
+        source = {"awsElasticBlockStore": {"volumeID": f"vol-{name}"}}
     shared = {"accessModes": [mode], "storageClassName": ""}
     volume: Object = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}},
         "spec": {**source, **shared, "capacity": {"storage": "1Gi"}, "claimRef": {"namespace": space, "name": name},
                  "persistentVolumeReclaimPolicy": "Retain"},
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -26,7 +27,7 @@ def test_slow_in_the_handshake_in_the_head_and_in_the_body_is_still_one_deadline
         def serve() -> None:
             plain, _ = listener.accept()
             time.sleep(1)
-            with context.wrap_socket(plain, server_side=True) as one:
+            with contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True) as one:
                 one.recv(65536)
                 time.sleep(1)
                 one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
@@ -40,9 +41,9 @@ def test_slow_in_the_handshake_in_the_head_and_in_the_body_is_still_one_deadline
             client.request("POST", "/x", deadline=2.4, body={}, doing="evict")
         took = time.monotonic() - begun
         done.set()
-        thread.join(5)
+        thread.join(30)
         client.close()
-    assert took < 2.9
+    assert took < 4, "each silence for itself would be within the deadline: 4.4 s"
 
 
 def test_what_comes_late_but_in_time_is_taken() -> None:
@@ -53,13 +54,13 @@ def test_what_comes_late_but_in_time_is_taken() -> None:
             with one:
                 one.recv(65536)
                 one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nearly")
-                time.sleep(1.4)
+                time.sleep(1.6)
                 one.sendall(b" late")
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         configuration = Configuration(host=f"http://127.0.0.1:{listener.getsockname()[1]}", retries=False)  # type: ignore[arg-type]
         client = Client(ApiClient(configuration))
-        assert client.request("GET", "/x", deadline=2) == b"early late"
-        thread.join(5)
+        assert client.request("GET", "/x", deadline=3) == b"early late"
+        thread.join(30)
         client.close()

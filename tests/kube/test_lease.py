@@ -138,6 +138,31 @@ def test_the_last_write_of_the_old_ends_before_the_first_of_the_new_begins() -> 
         assert last_begin + world.api.deadlines.write <= first
 
 
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+def test_a_lease_that_somebody_takes_from_its_holder_makes_no_two_leaders(how: str) -> None:
+    """The holder does not know of it before its next renewal, and writes until then."""
+    for tenth in range(0, 160, 3):
+        world = World()
+        world.one.step()
+        world.two.step()
+        world.time += world.one.terms.rhythm
+        world.one.step()
+        if how == "deleted":
+            world.api.stored = None
+        else:
+            world.api.edit(holderIdentity="")
+        world.time += tenth / 10
+        last_begin, first = world.time, None
+        while first is None:
+            if world.one.leading:
+                last_begin = world.time
+            world.two.step()
+            if world.two.leading:
+                first = world.time
+            world.time += 0.5
+        assert last_begin + world.api.deadlines.write <= first
+
+
 def test_a_lease_given_back_is_free_at_once() -> None:
     world = World()
     world.one.step()

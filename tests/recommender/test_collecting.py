@@ -12,7 +12,7 @@ from trimtab.recommender.process import Headers
 from trimtab.recommender.settings import Settings
 from trimtab.sketch.book import Container
 from trimtab.sketch.diary import Diary
-from trimtab.sketch.window import DAY
+from trimtab.sketch.hours import DAY
 from trimtab.usage import metrics
 from trimtab.usage.errors import GarbledSource, UnreachableSource, UsageFault
 from trimtab.usage.http import Manners, Source

@@ -10,7 +10,7 @@ import pytest
 from tests.recommender.played import MI, START, Histories, Killed, Process, World, moments
 from trimtab.cluster.quantity import of
 from trimtab.sketch.book import Container
-from trimtab.sketch.window import DAY
+from trimtab.sketch.hours import DAY
 
 HOUR = 3600
 NAMESPACES = ("shop", "team-a", "team-b", "team-c", "team-d")

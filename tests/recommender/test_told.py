@@ -10,7 +10,7 @@ from tests.command.snapshots import trimtab
 from tests.recommender.played import Process, World, moments
 from trimtab.cluster.recommendation import KEY, LABEL
 from trimtab.recommender.missing import page
-from trimtab.sketch.window import DAY
+from trimtab.sketch.hours import DAY
 
 RULES = {
     "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},

@@ -3,6 +3,7 @@
 import socket
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,10 +14,10 @@ from trimtab.runtime.settings import Address
 
 def test_a_page_is_served_and_another_is_not_found() -> None:
     with Pages(Address("127.0.0.1", 0), {"/healthz": lambda: (200, TEXT, b"ok\n")}) as pages:
-        with urllib.request.urlopen(f"{pages.url}/healthz?verbose", timeout=5) as answer:
+        with urllib.request.urlopen(f"{pages.url}/healthz?verbose", timeout=30) as answer:
             assert answer.read() == b"ok\n"
         with pytest.raises(urllib.error.HTTPError, match="404") as missing:
-            urllib.request.urlopen(f"{pages.url}/other", timeout=5)
+            urllib.request.urlopen(f"{pages.url}/other", timeout=30)
         missing.value.close()
         port = int(pages.url.rpartition(":")[2])
         with pytest.raises(CannotServe, match="cannot listen"):
@@ -26,11 +27,10 @@ def test_a_page_is_served_and_another_is_not_found() -> None:
 def test_who_only_sits_there_keeps_nobody_out() -> None:
     with Pages(Address("127.0.0.1", 0), {"/healthz": lambda: (200, TEXT, b"ok\n")}) as pages:
         host, port = pages.url.removeprefix("http://").split(":")
-        silent = [socket.create_connection((host, int(port)), 10) for _ in range(MOST + 3)]
-        for one in silent:
-            one.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
-        with urllib.request.urlopen(f"{pages.url}/healthz", timeout=5) as answer:
-            assert answer.read() == b"ok\n"
-        assert [one.recv(1) for one in silent[:3]] == [b"", b"", b""], "the oldest were sent away"
-        for one in silent:
-            one.close()
+        with ExitStack() as over:
+            silent = [over.enter_context(socket.create_connection((host, int(port)), 10)) for _ in range(MOST + 3)]
+            for one in silent:
+                one.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+            with urllib.request.urlopen(f"{pages.url}/healthz", timeout=30) as answer:
+                assert answer.read() == b"ok\n"
+            assert [one.recv(1) for one in silent[:3]] == [b"", b"", b""], "the oldest were sent away"

@@ -9,7 +9,8 @@ from trimtab.cluster.resources import QoS, Role
 from trimtab.sizing.enough import Seen, confidence, seen
 from trimtab.sizing.request import Hpa, Proposal, Stays, Terms, propose
 from trimtab.sizing.rule import LEAN, STEADY
-from trimtab.sketch.window import DAY
+from trimtab.sketch.hours import DAY
+from trimtab.sketch.window import Window
 
 FREE = Terms(least_cpu=1, least_memory=MI)
 
@@ -81,6 +82,40 @@ def test_w7_too_little_history_proposes_nothing(hours: int, points: int) -> None
 
 def test_a_day_is_enough() -> None:
     assert isinstance(seen("cpu", window([0.1] * 288)), Seen)
+
+
+def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> Window:
+    """Some minutes of each day, or of whatever lies between two runs."""
+    found = Window()
+    for run in range(days):
+        for minute in range(minutes):
+            found.add(20_000 * DAY + run * gap + minute * step, 0.1)
+    return found
+
+
+@pytest.mark.parametrize("gap", [3600 * 26, 12 * DAY])
+def test_what_lies_between_two_short_looks_is_no_history(gap: int) -> None:
+    found = seen("cpu", runs(2, minutes=75, gap=gap))
+    assert isinstance(found, NotYet)
+    assert found.have == "4.0 hours, 150 samples"
+
+
+def test_hours_of_three_days_are_not_three_days() -> None:
+    found = seen("cpu", runs(3, minutes=50))
+    assert isinstance(found, NotYet)
+    assert (found.have, found.need) == ("3.0 hours on 3 days, 150 samples", "24 hours or 7 days, 100 samples")
+
+
+def test_a_nightly_job_is_known_by_its_runs() -> None:
+    assert isinstance(seen("cpu", runs(6, minutes=20)), NotYet)
+    found = seen("cpu", runs(7, minutes=20))
+    assert isinstance(found, Seen)
+    assert (found.span, found.confidence) == ("7 hours on 7 days", 0.04)
+
+
+@pytest.mark.parametrize(("kind", "known"), [("CronJob", True), ("Deployment", False)])
+def test_the_short_runs_of_a_cron_job_are_enough_after_twenty_samples(kind: str, known: bool) -> None:
+    assert isinstance(seen("cpu", runs(7, minutes=3, step=300), kind=kind), Seen) == known
 
 
 def test_confidence_grows_with_history_and_fades_with_age() -> None:

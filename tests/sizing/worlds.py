@@ -5,7 +5,8 @@ from typing import Any
 from trimtab.policy.vpa import Sizing
 from trimtab.sizing.enough import Seen, seen
 from trimtab.sizing.request import Asks
-from trimtab.sketch.window import DAY, Window
+from trimtab.sketch.hours import DAY
+from trimtab.sketch.window import Window
 
 START = 20_000 * DAY
 MI = 1 << 20

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.sketch.book import Book, Container, started
+from trimtab.sketch.book import MOST, Book, Container, started
 from trimtab.sketch.buckets import number
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.peaks import INTERVAL
-from trimtab.sketch.window import DAY, Window
+from trimtab.sketch.window import Window
 
 APP = Container("shop", "Deployment", "web", "app")
 START = 20_000 * DAY
@@ -50,13 +51,33 @@ def test_days_before_the_window_are_left_out() -> None:
     assert (found.whole().total, found.whole().top, found.first) == (2, 2.0, START + 3 * DAY)
 
 
-def test_values_that_are_counted_already_count_for_their_last_day() -> None:
+@pytest.mark.parametrize(("samples", "seconds"), [(100, 2 * 3600), (3 * 1440, 3 * DAY), (50_000, 3 * DAY)])
+def test_values_that_are_counted_already_count_for_their_last_day(samples: int, seconds: int) -> None:
     book, bucket = Book(), number(0.25)
     assert bucket is not None
-    book.pour(APP, "cpu", {bucket: 100}, START, START + 3 * DAY)
+    book.pour(APP, "cpu", {bucket: samples}, START, START + 3 * DAY)
     found = book.window(APP, "cpu")
-    assert (found.whole().total, found.seconds) == (100, 3 * DAY)
+    assert (found.whole().total, found.seconds) == (samples, pytest.approx(seconds, abs=3600))
     assert found.percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
+
+
+@given(st.lists(st.floats(0, 9000), min_size=1, max_size=400), st.sampled_from(["cpu", "memory"]))
+def test_what_no_machine_has_is_left_out_wherever_it_stands(values: list[float], resource: str) -> None:
+    most = MOST[resource]
+    values = [value * most / 4096 for value in values]
+    book, clean, times = Book(), Book(), range(START, START + 300 * len(values), 300)
+    kept = [(at, value) for at, value in zip(times, values, strict=True) if value <= most]
+    book.take(APP, resource, times, values)
+    clean.take(APP, resource, [at for at, _ in kept], [value for _, value in kept])
+    assert book.containers() == clean.containers()
+    assert book.window(APP, resource) == clean.window(APP, resource)
+
+
+def test_what_is_left_out_is_counted() -> None:
+    book = Book()
+    book.take(APP, "cpu", [START, START + 60, START + 120], [0.1, -1.0, 5000.0])
+    book.take(APP, "memory", [START, START + 60], [1.0, 2.0**50])
+    assert (book.left_out, book.window(APP, "cpu").whole().total) == (3, 1)
 
 
 # ── starts ───────────────────────────────────────────────────────────────

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from trimtab.sketch.book import Book, Container
 from trimtab.sketch.diary import Diary, Reading
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.peaks import INTERVAL
-from trimtab.sketch.window import DAY
 
 APP = Container("shop", "Deployment", "web", "app")
 OTHER = Container("team", "Deployment", "api", "app")
@@ -114,6 +114,45 @@ def test_a_kill_of_days_before_we_looked_is_no_history() -> None:
         diary.turn(at)
     assert diary.window(APP, "memory").first == boundary - 600
     assert diary.window(APP, "memory").whole().top == 1200.0 * MI  # it wanted that much nevertheless
+
+
+def test_a_gap_is_no_history_of_cpu_and_none_of_memory() -> None:
+    diary, back = Diary(), START + 13 * DAY
+    for at in (*range(START, START + 3600, 60), *range(back - 1800, back + 3600, 60)):
+        for resource in ("cpu", "memory"):
+            diary.see(APP, "web-0", resource, at, 1.0)
+        diary.turn(at)
+    diary.turn(back + DAY)
+    assert {diary.window(APP, resource).seconds for resource in ("cpu", "memory")} == {3 * 3600}
+
+
+def test_a_gap_in_what_prometheus_tells_is_no_history() -> None:
+    diary, reading = Diary(), Reading(Diary())
+    times = [*range(START, START + 3600, 300), *range(START + 5 * DAY, START + 5 * DAY + 7200, 300)]
+    for resource in ("cpu", "memory"):
+        reading.take(APP, "web-0", resource, times, [1.0] * len(times))
+    diary = reading.diary
+    reading.commit(APP.namespace, START + 6 * DAY)
+    assert {diary.window(APP, resource).seconds for resource in ("cpu", "memory")} == {3 * 3600}
+
+
+def test_a_kill_of_days_before_is_no_history_where_prometheus_tells_little() -> None:
+    diary, now = Diary(), START + 5 * DAY
+    diary.kill(APP, "web-0", START, 1000.0 * MI)
+    reading, times = Reading(diary), range(now - 3600, now + 1, 300)
+    for resource in ("cpu", "memory"):
+        reading.take(APP, "web-1", resource, times, [1.0] * len(times))
+    reading.commit(APP.namespace, now)
+    window = diary.window(APP, "memory")
+    assert (window.first, window.seconds) == (now - 3600, 3300)
+    assert window.whole().top == 1200.0 * MI  # it wanted that much nevertheless
+
+
+def test_a_kill_at_a_limit_that_no_machine_has_wants_no_more_than_a_machine() -> None:
+    diary = Diary()
+    diary.see(APP, "web-0", "memory", START, 900.0 * MI)
+    diary.kill(APP, "web-0", START + 60, 2.0**60)
+    assert diary.running(APP, "memory") == (1080.0 * MI,)
 
 
 def test_what_no_machine_has_moves_no_percentile() -> None:

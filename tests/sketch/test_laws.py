@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from trimtab.sketch.buckets import ERROR, LEAST, number
 from trimtab.sketch.counts import WIDEST, Counts, merged
+from trimtab.sketch.hours import DAY, HOUR
 from trimtab.sketch.packed import Damaged
-from trimtab.sketch.window import DAY, Window, observe
+from trimtab.sketch.window import Window, observe
 
 amounts = st.floats(0, 2.0**40, width=32)
 alike = st.floats(0.5, 512, width=32)
@@ -122,6 +123,32 @@ def test_windows_merge_associatively(
     assert left == right
 
 
+# ── hours ────────────────────────────────────────────────────────────────
+def touched(values: list[tuple[int, float]], of: Window) -> set[int]:
+    """Hours that hold something and are young enough."""
+    return {at // HOUR for at, _ in values if at // DAY > of.newest - of.days}
+
+
+@given(seen)
+def test_a_window_is_as_old_as_the_hours_in_which_something_was_seen(values: list[tuple[int, float]]) -> None:
+    found, kept = window(values), touched(values, window(values))
+    assert {day * 24 + hour for day, hours in found.looked().items() for hour in range(24) if hours >> hour & 1} == kept
+    assert found.seconds == min(HOUR * len(kept), found.last - found.first)
+    assert found.days_seen == len({hour // 24 for hour in kept})
+
+
+@given(seen, seen)
+def test_more_that_was_seen_makes_no_history_younger(
+    one: list[tuple[int, float]], two: list[tuple[int, float]]
+) -> None:
+    alone, both = window(one, days=30), window(one, days=30)
+    both.merge(window(two, days=30))
+    assert both.seconds >= alone.seconds
+    assert both.days_seen >= alone.days_seen
+    both.merge(window(one, days=30))
+    assert both.looked() == window(one + two, days=30).looked()  # what is seen twice is seen once
+
+
 # ── checkpoints ──────────────────────────────────────────────────────────
 @given(seen)
 def test_a_window_survives_its_checkpoint(values: list[tuple[int, float]]) -> None:
@@ -165,7 +192,7 @@ def test_a_late_value_counts_for_its_day() -> None:
 def test_a_poll_of_many_is_adding_to_each(polls: list[list[float]]) -> None:
     many, single = [Window() for _ in range(3)], [Window() for _ in range(3)]
     for number_, values in enumerate(polls):
-        at = 20_000 * DAY + number_ * DAY // 4
+        at = 20_000 * DAY + number_ * DAY // 72
         observe(many, at, values)
         for found, value in zip(single, values, strict=True):
             found.add(at, value)

@@ -2,23 +2,28 @@
 
 import random
 import sys
+import zlib
 from collections.abc import Callable
 from math import ceil
 
 import pytest
 
 from trimtab.sketch.counts import FINE, WIDEST, Counts
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.packed import pack, unpack
-from trimtab.sketch.window import BUDGET, DAY, Window
+from trimtab.sketch.window import BUDGET, Window
 
+HEAD = 22
+"""Bytes before the compressed ones."""
 SHARES = (0.05, 0.5, 0.95)
 Draw = Callable[[random.Random], float]
 
 
 def size(window: Window) -> int:
     """Bytes of a window and all that only it holds."""
-    parts = (window, window.today, window.today.counts, window.past, window.first, window.last, window.newest)
-    return sum(map(sys.getsizeof, parts))
+    parts = (window, window.today, window.today.counts, window.past)
+    numbers = (window.first, window.last, window.newest, window.hours)
+    return sum(map(sys.getsizeof, (*parts, *numbers)))
 
 
 def filled(draw: Draw, a_day: int) -> tuple[Window, list[float]]:
@@ -85,7 +90,24 @@ def test_the_past_is_never_larger_than_its_budget_and_a_day_than_its_places() ->
     assert len(window.today.counts) <= WIDEST // 2
 
 
-def test_a_checkpoint_of_the_version_before_is_read() -> None:
-    window, _ = filled(lambda drawn: drawn.lognormvariate(-2, 0.35), 60)
+def before(window: Window, version: int) -> bytes:
+    """Its checkpoint as versions 1 and 2 wrote it: without its hours."""
     dumped = window.dump()
-    assert Window.load(b"\x01" + dumped[1:]) == window
+    body = zlib.decompress(dumped[HEAD:])[3 * window.days :]
+    return bytes([version]) + dumped[1:HEAD] + zlib.compress(body)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_checkpoint_of_a_version_before_is_read(version: int) -> None:
+    window, _ = filled(lambda drawn: drawn.lognormvariate(-2, 0.35), 60)
+    assert Window.load(before(window, version)) == window
+
+
+def test_a_checkpoint_that_tells_no_hours_has_seen_the_days_that_hold_something() -> None:
+    window, start = Window(), 20_000 * DAY
+    for at in (start + 12 * 3600, start + 10 * DAY + 1800):
+        window.add(at, 1.0)
+    assert window.seconds == 2 * 3600
+    found = Window.load(before(window, 2))
+    assert found.looked() == {20_000: 0xFFF000, 20_010: 1}
+    assert Window.load(found.dump()) == found

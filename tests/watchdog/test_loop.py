@@ -175,6 +175,16 @@ def test_a_policy_that_somebody_edits_meanwhile_is_not_overwritten() -> None:
     assert len(patches(found)) == 1
 
 
+def test_a_brake_that_did_not_take_is_tried_again_with_the_next_look() -> None:
+    """The harm may be done already: no number changes any more, and nothing else would ask for it again."""
+    found = bench()
+    harmed(found, 3)
+    found.paper.refuse = CONFLICT
+    found.look()
+    found.look(after=100)
+    assert len(patches(found)) == 1
+
+
 def test_the_condition_stays_while_it_is_in_warn_and_ends_when_somebody_arms_it() -> None:
     found = bench()
     harmed(found, 3)

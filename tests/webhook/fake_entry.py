@@ -11,7 +11,8 @@ from webhook.reply import Reply
 
 
 def slowly(body: bytes) -> Reply:
-    """A policy check that takes a moment, so that a stop can come in the middle of it."""
+    """A policy check that takes a moment, and says so, so that a stop can come in the middle of it."""
+    print('{"event": "checking", "level": "info"}', file=sys.stderr, flush=True)
     time.sleep(1.0)
     return admitted(body)
 

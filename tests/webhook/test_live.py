@@ -31,7 +31,7 @@ class Heard:
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not holds() and time.monotonic() < until:
         time.sleep(0.01)
     return holds()

@@ -5,38 +5,24 @@ snapshot was written changes nothing), budgets, claims, owners, and what could n
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from trimtab.cluster import budget as budgets
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.budget import PodDisruptionBudget
-from trimtab.cluster.api.meta import UNSET, Labels, get
+from trimtab.cluster.api.meta import Labels, get
 from trimtab.cluster.api.node import Node as NodeShape
-from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.rules import Namespace
 from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.budget import Budget
+from trimtab.cluster.claim import Claim, claims
 from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod, Reader
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A PersistentVolumeClaim with the volume it is bound to."""
-
-    volume: str
-    """Empty while it is not bound, or the volume is not in the snapshot."""
-    driver: str
-    nodes: NodeSelector | None
-    """Where the volume can be reached; None is everywhere."""
-    alone: bool
-    """ReadWriteOncePod."""
-    local: bool = False
-    """The volume lives on one node: a `local` or `hostPath` PersistentVolume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +50,8 @@ class Inventory:
     config_maps: tuple[ConfigMap, ...] = ()
     twins: frozenset[str] = frozenset()
     """Names that more than one node carries."""
+    doubles: Mapping[str, str] = field(default_factory=dict)
+    """Node → a pod on it (namespace/name) of which the snapshot tells more than one thing."""
     notes: tuple[str, ...] = ()
     """What is odd about the snapshot, in words."""
 
@@ -80,41 +68,37 @@ def take(snapshot: Snapshot) -> Inventory:
         nodes=tuple(found[name] for name in sorted(found)),
         pods=tuple(pods),
         budgets=guards,
-        claims=dict(_claims(snapshot)),
+        claims=dict(claims(snapshot.all(PersistentVolumeClaim), snapshot.all(PersistentVolume))),
         owners={(s.metadata.namespace, kind, s.metadata.name): _scale(s) for kind, s in snapshot.workloads()},
         owner_kinds=frozenset(kind for kind, _ in snapshot.workloads()),
         namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
         config_maps=snapshot.all(ConfigMap),
         twins=frozenset(name for name, count in names.items() if count > 1),
+        doubles=_doubles(pods),
         notes=(*_notes(names, found, pods), *_broken(guards)),
     )
 
 
-def _claims(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str], Claim]]:
-    volumes = {shape.metadata.name: shape.spec for shape in snapshot.all(PersistentVolume)}
-    for shape in snapshot.all(PersistentVolumeClaim):
-        volume = volumes.get(shape.spec.volume_name)
-        affinity = get(volume.node_affinity, None) if volume else None
-        driver = get(volume.csi, None) if volume else None
-        yield (
-            (shape.metadata.namespace, shape.metadata.name),
-            Claim(
-                volume=shape.spec.volume_name if volume else "",
-                driver=driver.driver if driver else "",
-                nodes=get(affinity.required, None) if affinity else None,
-                alone="ReadWriteOncePod" in shape.spec.access_modes,
-                local=volume is not None and not (volume.local is UNSET and volume.host_path is UNSET),
-            ),
-        )
+def _doubles(pods: Sequence[Pod]) -> dict[str, str]:
+    """`pods` in order of their names."""
+    return {
+        pod.node: one.key
+        for one, other in pairwise(pods)
+        if one.name == other.name and one.namespace == other.namespace
+        for pod in (one, other)
+        if pod.node
+    }
 
 
 def _scale(shape: Workload) -> Scale:
     return Scale(wanted=get(shape.spec.replicas, None), have=shape.status.replicas, ready=shape.status.ready_replicas)
 
 
-def _notes(names: Counter[str], found: Mapping[str, Node], pods: Iterable[Pod]) -> Iterable[str]:
+def _notes(names: Counter[str], found: Mapping[str, Node], pods: Sequence[Pod]) -> Iterable[str]:
     for name in sorted(name for name, count in names.items() if count > 1):
         yield f"{names[name]} nodes are called {name}: none of them is touched"
+    for key in sorted(set(_doubles(pods).values())):
+        yield f"pod {key} stands more than once, and differs: nothing is planned where it is"
     strays = Counter(pod.node for pod in pods if pod.node and pod.node not in found)
     for name in sorted(strays):
         yield f"{strays[name]} pods say they run on node {name}, which is not in the snapshot"

@@ -112,8 +112,25 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
                 mistakes.append(found)
             else:
                 objects.setdefault(kind, []).append(found)
-    kept = {kind: tuple(found) for kind, found in objects.items()}
+    kept = {kind: _once(found) for kind, found in objects.items()}
     return SnapshotReading(Snapshot(kept, dict(ignored)), tuple(mistakes))
+
+
+def _name(shape: Shape) -> tuple[str, str]:
+    metadata: Metadata = shape.metadata  # type: ignore[attr-defined]
+    return metadata.namespace, metadata.name
+
+
+def _once(found: list[Shape]) -> tuple[Shape, ...]:
+    """What two files tell of the same object in the same words counts once; what they tell otherwise stays apart."""
+    if len(set(map(_name, found))) == len(found):
+        return tuple(found)
+    seen: dict[tuple[str, str], list[Shape]] = {}
+    for shape in found:
+        same = seen.setdefault(_name(shape), [])
+        if shape not in same:
+            same.append(shape)
+    return tuple(shape for same in seen.values() for shape in same)
 
 
 def _unreadable(document: Document) -> Mistake:

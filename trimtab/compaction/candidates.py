@@ -4,7 +4,7 @@ Rules that need no search, in the order they are asked. `pool_refusal` speaks fo
 `Nodes.refusal` for one node.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -169,10 +169,20 @@ def _of_a_slice(node: Node) -> bool:
     return prod(map(int, sizes)) > node.allocatable.get(CHIPS, 0)
 
 
+def keeping(pool: Pool) -> tuple[str, ...]:
+    """Annotations by which people say that a node of this pool shall stay."""
+    return (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
+
+
+def kept(node: Node, keys: Iterable[str]) -> Reason | None:
+    """What one of these annotations says; None where none keeps it."""
+    said = (leave(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
+    return next((found for found in said if found is not None), None)
+
+
 def _annotated(node: Node, pool: Pool) -> Reason | None:
-    for key in (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes):
-        if (found := leave(f"node {node.name}", key, node.annotations.get(key), r.KEPT)) is not None:
-            return found
+    if (found := kept(node, keeping(pool))) is not None:
+        return found
     for key in sorted(node.annotations):
         if key.startswith(DELAY):
             return r.KEPT(f"node {node.name} says {key}")
@@ -237,7 +247,7 @@ def _autoscaler(pool: Pool, now: Now) -> Reason | None:
     if not found.scale_down:
         return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
     if found.silent(now.at):
-        return r.NO_AUTOSCALER("the cluster autoscaler has not reported for two minutes")
+        return r.NO_AUTOSCALER(f"the cluster autoscaler {found.silence(now.at or 0)}")
     if not found.healthy:
         return r.AUTOSCALER_ILL("the cluster autoscaler calls the cluster unhealthy")
     busy = found.scaling_up(pool.name)

@@ -134,8 +134,9 @@ NOT_QUIET = Code("pool-not-quiet", "A node was added not long ago.", "Wait.")
 PODS_WAIT = Code("pods-waiting", "Pods that could use the pool wait for a node.", "Wait until they run.")
 NO_AUTOSCALER = Code(
     "autoscaler-silent",
-    "The cluster autoscaler has not reported for two minutes: an emptied node would stay for ever.",
-    "Mend the autoscaler.",
+    "The cluster autoscaler has not reported for two minutes, or by a clock that differs by more from ours: an emptied "
+    "node might stay for ever.",
+    "Mend the autoscaler, or the clocks.",
 )
 AUTOSCALER_ILL = Code("autoscaler-unhealthy", "The cluster autoscaler calls the cluster unhealthy.", "See its status.")
 SCALING_UP = Code("scaling-up", "The cluster autoscaler is adding nodes.", "Wait.")

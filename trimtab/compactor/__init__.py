@@ -12,7 +12,7 @@ needs to go on after a crash stands in the cluster: what undoes a cordon on the 
     rehearsal   the door that does nothing
     books       what each pool remembers, and every decision told
     store       where the books are kept: one ConfigMap per pool
-    drains      the next step of every drain
+    drains      the next step of every drain; vanished: what those leave behind whose node or note is gone
     planning    the plan, and the drains that begin with it
     steering    successors kept off the nodes that go next
     loop        one round after the other; faults: errors of ours that keep no other from its turn

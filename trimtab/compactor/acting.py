@@ -12,13 +12,16 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.memory import Record
 from trimtab.compaction.drain.note import Leaving, Note
 from trimtab.compaction.drain.note import write as written
-from trimtab.compactor.doors import Answer, Became, Changed, Gone, NotNow
+from trimtab.compactor.doors import Answer, Became, Changed, Denied, Gone, NotNow
 from trimtab.compactor.steering import LEAVING
 from trimtab.compactor.telling import Teller
 from trimtab.kube import evict, nodes, scale
-from trimtab.kube.errors import Conflict, KubeFault, NotFound
+from trimtab.kube.errors import Conflict, KubeFault, NotFound, Refused
 from trimtab.kube.evict import Became as Made
 from trimtab.kube.writer import Writer
+
+ANY_WRITE = (401, 429, 503, 504)
+"""Answers that say nothing of the write itself: who we are is not known, or the server has too much to do."""
 
 
 @dataclass(slots=True)
@@ -75,5 +78,7 @@ def _told() -> Iterator[None]:
         raise Changed(str(error)) from error
     except NotFound as error:
         raise Gone(str(error)) from error
+    except Refused as error:
+        raise (NotNow if error.status in ANY_WRITE else Denied)(str(error)) from error
     except KubeFault as error:
         raise NotNow(str(error)) from error

@@ -15,6 +15,9 @@ UNREAD = Code(
     "See the sentence for where it lies; `trimtab compactor resume --pool NAME` opens the pool at once.",
 )  # fmt: skip
 
+LONGEST = 1000
+"""Characters of a reason that are told: a webhook's no, or a list of pods, may be much longer."""
+
 Sink = Callable[[Record], None]
 
 
@@ -64,7 +67,8 @@ class Books:
         self, what: str, reason: Reason, *, pool: str, at: Seconds, again: bool = False, **more: str | bool
     ) -> None:
         """Into the pool's ring, and to every sink; `again`: only to the sinks, for the ring has it already."""
-        record = Record(at=at, pool=pool, what=what, code=reason.code.name, why=reason.sentence, **more)  # type: ignore[arg-type]
+        why = reason.sentence if len(reason.sentence) <= LONGEST else f"{reason.sentence[:LONGEST]}…"
+        record = Record(at=at, pool=pool, what=what, code=reason.code.name, why=why, **more)  # type: ignore[arg-type]
         if pool and not again:  # what belongs to no pool is only told
             self.put(pool, self.of(pool).told(record))
         for sink in self.sinks:

@@ -3,9 +3,12 @@
 DoorFault          all of them
 ├── Changed        the object changed since it was looked at: look again
 ├── Gone           it is not there any more
-└── NotNow         anything else: no answer, not allowed, not the leader; the text says what was being done
+└── NotNow         anything else: no answer, too much to do, not the leader; the text says what was being done
+    └── Denied     the server said no to this very write: a webhook of somebody's, or a right that is missing
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -29,6 +32,39 @@ class Gone(DoorFault):
 
 class NotNow(DoorFault):
     """It did not work, or nobody knows whether it did."""
+
+
+class Denied(NotNow):
+    """This very write is refused, and may be for ever; another one may well be done."""
+
+
+@dataclass(slots=True)
+class Apart:
+    """Writes that have nothing to do with each other: the trouble of one keeps no other from being done."""
+
+    trouble: NotNow | None = None
+    """The first; but one that says more than no to one write before one that does not."""
+
+    @property
+    def only_denied(self) -> bool:
+        """Is nothing wrong but that single writes are refused?"""
+        return self.trouble is None or isinstance(self.trouble, Denied)
+
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """What changed or went is looked at anew, and no trouble."""
+        try:
+            yield
+        except (Changed, Gone):
+            pass
+        except NotNow as error:
+            if self.trouble is None or (self.only_denied and not isinstance(error, Denied)):
+                self.trouble = error
+
+    def tell(self) -> None:
+        """Once all were tried. Raises the trouble there was."""
+        if self.trouble is not None:
+            raise self.trouble
 
 
 class Became(StrEnum):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,18 +19,18 @@ from trimtab.compaction.drain.begin import CLOSED, Standing, arrivals
 from trimtab.compaction.drain.conduct import Moment, emptied
 from trimtab.compaction.drain.note import Leaving, Note
 from trimtab.compaction.drain.terms import Terms
-from trimtab.compaction.drain.view import View
+from trimtab.compaction.drain.view import View, gone
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Answer, Became, Changed, Door, Gone
+from trimtab.compactor.doors import Answer, Apart, Became, Denied, Door
 from trimtab.compactor.faults import Faults
+from trimtab.compactor.vanished import AGAIN, SCALED, Vanished
 from trimtab.runtime.stop import Stop
 
 EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
 REFUSED = Code("eviction-refused", "The API server refused the eviction for now.", "Nothing: it is asked again.")
 IS_EMPTY = Code("node-emptied", "All its pods are ready elsewhere; it is the autoscaler's now.", "Nothing.")
-SCALED = Code("workload-surged", "A workload of one replica has two while its pod moves, or one again.", "Nothing.")
-AGAIN = 10.0
-"""Seconds until an eviction is asked for again whose refusal did not say when (the autoscaler's own pace)."""
+LOOK = 15.0
+"""Seconds after which no pod is evicted on what was seen: where writes take long, a pause must not wait for all."""
 BLIND = 60.0
 """Seconds past the oldest data that is acted on: an eviction nobody sees anything of by then did not happen."""
 
@@ -40,28 +42,45 @@ class Drains:
     terms: Terms
     stop: Stop
     faults: Faults
+    elapsed: Callable[[], float] | None = None
+    """Tells how old a look has become while it was acted on; None: it never does."""
     blind: float = 120.0 + BLIND
     """Seconds after which an eviction that nobody sees anything of is taken for one that did not happen."""
     held: dict[str, float] = field(default_factory=dict)
-    """Pod uid → not before; by the clock that never goes backwards."""
+    """Uid of a pod, name of a node, or namespace/name of a Deployment → not before; by the clock that never goes
+    backwards."""
     flight: dict[str, float] = field(default_factory=dict)
     """Pod uid → when we evicted it; until it is seen to go."""
+    met: dict[str, float] = field(default_factory=dict)
+    """Drain → when it was first seen."""
     refused: set[str] = field(default_factory=set)
     """Uids of pods whose refusal stands in the history."""
     twice: int = 0
     """Pods evicted again that had come to be by an eviction of ours."""
+    vanished: Vanished = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vanished = Vanished(self.door, self.books, self.faults.log)
 
     def standing(self, view: View) -> Standing:
         """What is under way by the notes on the nodes."""
-        found = [(node.name, note) for node, note in _noted(view) if isinstance(note, Note)]
+        all_of_ours = notes.noted(view.inventory.nodes, view.home)
+        found = [(node.name, note) for node, note in all_of_ours if isinstance(note, Note)]
         return Standing(
             emptying={name: note.pool for name, note in found if note.emptied is None},
             emptied={name: note.pool for name, note in found if note.emptied is not None},
+            owed=_owed([note for _, note in found if note.emptied is None], view),
         )
 
     def of_others(self, view: View) -> dict[str, str]:
         """Nodes that a compactor of another namespace empties, or left behind → that namespace."""
         return {node.name: home for node in view.inventory.nodes if (home := notes.of_another(node, view.home))}
+
+    def led(self, view: View, now: float) -> dict[str, float]:
+        """Drain → seconds for which this process has carried it on."""
+        drains = {note.drain for _, note in notes.noted(view.inventory.nodes, view.home) if isinstance(note, Note)}
+        self.met = {drain: self.met.get(drain, now) for drain in drains}
+        return {drain: now - since for drain, since in self.met.items()}
 
     def settle_flight(self, view: View, now: float) -> frozenset[str]:
         """Evicted pods that the view still shows as if nothing had happened."""
@@ -72,17 +91,25 @@ class Drains:
         return frozenset(self.flight)
 
     def carry_on(self, moment: Moment, now: float) -> None:
-        """One step of each drain. A DoorFault ends the round, but for what changed or went: that is looked at anew.
+        """One step of each drain. Raises NotNow when all had their turn: what cannot be done in one holds up no other.
 
-        A drain that fails for an error of ours is given back, and holds up no other.
+        A drain that fails for an error of ours is given back.
         """
-        for node, note in _noted(moment.view):
-            try:
-                if not self.faults.caught("drain", partial(self._one, moment, node, note, now), about=node.name):
-                    self._give_up(moment.view, node, note)
-            except (Changed, Gone):
-                continue
-        self._gone(moment.view)
+        apart = Apart()
+        for node, note in notes.noted(moment.view.inventory.nodes, moment.view.home):
+            if node.name not in self.held:
+                with apart.tried():
+                    self._turn_of(moment, node, note, now)
+        self.vanished.settle(moment.view, self.held, now)
+        apart.tell()
+
+    def _turn_of(self, moment: Moment, node: Node, note: Note | Unreadable, now: float) -> None:
+        try:
+            if not self.faults.caught("drain", partial(self._one, moment, node, note, now), about=node.name):
+                self._give_up(moment.view, node, note)
+        except Denied:
+            self.held[node.name] = now + AGAIN
+            raise
 
     def _give_up(self, view: View, node: Node, note: Note | Unreadable) -> None:
         """Nobody knows what this drain's next step is: its node is opened."""
@@ -97,14 +124,17 @@ class Drains:
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
 
     def give_back(self, view: View, why: str = "the compactor stops") -> None:
-        """Every node that is not empty yet, because the process ends; but for those somebody else deletes."""
-        for node, note in _noted(view):
+        """Every node that is not empty yet, because the process ends; but for those somebody else deletes.
+
+        Raises NotNow when all were tried.
+        """
+        apart = Apart()
+        for node, note in notes.noted(view.inventory.nodes, view.home):
             if isinstance(note, Note) and note.emptied is None and not _is_deleted(node):
                 reason = a.STOPPING(f"{why}: node {node.name} is open again")
-                try:
+                with apart.tried():
                     self.faults.caught("end", partial(self._back, view, node, note, reason), about=node.name)
-                except (Changed, Gone):
-                    continue
+        apart.tell()
 
     def _back(self, view: View, node: Node, note: Note, reason: Reason) -> None:
         back = Moment(view, self.terms).undone(note)
@@ -147,15 +177,20 @@ class Drains:
         self.books.put(note.pool, memory if surged == memory.surged else change(memory, surged=surged))
 
     def _carry_out(self, view: View, node: Node, note: Note, steps: tuple[Action, ...], now: float) -> None:
-        """Step by step, as far as one lets the next be taken."""
+        """Step by step, as far as one lets the next be taken; a second replica can be taken back later, too."""
+        apart = Apart()
         for step in steps:
             if isinstance(step, a.Evict):
                 if not self._evict(view, node, note, step.move, now):
                     return
+            elif isinstance(step, a.Scale) and step.replicas < step.before:
+                with apart.tried():
+                    self._scale(view, node, note, step)
             elif isinstance(step, a.Scale):
                 self._scale(view, node, note, step)
             else:
                 self._turn(view, node, note, step)
+        apart.tell()
 
     def _turn(self, view: View, node: Node, note: Note, step: Action) -> None:
         """The steps from one state to another."""
@@ -179,7 +214,7 @@ class Drains:
 
     def _evict(self, view: View, node: Node, note: Note, move: Leaving, now: float) -> bool:
         """False where nothing more of this drain should be asked for now."""
-        if self.stop.begun:
+        if self.stop.begun or (self.elapsed is not None and self.elapsed() - now > LOOK):
             return False
         if move.uid in self.held:
             return True
@@ -233,38 +268,6 @@ class Drains:
         told = f"pool {pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
         self.books.tell("closed", CLOSED(told), pool=pool, at=view.at)
 
-    def _gone(self, view: View) -> None:
-        """Nodes that are no longer there, or whose note somebody took away."""
-        noted = {node.name for node, _ in _noted(view)}
-        there = {node.name for node in view.inventory.nodes}
-        for pool, memory in list(self.books.memories.items()):
-            for name in sorted(set(memory.drains) - noted):
-                self._over(pool, name, view, there=name in there)
-            if memory.surged:
-                self._unsurge(pool, view)
-
-    def _unsurge(self, pool: str, view: View) -> None:
-        """Surges whose note went with its node."""
-        memory = self.books.of(pool)
-        noted = {name for _, note in _noted(view) if isinstance(note, Note) for name in note.surges}
-        for name, before in sorted(memory.surged.items()):
-            if name not in noted:
-                if self.door.scale(name, before + 1, before):
-                    told = f"Deployment {name} has {before} replicas again: the drain's node is gone"
-                    self.books.tell("scaled", SCALED(told), pool=pool, at=view.at)
-                left = {other: n for other, n in self.books.of(pool).surged.items() if other != name}
-                self.books.put(pool, change(self.books.of(pool), surged=left))
-
-    def _over(self, pool: str, name: str, view: View, *, there: bool) -> None:
-        memory = self.books.of(pool)
-        drain, was_empty = memory.drains[name], name in memory.empty
-        taken = was_empty and not there
-        memory = memory.succeeded(name) if taken else memory
-        self.books.put(pool, memory.over(name, drain, view.at))
-        told = f"node {name} is gone" if not there else f"the note on node {name} was taken away"
-        what, code = ("taken", a.TAKEN) if taken else ("dropped", a.UNCORDONED if there else a.VANISHED)
-        self.books.tell(what, code(told), pool=pool, at=view.at, node=name, drain=drain)
-
     def _tell(
         self, what: str, reason: Reason, view: View, node: Node, note: Note, move: Leaving | None = None,
         *, again: bool = False,
@@ -280,16 +283,15 @@ def _is_deleted(node: Node) -> bool:
     return any(taint.key in DELETING for taint in node.taints)
 
 
+def _owed(emptying: Sequence[Note], view: View) -> Counter[str]:
+    """Pool → pods of its drains that are there, and not on their way out."""
+    there = {pod.uid for pod in view.inventory.pods if not gone(pod, view)} if emptying else set()
+    return Counter(note.pool for note in emptying for move in note.moves if move.uid in there)
+
+
 def _is_cleared(note: Note, view: View) -> bool:
     """Has every pod of it gone? Then whoever takes the node takes an empty one, be its successors ready or not."""
     if note.emptied is not None:
         return True
     leaving = {move.uid for move in note.moves}
     return not any(pod.uid in leaving and not pod.finished for pod in view.inventory.pods)
-
-
-def _noted(view: View) -> list[tuple[Node, Note | Unreadable]]:
-    """Nodes with a note of ours, the oldest drain first: what was begun first ends first."""
-    found = [(node, note) for node in view.inventory.nodes if (note := notes.read(node)) is not None]
-    found = [(node, note) for node, note in found if isinstance(note, Unreadable) or note.home == view.home]
-    return sorted(found, key=lambda pair: (pair[1].since if isinstance(pair[1], Note) else 0, pair[0].name))

@@ -12,7 +12,7 @@ from trimtab.compaction.drain.begin import Standing
 from trimtab.compaction.drain.conduct import Moment
 from trimtab.compaction.drain.view import View
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import DoorFault
+from trimtab.compactor.doors import Apart, DoorFault
 from trimtab.compactor.drains import Drains
 from trimtab.compactor.faults import Faults
 from trimtab.compactor.planning import Planning
@@ -56,10 +56,11 @@ class Loop:
 
     def round(self) -> float:
         """One round; seconds until the next. Never raises: trouble at the door, and errors of ours, are told."""
+        before = self.trouble
         try:
             found = self.faults.caught("round", self._round)
         except DoorFault as error:
-            if str(error) != self.trouble:
+            if str(error) != before:
                 self.log.warning("round.failed", error=str(error))
             self.trouble = str(error)
             return self.tick
@@ -68,7 +69,7 @@ class Loop:
         return self.tick if found is None else found
 
     def _round(self) -> float:
-        now = self.elapsed()
+        now, apart = self.elapsed(), Apart()
         moment = self.faults.caught("look", lambda: self._seen(now))
         self._lost = self._lost + 1 if moment is None else 0
         if moment is None:
@@ -82,13 +83,17 @@ class Loop:
         self._mistakes(view)
         self._reopen(view)
         before = self.faults.count
-        self.drains.carry_on(moment, now)
+        with apart.tried():
+            self.drains.carry_on(moment, now)
         standing = self.drains.standing(view)
-        if self.faults.count == before:  # else something is there that we do not understand: nothing begins beside it
-            self.faults.caught("plan", lambda: self._further(view, standing, now))
+        if self.faults.count == before and apart.only_denied:  # nothing begins beside what we do not understand
+            with apart.tried():
+                self.faults.caught("plan", lambda: self._further(view, standing, now))
         self.trouble = self.trouble or (self.faults.last if self.faults.count != before else "")
         self._save(view)
-        self.steering.steer(view)
+        with apart.tried():
+            self.steering.steer(view)
+        apart.tell()
         busy = bool(standing.emptying) or self.planning.intent is not None
         if busy or view.flight or self._planned is None:
             return self.tick
@@ -99,7 +104,8 @@ class Loop:
         seen = self.look()
         if isinstance(seen, NotYet):
             return seen
-        return Moment(replace(seen, flight=self.drains.settle_flight(seen, now)), self.drains.terms)
+        known = replace(seen, flight=self.drains.settle_flight(seen, now), led=self.drains.led(seen, now))
+        return Moment(known, self.drains.terms)
 
     def _unseen(self) -> float:
         """Nobody knows how the drains go on: before long they end, by what was seen last."""

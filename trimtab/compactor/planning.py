@@ -22,13 +22,17 @@ from trimtab.compaction.plan import plan
 from trimtab.compaction.recheck import Recheck
 from trimtab.compaction.values import Plan, Step
 from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Changed, Door, Gone
+from trimtab.compactor.doors import Apart, Changed, Denied, Door, Gone
 from trimtab.compactor.faults import Faults
 from trimtab.packing.world import Again, World, build
 from trimtab.runtime.clock import elapsed
 
 PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
 BEGUN = Code("drain-begun", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
+NO_CORDON = Code(
+    "cordon-refused", "The API server refuses our cordon: the node is left alone for a while.",
+    "See the sentence: a webhook or a policy engine says no, or `trimtab doctor` knows of a missing right.",
+)  # fmt: skip
 ODD_POOL = Code(
     "pool-not-planned", "Planning in this pool failed for an error of ours: nothing of it goes.",
     "See the log for the traceback, and tell us.",
@@ -104,21 +108,26 @@ class Planning:
         return self.faults.caught("plan", lambda: plan(world, pools, moment), about=f"pool {pool.name}") is None
 
     def begin(self, view: View, standing: Standing, now: float) -> int:
-        """Begins what was meant and still holds, once it has settled; how many drains began."""
+        """Begins what was meant and still holds, once it has settled; how many drains began.
+
+        Raises NotNow when all were tried.
+        """
         if self.intent is None or now - self.intent.since < self.settle:
             return 0
         steps, self.intent = self.intent.steps, None
         if view.paused or not steps:
             return 0
         world, moment = build(view.inventory, self._again), self._moment(view, standing)
-        check, begun = Recheck.of(world, _without(view.pools, self._odd), moment), 0
+        check, begun, apart = Recheck.of(world, _without(view.pools, self._odd), moment), 0, Apart()
         for pool in view.pools:
             mine = tuple(step for step in steps if step.pool == pool.name)
             memory, room = self.books.of(pool.name), replace(self.terms, drains=self.terms.drains - begun)
             for step in begin.due_now(mine, pool, memory, standing, view.at, room):
-                begun += bool(
-                    self.faults.caught("begin", partial(self._begin, step, pool, check, view), about=step.node)
-                )
+                with apart.tried():
+                    begun += bool(
+                        self.faults.caught("begin", partial(self._begin, step, pool, check, view), about=step.node)
+                    )
+        apart.tell()
         return begun
 
     def _begin(self, step: Step, pool: Pool, check: Recheck, view: View) -> bool:
@@ -135,11 +144,20 @@ class Planning:
             door.cordon(step.node, view.versions[step.node], note)
         except (Changed, Gone):
             return False
+        except Denied as error:
+            self._put_off(step, view, error)
+            return False
         told = f"node {step.node} is emptied: {step.reason}"
         self.books.tell(
             "begun", BEGUN(told), pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal
         )
         return True
+
+    def _put_off(self, step: Step, view: View, error: Denied) -> None:
+        """Else it would take the turn of every other, each time."""
+        self.books.put(step.pool, self.books.of(step.pool).failed(step.node, view.at, strike=False))
+        told = NO_CORDON(f"node {step.node} cannot be cordoned: {error}")
+        self.books.tell("dropped", told, pool=step.pool, at=view.at, node=step.node)
 
     def _meant(self, view: View, found: Plan, standing: Standing) -> tuple[Step, ...]:
         meant: list[Step] = []
@@ -171,6 +189,9 @@ class Planning:
             memory = self.books.of(pool.name).tidied(view.at, self.terms, world.index, standing)
             since = {node: memory.under.get(node, view.at) for node in under}
             self.books.put(pool.name, change(memory, under=since))
+        for gone in set(self.books.memories) - {pool.name for pool in view.pools}:  # nobody looks at their nodes now
+            memory = self.books.of(gone).tidied(view.at, self.terms, world.index, standing)
+            self.books.put(gone, change(memory, under={}))
         return frozenset(odd)
 
     def _moment(self, view: View, standing: Standing) -> Now:

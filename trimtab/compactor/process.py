@@ -103,7 +103,9 @@ class Process:
         store = ConfigMaps(writer, settings.namespace, self.log)
         faults = self.faults
         books = Books(store, (self._line, self.metrics.count, door.tell))
-        drains = Drains(door, books, settings.terms, self.replica.stop, faults, settings.stale + BLIND)
+        drains = Drains(
+            door, books, settings.terms, self.replica.stop, faults, clock.elapsed, blind=settings.stale + BLIND
+        )
         return Loop(
             look=sight.look, books=books, drains=drains,
             planning=Planning(door, Rehearsal(), books, settings.terms, settings.settle, faults, admitting.again),

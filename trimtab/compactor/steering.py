@@ -12,7 +12,7 @@ from trimtab.cluster.node import Node
 from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.drain.view import View
 from trimtab.compaction.values import Plan
-from trimtab.compactor.doors import Changed, Door, Gone
+from trimtab.compactor.doors import Apart, Door
 
 LEAVING = "trimtab.dev/leaving"
 MOST = 100
@@ -36,14 +36,19 @@ class Steering:
         self.wanted = found | self.wanted if busy and acting else found
 
     def steer(self, view: View) -> None:
-        """Taints as wanted, where they are not. Raises NotNow; a node that changed meanwhile has its turn again."""
+        """Taints as wanted, where they are not. A node that changed meanwhile has its turn again.
+
+        Raises NotNow: at once, but where a node alone refuses when all had their turn.
+        """
+        apart = Apart()
         wanted = frozenset() if view.paused else self.wanted
         ours = (node for node in view.inventory.nodes if not any(taint.key in DELETING for taint in node.taints))
         for node in [node for node in ours if tainted(node, view.home) != (node.name in wanted)][:MOST]:
-            try:
+            with apart.tried():
                 self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
-            except (Changed, Gone):
-                continue
+            if not apart.only_denied:
+                break
+        apart.tell()
 
     def undo(self, view: View) -> None:
         """No taint of ours on any node."""

@@ -6,7 +6,8 @@ A Lease does not fence: a leader that slept may still believe in itself. Three r
 - each write asks first (`Election.fence`), and ends within the client's write deadline; the two together are shorter
   than the lease;
 - a new leader takes over only when it has watched the lease unchanged for as long as it lasts, and then waits one
-  write deadline more before its first write.
+  write deadline more before its first write; as long as a lease lasts where somebody took it from its holder by hand
+  (deleted it, emptied it), who does not know of it before its next renewal.
 
 Clocks of different machines are never compared: only time that passed here counts.
 """
@@ -59,6 +60,8 @@ class _Lease(msgspec.Struct):
     """All of it as it was read, its version and what others wrote into it among it."""
 
 
+GIVEN_BACK = 1
+"""Seconds that a Lease lasts by its own words when its holder has let go of it (as client-go writes it)."""
 _TRIES = 3
 """To write when somebody else changed the Lease between our reading and our writing."""
 
@@ -140,7 +143,7 @@ class Election:
         try:
             found = self._read()
             if found is not None and found.spec.holder_identity == self.identity:
-                self._put(found, self._spec(found, holder="", seconds=1))
+                self._put(found, self._spec(found, holder="", seconds=GIVEN_BACK))
         except Exception as error:  # noqa: BLE001  the lease ends by itself
             self._now_troubled(f"{type(error).__name__}: {error}")
 
@@ -164,7 +167,7 @@ class Election:
         found = found or self._read()
         if found is None:
             self._create()
-            return self._taken(begun)
+            return self._taken(begun, snatched=self._seen is not None)
         spec = found.spec
         if spec.holder_identity == self.identity and self._renewed is not None:
             self._put(found, self._spec(found))
@@ -172,13 +175,17 @@ class Election:
             return True
         if not self._is_over(spec, begun):
             return False
+        snatched = not spec.holder_identity and (spec.lease_duration_seconds or 0) > GIVEN_BACK
         self._put(found, self._spec(found, taken=True))
-        return self._taken(begun)
+        return self._taken(begun, snatched=snatched)
 
-    def _taken(self, begun: float) -> bool:
-        """The one before us may have begun a write in its last moment."""
+    def _taken(self, begun: float, *, snatched: bool) -> bool:
+        """The one before us may have begun a write in its last moment.
+
+        `snatched`: somebody deleted the Lease or emptied it by hand. Then its holder does not know of it yet.
+        """
         self._renewed = begun
-        self._may_write = self._elapsed() + self._write_deadline
+        self._may_write = self._elapsed() + (self.terms.lease if snatched else self._write_deadline)
         return True
 
     def _is_over(self, spec: _Spec, now: float) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.api.pod import NodeSelector, PodAffinityTerm, TopologySpreadConstraint
-from trimtab.cluster.inventory import Claim, Inventory
+from trimtab.cluster.claim import Claim
+from trimtab.cluster.inventory import Inventory
 from trimtab.cluster.pod import Ask, Pod, Port
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resources import Amounts, larger

@@ -147,6 +147,8 @@ def _judge(world: World) -> None:
             world.doubtful[number] = node.allocatable.problem
         elif node.name in world.inventory.twins:
             world.doubtful[number] = f"more than one node is called {node.name}"
+        elif node.name in world.inventory.doubles:
+            world.doubtful[number] = f"pod {world.inventory.doubles[node.name]} stands more than once in the snapshot"
         if node.cordoned or not node.ready:
             world.closed[number] = 1
     odd = {kind for kind in set(world.kind_of) if isinstance(kind.ask.requests, Unreadable)}

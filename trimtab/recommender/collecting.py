@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from trimtab.cluster.owner import Owner
 from trimtab.sketch.diary import Diary, Reading
-from trimtab.sketch.window import DAY
+from trimtab.sketch.hours import DAY
 from trimtab.usage.errors import GarbledSource
 from trimtab.usage.owners import Owners
 from trimtab.usage.prometheus import Prometheus

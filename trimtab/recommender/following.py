@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
 from typing import Any
 
 from trimtab.cluster.api.pod import ContainerStatus, Pod
@@ -13,13 +12,12 @@ from trimtab.cluster.owner import Owner, chain
 from trimtab.cluster.quantity import NotAQuantity, whole
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.kube.client import Client
+from trimtab.kube.feed import Feed
 from trimtab.kube.kinds import PLACES, Source
-from trimtab.kube.state import Change, Terms, What
-from trimtab.kube.watch import Watch
+from trimtab.kube.state import Change, What
 from trimtab.policy.held import OWNERS, owner
 from trimtab.usage.owners import Owners
 
-TERMS = Terms(absent=10.0)
 _MOST = 6
 Key = tuple[str, str]
 
@@ -161,22 +159,21 @@ class Following:
 
     def __init__(self, client: Client) -> None:
         self.seen = Seen()
-        self._changes: SimpleQueue[Change[Any]] = SimpleQueue()
         holds: dict[str, Any] = {"Pod": living, **dict.fromkeys(OWNERS, owner)}
-        self.watch = Watch(client, sources(), terms=TERMS, holds=holds, told=self._changes.put)
+        self._feed = Feed(client, sources(), holds)
 
     def __enter__(self) -> Following:
-        self.watch.start()
+        self._feed.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.watch.stop()
+        self._feed.stop()
 
     @property
     def synced(self) -> bool:
-        return self.watch.synced
+        return self._feed.synced
 
     def hear(self) -> None:
         """Take what was told since the last time."""
-        for _ in range(self._changes.qsize()):
-            self.seen.hear(self._changes.get())
+        for change in self._feed.taken():
+            self.seen.hear(change)

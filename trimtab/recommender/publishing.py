@@ -13,8 +13,8 @@ from trimtab.sizing.enough import Seen, seen
 from trimtab.sizing.publish import differs, usage
 from trimtab.sketch.book import RESOURCES, Container
 from trimtab.sketch.diary import Diary
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.stored import workload
-from trimtab.sketch.window import DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ def verdicts(diary: Diary, now: int) -> Verdicts:
 
 
 def _seen(diary: Diary, container: Container, resource: str, now: int) -> Seen | NotYet:
-    return seen(resource, diary.window(container, resource), now, diary.running(container, resource))
+    running = diary.running(container, resource)
+    return seen(resource, diary.window(container, resource), now, running, kind=container.kind)
 
 
 @dataclass(slots=True)

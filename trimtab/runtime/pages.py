@@ -54,6 +54,8 @@ class _Server(ThreadingHTTPServer):
     """One connection too many ends the oldest: whoever only sits there must not keep a probe out, nor fill memory."""
 
     daemon_threads = True
+    request_queue_size = 4 * MOST
+    """Who comes while a crowd does. Python's own 5 lets a probe wait a second for its next try: all the time it has."""
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._held: dict[Any, None] = {}

@@ -4,7 +4,8 @@ from trimtab.cluster.reason import Code
 
 INSUFFICIENT = Code(
     "insufficient-history",
-    "There is too little history to speak from: at least 24 hours and 100 samples of cpu, four peaks of memory.",
+    "There is too little history to speak from: it takes 24 hours in which it was seen, or runs on seven days, "
+    "and 100 samples of cpu (20 of a CronJob), four peaks of memory.",
     "Wait, or give a longer history with `--prometheus` or `--usage`.",
 )
 OVER_NODE = Code(

@@ -38,7 +38,7 @@ class Rule:
             share = "P90" if self.burst == 1 else f"{self.burst:g} times P90"
         peaks = " of peaks" if seen.resource == "memory" else ""
         more = f" and {self.headroom:.0%}" if self.headroom else ""
-        return f"{share}{peaks}{more} over {seen.days:g} days"
+        return f"{share}{peaks}{more} over {seen.span}"
 
 
 P5 = Rule("p5", "P5")

@@ -5,18 +5,22 @@ container. Days stay open until the book is asked: whoever reads two weeks of hi
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from trimtab.cluster.advice import Advice
 from trimtab.sketch.buckets import high, spread
 from trimtab.sketch.counts import Counts
+from trimtab.sketch.cuts import cut
+from trimtab.sketch.hours import DAY, Hours, during, join
+from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL, of_series
-from trimtab.sketch.window import DAY, DAYS, Window
+from trimtab.sketch.window import DAYS, Window
 
 SURE = 3600
 """A series that begins less than so many seconds after the first moment that was asked for may be older."""
+MINUTE = 60
+"""How often whoever counts and tells no moments is taken to look: so the VPA takes it, too, for its confidence."""
 RESOURCES = ("cpu", "memory")
 MOST = {"cpu": 4096.0, "memory": float(64 << 40)}
 """Cores and bytes that no machine has. What is above was counted wrong, and is left out: what is told apart in a sketch
@@ -42,6 +46,7 @@ class _Open:
     """A window whose days are all dense."""
 
     days: dict[int, Counts] = field(default_factory=dict)
+    hours: dict[int, int] = field(default_factory=dict)
     first: int = 0
     last: int = 0
 
@@ -51,9 +56,10 @@ class _Open:
             found = self.days[number] = Counts()
         return found
 
-    def span(self, first: int, last: int) -> None:
+    def span(self, first: int, last: int, hours: Hours) -> None:
         self.first = min(self.first or first, first)
         self.last = max(self.last, last)
+        join(self.hours, hours)
 
 
 @dataclass(slots=True)
@@ -68,6 +74,8 @@ class Book:
     pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
     advice: dict[tuple[Container, str], Advice] = field(default_factory=dict)
     """What VPAs say of containers: no usage, and kept apart from it."""
+    left_out: int = 0
+    """Values that are no number, below zero or more than any machine has."""
 
     def take(
         self,
@@ -83,35 +91,64 @@ class Book:
             until = started(times, asked, self.start_up)
             self.starts[container] = max([self.starts.get(container, 0.0), *values[:until]])
             times, values = times[until:], values[until:]
-        times, values = possible(resource, times, values)
-        if not times:
-            return
-        page = self.pages.setdefault((container, resource), _Open())
-        if resource == "memory":
-            for number, peak in of_series(times, values).items():
-                page.day(number * INTERVAL // DAY).add(peak)
-        else:
-            self._days(page, times, values)
-        page.span(int(times[0]), int(times[-1]))
+        if times:
+            (self._peaks if resource == "memory" else self._cores)(container, times, values)
 
-    def _days(self, page: _Open, times: Sequence[int], values: Sequence[float]) -> None:
+    def _peaks(self, container: Container, times: Sequence[int], values: Sequence[float]) -> None:
+        found = of_series(times, values)
+        if max(found.values()) > MOST["memory"]:
+            times, values = self._possible("memory", times, values)
+            found = of_series(times, values)
+        page, days = self._page(container, "memory", times), dict[int, list[float]]()
+        for number, peak in found.items():
+            days.setdefault(number * INTERVAL // DAY, []).append(peak)
+        for day, peaks in days.items():
+            page.day(day).extend(peaks)
+
+    def _cores(self, container: Container, times: Sequence[int], values: Sequence[float]) -> None:
         """All buckets are found at once, then each day counts its own."""
         found = spread(values)
-        for start, end in _days(times):
-            part, counts = values[start:end], page.day(int(times[start]) // DAY)
+        if found is None or high(found[0] + 255) > MOST["cpu"]:  # nearly never: so nobody looks for the greatest
+            times, values = self._possible("cpu", times, values)
+            found = spread(values)
+        page = self._page(container, "cpu", times)
+        for day, start, end in cut(times, DAY):
+            part, counts = values[start:end], page.day(day)
             if found is None:
                 counts.extend(part)
             else:
                 counts.tally(found[0], found[1][start:end], part)
 
+    def _possible(
+        self, resource: str, times: Sequence[int], values: Sequence[float]
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        found = possible(resource, times, values)
+        self.left_out += len(values) - len(found[1])
+        return found
+
+    def _page(self, container: Container, resource: str, times: Sequence[int]) -> _Open:
+        """Seen at these moments; an empty one, that is kept nowhere, where there are none."""
+        if not times:
+            return _Open()
+        page = self.pages.setdefault((container, resource), _Open())
+        page.span(int(times[0]), int(times[-1]), hours_of(times))
+        return page
+
+    def peak(self, container: Container, first: int, last: int, value: float, looked: int) -> None:
+        """The most that a pod held in one interval of peaks, seen in these hours of its day."""
+        page, day = self.pages.setdefault((container, "memory"), _Open()), first // DAY
+        page.day(day).add(value)
+        page.span(first, last, {day: looked})
+
     def pour(self, container: Container, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
         """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last
-        day."""
+        day, and for as much time as so many of one pod take, a minute each, up to the last."""
         counts = Counts()
         counts.take(found, high(max(found)) if found else 0.0)
         page = self.pages.setdefault((container, resource), _Open())
         page.days.setdefault(last // DAY, Counts()).merge(counts)
-        page.span(first, last)
+        seen = min(last - first, MINUTE * counts.total, self.days * DAY)
+        page.span(first, last, during(last - seen, last))
 
     def hold(self, container: Container, resource: str, window: Window) -> None:
         """All that a window holds, beside what is here."""
@@ -119,7 +156,7 @@ class Book:
             page = self.pages.setdefault((container, resource), _Open())
             for day, counts in window.by_day().items():
                 page.days.setdefault(day, Counts()).merge(counts)
-            page.span(window.first, window.last)
+            page.span(window.first, window.last, window.looked())
 
     def containers(self) -> list[Container]:
         """In order of name."""
@@ -128,15 +165,17 @@ class Book:
     def window(self, container: Container, resource: str) -> Window:
         """What was seen; an empty window where nothing was."""
         page = self.pages.get((container, resource))
-        return Window.of(page.days, page.first, page.last, self.days) if page is not None else Window(self.days)
+        if page is None:
+            return Window(self.days)
+        return Window.of(page.days, page.hours, page.first, page.last, self.days)
 
 
 def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
-    """Without what no machine has; nearly always, all there is."""
+    """Without what no machine has, or what is below zero; nearly always, all there is."""
     most = MOST[resource]
-    if max(values, default=0.0) <= most:
+    if max(values, default=0.0) <= most and min(values, default=0.0) >= 0:
         return times, values
-    kept = [n for n, value in enumerate(values) if value <= most]
+    kept = [n for n, value in enumerate(values) if 0 <= value <= most]
     return [times[n] for n in kept], [values[n] for n in kept]
 
 
@@ -146,21 +185,3 @@ def started(times: Sequence[int], asked: int, seconds: int) -> int:
     if not times or times[0] <= asked + SURE:
         return 0
     return bisect_left(times, times[0] + seconds)
-
-
-def _days(times: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Where each day's values begin and end. Most series of an answer have the same moments."""
-    return _of_range(times) if isinstance(times, range) else _cut(times)
-
-
-@lru_cache(maxsize=64)
-def _of_range(times: range) -> tuple[tuple[int, int], ...]:
-    return tuple(_cut(times))
-
-
-def _cut(times: Sequence[int]) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(times):
-        end = bisect_left(times, (times[start] // DAY + 1) * DAY, start)
-        yield start, end
-        start = end

@@ -6,12 +6,15 @@ goes in when an interval of peaks is over; until then its peaks run.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.sketch.book import MOST, Book, Container, possible
+from trimtab.sketch.cuts import cut
+from trimtab.sketch.hours import DAY, Hours, within
+from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL, Peaks
-from trimtab.sketch.window import DAY, DAYS, Window
+from trimtab.sketch.window import DAYS, Window
 
 Key = tuple[Container, str]
 
@@ -64,7 +67,7 @@ class Diary:
         if over or at <= self.kills.get((container, pod), 0) or at // INTERVAL < self._closed:
             return False
         self.kills[container, pod] = at
-        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit)
+        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit, MOST["memory"])
         if peak is not None:
             self._close(container, *peak, at)
         return True
@@ -90,13 +93,19 @@ class Diary:
 
     def _close(self, container: Container, at: int, value: float, now: int) -> None:
         first = self.began(container, at)
-        self._window(container, "memory").extend(first, max(first, min(now, at + INTERVAL - 1)), (value,))
+        last = max(first, min(now, at + INTERVAL - 1))
+        self._window(container, "memory").extend(first, last, (value,), self.looked(container, first, last))
 
     def began(self, container: Container, at: int) -> int:
         """From when on a peak of the interval that begins then was looked for: not before its cpu was seen. A kill of
         days before, which a pod that runs still tells of, counts from our first look on: it is no history."""
         cpu = self.windows.get((container, "cpu"))
         return max(at, cpu.first) if cpu is not None else at
+
+    def looked(self, container: Container, first: int, last: int) -> int:
+        """In which hours of an interval its memory was seen: those in which its cpu was; all, where that was not."""
+        cpu, hours = self.windows.get((container, "cpu")), within(first, last)
+        return (cpu.hours_of(first // DAY) & hours if cpu is not None else 0) or hours
 
     def forget(self, now: int) -> None:
         """Containers that nobody saw for the whole window; pods that nobody saw for a day."""
@@ -154,6 +163,8 @@ class _Peak:
     first: int
     last: int
     value: float
+    looked: int
+    """The hours of its day in which it was looked for."""
 
 
 @dataclass(slots=True)
@@ -179,22 +190,31 @@ class Reading:
                 self._hold(container, pod, times[start:stop], values[start:stop])
 
     def _hold(self, container: Container, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        times, values = possible("memory", times, values)
-        for number, start, stop in _intervals(times):
-            found = _Peak(int(times[start]), int(times[stop - 1]), max(values[start:stop]))
+        hours, pieces = hours_of(times), cut(times, INTERVAL)
+        peaks = [(number, _peak(times[start:stop], values[start:stop], hours)) for number, start, stop in pieces]
+        if any(peak.value > MOST["memory"] for _, peak in peaks):
+            self._hold(container, pod, *possible("memory", times, values))
+            return
+        for number, found in peaks:
             known = self._peaks.setdefault((container, pod, number), found)
             known.last, known.value = max(known.last, found.last), max(known.value, found.value)
+            known.looked |= found.looked
 
     def commit(self, namespace: str, end: int) -> None:
-        """It was read to its end."""
+        """It was read to its end. Cpu first: it tells from when on peaks were looked for, those that end now too."""
+        self._adopt()
         for (container, pod, number), peak in sorted(self._peaks.items(), key=lambda item: item[0][2]):
             if number < end // INTERVAL:
                 self._over(container, pod, number, peak)
             else:
                 self.diary.see(container, pod, "memory", peak.last, peak.value)
+        self._adopt()
         self.diary.end(namespace, end)
-        self.diary.adopt(self._book)
         self.diary.until[namespace] = end
+
+    def _adopt(self) -> None:
+        self.diary.adopt(self._book)
+        self._book = Book(self.diary.days)
 
     def _over(self, container: Container, pod: str, number: int, peak: _Peak) -> None:
         """One with what ran of it already."""
@@ -202,20 +222,16 @@ class Reading:
         if peaks is not None and peaks.running.get(pod, (-1, 0.0))[0] == number:
             peak.value = max(peak.value, peaks.running.pop(pod)[1])
             peak.first = min(peak.first, self.diary.began(container, number * INTERVAL))
-        times = sorted({peak.first, peak.last})
-        self._book.take(container, "memory", times, [peak.value] * len(times))
+            peak.looked |= self.diary.looked(container, peak.first, peak.last)
+        self._book.peak(container, peak.first, peak.last, peak.value, peak.looked)
+
+
+def _peak(times: Sequence[int], values: Sequence[float], hours: Hours) -> _Peak:
+    """Of one interval, of a series that was seen in these hours."""
+    first, last = int(times[0]), int(times[-1])
+    return _Peak(first, last, max(values), hours[first // DAY] & within(first, last))
 
 
 def _outside(held: Window, times: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Before the first moment that is held, and after the last."""
     return (0, bisect_left(times, held.first)), (bisect_right(times, held.last), len(times))
-
-
-def _intervals(times: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """(number, from, to) of each interval of peaks."""
-    start = 0
-    while start < len(times):
-        number = int(times[start]) // INTERVAL
-        stop = bisect_left(times, (number + 1) * INTERVAL, start)
-        yield number, start, stop
-        start = stop

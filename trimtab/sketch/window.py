@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.sketch.buckets import halves
 from trimtab.sketch.counts import Counts, merged
+from trimtab.sketch.hours import A_DAY, DAY, HOUR, WHOLE, Hours, during, join, ring, unring, within
 from trimtab.sketch.packed import Damaged, pack, unpack
 
-DAY = 86400
 DAYS = 14
-_VERSION, _BEFORE = 2, 1
-"""The version before knew no units, and is read as well."""
+_VERSION, _BEFORE = 3, (1, 2)
+"""Those before knew no hours (and the first no units), and are read as well."""
 _HEAD = struct.Struct("<BBIqq")
 """Version, days kept, newest day, first and last second."""
+_A_DAY = A_DAY // 8
+"""Bytes of a day's hours, of which as many days as are kept stand before all else."""
 
 
 BUDGET = 1750
@@ -46,7 +48,7 @@ def _pressed(body: bytes) -> bytes:
 class Window:
     """The last `days` days of one resource of one container. Times are seconds since 1970, days are those of UTC."""
 
-    __slots__ = ("days", "first", "last", "newest", "past", "today")
+    __slots__ = ("days", "first", "hours", "last", "newest", "past", "today")
 
     def __init__(self, days: int = DAYS) -> None:
         self.days = days
@@ -56,13 +58,16 @@ class Window:
         self.first = 0
         """Second of the oldest value that may still count; 0 when nothing was seen."""
         self.last = 0
+        self.hours = 0
+        """In which hours something was seen, as a `ring` from the newest day on."""
 
     def add(self, at: int, value: float) -> bool:
         """One value; False where it is too old for the window and was left out."""
         return self.extend(at, at, (value,))
 
-    def extend(self, first: int, last: int, values: Sequence[float]) -> bool:
-        """Values of one day, seen from `first` to `last`; False where that day is too old."""
+    def extend(self, first: int, last: int, values: Sequence[float], looked: int | None = None) -> bool:
+        """Values of one day, seen from `first` to `last`, or in those of its hours that `looked` tells (see `hours`);
+        False where that day is too old."""
         day = first // DAY
         if day == self.newest:
             self.today.extend(values)
@@ -73,6 +78,7 @@ class Window:
             return False
         else:
             self._late(day, values)
+        self.hours |= (within(first, last) if looked is None else looked) << A_DAY * (self.newest - day)
         self._span(first, last)
         return True
 
@@ -83,20 +89,21 @@ class Window:
 
     def _turn(self, day: int) -> None:
         """A new day begins; what is too old goes."""
-        held = self.by_day()
+        held, hours = self.by_day(), self.looked()
         self.newest, self.today = day, Counts()
-        self._keep(held)
+        self._keep(held, hours)
 
     def _late(self, day: int, values: Sequence[float]) -> None:
         held = self.by_day()
         held.setdefault(day, Counts()).extend(values)
-        self._keep(held)
+        self._keep(held, self.looked())
 
-    def _keep(self, held: Mapping[int, Counts]) -> None:
-        """These days, as far as they are young enough; the newest is `today`."""
+    def _keep(self, held: Mapping[int, Counts], hours: Hours) -> None:
+        """These days and hours, as far as they are young enough; the newest is `today`."""
         kept = {day: counts for day, counts in held.items() if day > self.newest - self.days}
         self.today = kept.pop(self.newest, self.today)
         self.past = _past(kept) if kept else b""
+        self.hours = ring(hours, self.newest, self.days)
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
     def by_day(self) -> dict[int, Counts]:
@@ -114,10 +121,25 @@ class Window:
         """Of all that was seen; zeros where nothing was."""
         return self.whole().percentiles(shares)
 
+    def looked(self) -> Hours:
+        """In which hours of which days something was seen."""
+        return unring(self.hours, self.newest)
+
+    def hours_of(self, day: int) -> int:
+        """The same of one day."""
+        ago = self.newest - day
+        return self.hours >> A_DAY * ago & WHOLE if ago >= 0 else 0
+
+    @property
+    def days_seen(self) -> int:
+        """On how many days something was seen, for however long."""
+        return len(self.looked())
+
     @property
     def seconds(self) -> int:
-        """From the first value to the last."""
-        return max(0, self.last - self.first)
+        """For how long something was seen: every hour in which it was, but no more than from the first value to the
+        last. What lies in between and was not seen is no history."""
+        return min(HOUR * self.hours.bit_count(), max(0, self.last - self.first))
 
     def merge(self, other: "Window") -> None:
         """As if every value of the other had been added here, day by day."""
@@ -126,21 +148,23 @@ class Window:
         theirs = other.by_day()
         if theirs.keys() == {self.newest} and self.last:  # nearly always: what the last minutes brought
             self.today.merge(other.today)
+            self.hours |= other.hours
             self._span(other.first, other.last)
             return
-        mine = self.by_day()
+        mine, hours = self.by_day(), dict(self.looked())
+        join(hours, other.looked())
         self.newest, self.today = max(self.newest, other.newest), Counts()
         for day, counts in theirs.items():
             if day in mine:
                 mine[day].merge(counts)
             else:
                 mine[day] = counts.copy()
-        self._keep(mine)
+        self._keep(mine, hours)
         self._span(other.first, other.last)
 
     def dump(self) -> bytes:
         """All of it, for a checkpoint."""
-        body = zlib.decompress(self.past) if self.past else b""
+        body = self.hours.to_bytes(_A_DAY * self.days, "little") + (zlib.decompress(self.past) if self.past else b"")
         if self.last or self.today.total:
             body += pack(self.newest, self.today, over=False)
         return _HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _pressed(body)
@@ -153,37 +177,46 @@ class Window:
             body = zlib.decompress(dumped[_HEAD.size :])
         except (struct.error, zlib.error) as error:
             raise Damaged(str(error)) from None
-        if version not in (_VERSION, _BEFORE):
+        if version != _VERSION and version not in _BEFORE:
             raise Damaged(f"version {version}; this one reads version {_VERSION}")
         found = cls(days)
         found.newest, found.first, found.last = newest, first, last
-        found._keep(dict(unpack(body)))
+        told = 0 if version in _BEFORE else _A_DAY * days
+        held = dict(unpack(body[told:]))
+        hours = unring(int.from_bytes(body[:told], "little"), newest) if told else _spanned(held, first, last)
+        found._keep(held, hours)
         return found
 
     @classmethod
-    def of(cls, held: Mapping[int, Counts], first: int, last: int, days: int = DAYS) -> "Window":
-        """The last of these days, seen from `first` to `last`."""
+    def of(cls, held: Mapping[int, Counts], hours: Hours, first: int, last: int, days: int = DAYS) -> "Window":
+        """The last of these days, seen from `first` to `last` in these hours."""
         found = cls(days)
         found.newest = max(held, default=0)
-        found._keep(held)
+        found._keep(held, hours)
         found._span(first, last)
         return found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Window) and (self.first, self.last, self.by_day()) == (
-            other.first, other.last, other.by_day())  # fmt: skip
+        return isinstance(other, Window) and (self.first, self.last, self.looked(), self.by_day()) == (
+            other.first, other.last, other.looked(), other.by_day())  # fmt: skip
 
     __hash__ = None  # type: ignore[assignment]
 
 
+def _spanned(held: Iterable[int], first: int, last: int) -> Hours:
+    """Of who told no hours: all between the first and the last of the days in which something was seen."""
+    days = set(held)
+    return {day: hours for day, hours in during(first, last).items() if day in days}
+
+
 def observe(windows: Sequence[Window], at: int, values: Sequence[float]) -> None:
     """One value for each of many windows at one moment: what a poll of a whole cluster brings."""
-    day = at // DAY
+    began = at // HOUR * HOUR
     for window, value, half in zip(windows, values, halves(values), strict=True):
         counts = window.today
         place = (half >> counts.shift) - counts.base
-        if window.newest != day or not 0 <= place < len(counts.counts):
-            window.add(at, value)
+        if not began <= window.last <= at or not 0 <= place < len(counts.counts):
+            window.add(at, value)  # as well as the first of each hour
             continue
         try:
             counts.counts[place] += 1

@@ -50,7 +50,7 @@ class Loop:
     _stopped: set[str] = field(default_factory=set)
     """Policies put to `warn` in this look."""
     _braked: dict[str, str] = field(default_factory=dict)
-    """Policy → the version of it that was put to `warn`."""
+    """Policy → the version of it that was put to `warn`: the watch may not have told of that yet."""
     _restored: set[tuple[str, str]] = field(default_factory=set)
 
     def look(self) -> float:
@@ -110,9 +110,10 @@ class Loop:
         version = known.version if known else ""
         if self.door is None or self._braked.get(name) == (version or str(harm.trouble)):
             return
-        self._braked[name] = version or str(harm.trouble)
         policy = Policy(name, known.uid if known else "", version)
         done = self.door.warn(policy, harm)
+        if done != "failed":  # else it is tried again with the next look
+            self._braked[name] = version or str(harm.trouble)
         self.metrics.braked(name, harm.trouble, done)
         if known is None:
             return

@@ -24,3 +24,12 @@ egress:
 {{- end }}
 {{- end }}
 {{- end }}
+{{- define "trimtab.rules" -}}
+{{- $values := .Values }}
+groups:
+{{- range (.Files.Get "rules.yaml" | replace "docs/how-to/runbooks.md" $values.rules.runbooks | fromYaml).groups }}
+{{- if ne (toString (index $values (index (splitList "." .name) 1)).enabled) "false" }}
+- {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,5 +1,6 @@
 """What is found wrong with what was read: one table, a row for each fault."""
 
+import re
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -70,6 +71,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", Process(wanted=2, ready=0))),
     ("process-not-ready", "warn", process("webhook", Process(wanted=2, ready=1))),
+    ("namespace-mixed", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
     ("right-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
     ("lease-free", "error", lease(holder="")),
     ("lease-free", "error", {"leases": {**WELL.leases, "compactor": None}}),
@@ -111,6 +113,14 @@ def test_one_fault_is_one_finding_of_that_name_with_a_fix(code: str, severity: s
     assert bad(**other) == {code: severity}
     found = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != Severity.OK]
     assert all(each.fix for each in found)
+
+
+@pytest.mark.parametrize("other", [*(other for _, _, other in FAULTS), {"secret": None}, {"secret": OLD}])
+def test_every_command_of_a_fix_is_for_the_namespace_that_was_asked_for(other: dict[str, Any]) -> None:
+    fixes = " ".join(each.finding.fix for each in judged(replace(WELL, namespace="ours", **other)))
+    assert OURS not in fixes
+    assert "NAMESPACE" not in fixes
+    assert all(command.endswith("--namespace ours") for command in re.findall("`(trimtab certs [^`]*)`", fixes))
 
 
 TOGETHER: list[tuple[set[str], dict[str, Any]]] = [

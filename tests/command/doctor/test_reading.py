@@ -7,18 +7,22 @@ import msgspec
 import pytest
 from urllib3 import HTTPHeaderDict
 
-from tests.command.doctor.worlds import NOW, OURS, WELL
+from tests.command.doctor.worlds import HIDDEN, NOW, OURS, WELL
+from trimtab.cluster.api.webhooks import MutatingWebhookConfiguration
 from trimtab.command.doctor import shapes, trials
 from trimtab.command.doctor.asking import METRICS, Asking
-from trimtab.command.doctor.look import look
+from trimtab.command.doctor.look import Door, look
 from trimtab.command.doctor.report import report
 from trimtab.command.doctor.rights import Right, needed
 from trimtab.command.doctor.seen import Trial
 from trimtab.command.install.calling import calling
-from trimtab.command.install.names import PROCESSES
+from trimtab.command.install.manifests import manifests
+from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.values import Values
 from trimtab.kube.errors import NotAllowed, Status, Unreachable
 from trimtab.kube.exchange import Exchange
+from trimtab.policy import vpa_webhook
+from trimtab.policy.vpa_webhook import Called
 
 
 def exchange(status: int, body: Any = None, **headers: str) -> Exchange:
@@ -43,6 +47,16 @@ class Answers:
         return self.get(path, doing=doing)
 
 
+class Refuses(Answers):
+    """Nobody has any right."""
+
+    def __init__(self) -> None:
+        super().__init__(exchange(200))
+
+    def write(self, method: str, path: str, body: Any, *, doing: str) -> bytes:
+        return msgspec.json.encode({"status": {"allowed": False}})
+
+
 def test_our_own_configurations_are_read_as_what_they_are() -> None:
     validating, mutating = map(shapes.configuration, calling(Values()))
     [pods] = mutating.hooks
@@ -51,6 +65,21 @@ def test_our_own_configurations_are_read_as_what_they_are() -> None:
     assert pods.spares == {"kube-system", "kube-public", "kube-node-lease", OURS}
     assert not any(hook.creates_pods for hook in validating.hooks)
     assert shapes.configuration(next(iter(calling(Values(cert_manager=True))))).injected
+
+
+@pytest.mark.parametrize(
+    ("config", "called"),
+    [
+        ({"service": {"namespace": "kube-system", "name": "vpa"}, "caBundle": "eA=="}, (("kube-system", "vpa"), True)),
+        ({"service": {"namespace": "kube-system", "name": "vpa"}}, (("kube-system", "vpa"), False)),
+        ({"url": "https://vpa.example.com"}, (None, True)),
+    ],
+)
+def test_the_vpas_webhook_is_found_by_its_name_whatever_holds_it(config: Any, called: Any) -> None:
+    webhooks = [{"name": "other", "clientConfig": {"url": "https://x"}}, {"name": "vpa.k8s.io", "clientConfig": config}]
+    found = {"metadata": {"name": "c"}, "webhooks": webhooks}
+    assert shapes.vpa(shapes.configuration(found)) == (Called(*called),)
+    assert vpa_webhook.called(msgspec.convert(found, MutatingWebhookConfiguration)) == (Called(*called),)
 
 
 def test_what_an_object_does_not_say_has_the_apis_own_default() -> None:
@@ -88,17 +117,51 @@ def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_right_is_told_in_words_and_asked_for_the_account(process: str) -> None:
-    rights = needed(process, OURS, pair_is_mounted=False)
+    rights = needed(process, OURS, cert_manager=False)
     asked = [right.review(f"trimtab-{process}", OURS)["spec"] for right in rights]
     assert len(set(map(str, rights))) > 10
     assert {spec["user"] for spec in asked} == {f"system:serviceaccount:{OURS}:trimtab-{process}"}
 
 
-def test_a_subresource_is_asked_as_one_and_a_mounted_pair_needs_no_secret() -> None:
+def test_a_subresource_is_asked_as_one() -> None:
     assert str(Right(verb="create", group="", resource="pods", subresource="eviction")) == "create pods/eviction"
-    assert any(right.subresource == "eviction" for right in needed("compactor", OURS, pair_is_mounted=False))
-    assert "secrets" in {right.resource for right in needed("webhook", OURS, pair_is_mounted=False)}
-    assert "secrets" not in {right.resource for right in needed("webhook", OURS, pair_is_mounted=True)}
+    assert any(right.subresource == "eviction" for right in needed("compactor", OURS, cert_manager=False))
+
+
+def rendered(process: str, *, cert_manager: bool) -> set[Right]:
+    """What the roles say that are installed."""
+    return {
+        Right(
+            verb=verb, group=group, resource=resource.partition("/")[0], subresource=resource.partition("/")[2],
+            name=name, namespace=role["metadata"].get("namespace", ""),
+        )
+        for role in manifests(Values(cert_manager=cert_manager))
+        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account(process)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cert_manager", [False, True])
+@pytest.mark.parametrize("process", PROCESSES)
+def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_manager: bool) -> None:
+    assert {*needed(process, OURS, cert_manager=cert_manager)} == rendered(process, cert_manager=cert_manager)
+
+
+def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:
+    refused: Any = Refuses()
+    injected = shapes.configuration(next(iter(calling(Values(cert_manager=True)))))
+    lacking = Door(Asking(refused), OURS).lacking("webhook", (injected,))
+    assert lacking == tuple(map(str, needed("webhook", OURS, cert_manager=True)))
+
+
+def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judged() -> None:
+    refused: Any = Refuses()
+    assert Door(Asking(refused), OURS).lacking("webhook", HIDDEN) is HIDDEN
+    assert Door(Asking(refused), OURS).lacking("recommender", HIDDEN) is not HIDDEN
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from trimtab.command.install import working
 from trimtab.command.install.manifests import manifests
 from trimtab.command.install.names import PROCESSES, account
 from trimtab.command.install.rbac import CLUSTER, OWN
+from trimtab.command.install.removal import removal
 from trimtab.command.install.serving import GRACE, environment
 from trimtab.command.install.values import Values
 from trimtab.compactor import admitting, sight
@@ -102,6 +103,16 @@ def test_with_cert_manager_nobody_of_us_reads_a_secret_and_the_ca_bundle_is_left
     assert one("Certificate", "trimtab-webhook", WITH_CERT_MANAGER)["spec"]["dnsNames"][0].endswith(
         ".trimtab-system.svc"
     )
+
+
+def test_who_keeps_the_certificate_changes_nothing_about_what_an_uninstall_may_take_away() -> None:
+    """With cert-manager, too, the webhook configurations go first."""
+    own, theirs = (
+        [item["rules"] for item in removal(Values(cert_manager=cert_manager)) if item["kind"].endswith("Role")]
+        for cert_manager in (False, True)
+    )
+    assert own == theirs
+    assert any(rule["verbs"] == ["delete"] and "resourceNames" in rule for rules in theirs for rule in rules)
 
 
 def test_what_somebody_may_bring_along_is_mounted_and_never_needed() -> None:

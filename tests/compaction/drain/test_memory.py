@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster_of import NOW
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.drain.memory import KEY, RING, Memory, Record, read, together, write
+from trimtab.compaction.drain.memory import KEY, MOST, RING, Memory, Record, read, together, write
 from trimtab.compaction.drain.terms import Terms
 
 
@@ -65,3 +65,14 @@ def test_the_back_off_of_all_pools_doubles(times: int, wait: int) -> None:
     seen = together({"a": Memory(failures={"n1": (times, NOW)}), "b": Memory(evictions=(NOW,))}, {"n9": "a"})
     assert seen.failures["n1"].until == NOW + wait
     assert (seen.lately(NOW), seen.draining) == (1, {"n9": "a"})
+
+
+def test_of_a_memory_that_is_too_long_the_older_decisions_go() -> None:
+    memory = Memory(under={f"node-{number}": NOW for number in range(10_000)})
+    for number in range(RING):
+        memory = memory.told(Record(at=number, pool="p", what="planned", code="c", why="w" * 6000))
+    kept = read("m", {KEY: write(memory)})
+    assert isinstance(kept, Memory)
+    assert len(write(kept)) <= MOST
+    assert kept.under == memory.under
+    assert kept.ring == memory.ring[-len(kept.ring) :]

@@ -47,6 +47,7 @@ def _undescribed(group: dict[str, Any], path: str) -> list[str]:
         {"webhook": {"settings": {"TRIMTAB_LISTEN": "0.0.0.0:1"}}},
         {"compactor": {"settings": {"TRIMTAB_LEASE": 30}}},
         {"pools": {"a_b": {}}},
+        {"pools": {"a": {"quiet": "soon"}}},
     ],
 )
 def test_what_makes_no_sense_is_refused(values: dict[str, Any]) -> None:

@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.vpa import checkpoint
 from trimtab.sketch.vpa.convert import known
 from trimtab.sketch.vpa.scale import CPU
-from trimtab.sketch.window import DAY, Window
+from trimtab.sketch.window import Window
 
 START = 20_000 * DAY
 GI = 1 << 30

@@ -2,9 +2,10 @@
 
 import pytest
 
+from trimtab.sketch.hours import DAY
 from trimtab.sketch.vpa import checkpoint, export
 from trimtab.sketch.vpa.container import Container
-from trimtab.sketch.window import DAY, Window
+from trimtab.sketch.window import Window
 
 START = 20_000 * DAY
 

@@ -170,6 +170,8 @@ class ContainerStatus(Shape, frozen=True, kw_only=True):
     last_state: Any = UNSET
     allocated_resources: ResourceList | UnsetType = UNSET
     """What the node has set aside, which lags behind the spec while a resize in place is under way."""
+    resources: Resources | UnsetType = UNSET
+    """What it really has, which lags behind both."""
 
 
 class PodStatus(Shape, frozen=True, kw_only=True):
@@ -180,6 +182,10 @@ class PodStatus(Shape, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     nominated_node_name: str = ""
+    resources: Resources | UnsetType = UNSET
+    """What the pod as a whole really has, where it asks as a whole."""
+    allocated_resources: ResourceList | UnsetType = UNSET
+    """What the node has set aside for the pod as a whole."""
 
 
 class Pod(Shape, frozen=True, kw_only=True):

@@ -15,10 +15,20 @@ class VolumeNodeAffinity(Shape, frozen=True, kw_only=True):
     required: NodeSelector | UnsetType = UNSET
 
 
+class Source(Shape, frozen=True, kw_only=True):
+    """That a volume is of this kind decides; nothing of it does."""
+
+
 class PersistentVolumeSpec(Shape, frozen=True, kw_only=True):
     csi: CSISource | UnsetType = UNSET
     local: Any = UNSET
     host_path: Any = UNSET
+    aws_elastic_block_store: Source | UnsetType = UNSET
+    gce_persistent_disk: Source | UnsetType = UNSET
+    azure_disk: Source | UnsetType = UNSET
+    cinder: Source | UnsetType = UNSET
+    vsphere_volume: Source | UnsetType = UNSET
+    portworx_volume: Source | UnsetType = UNSET
     node_affinity: VolumeNodeAffinity | UnsetType = UNSET
     access_modes: tuple[str, ...] = ()
     storage_class_name: str = ""

@@ -1,8 +1,10 @@
 """One finding: what was looked at, how bad it is, why, and what mends it."""
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 from trimtab.cluster.reason import Code, Reason, Unreadable
 from trimtab.command.doctor.seen import Seen
@@ -24,6 +26,10 @@ class Finding:
     reason: Reason
     fix: str = ""
     """A command, or a sentence; empty where nothing needs mending."""
+
+    def at(self, namespace: str) -> Self:
+        """The word NAMESPACE in the fix is ours: commands can be copied."""
+        return replace(self, fix=re.sub(r"\bNAMESPACE\b", namespace, self.fix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

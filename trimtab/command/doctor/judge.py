@@ -27,7 +27,8 @@ def judged(seen: Seen, *, without: Collection[str] = ()) -> tuple[Told, ...]:
 
 def _of(check: Check, seen: Seen) -> tuple[Finding, ...]:
     """A check that says nothing could not say anything."""
-    return tuple(check.judge(seen)) or (unknown("nothing of it is there to be looked at"),)
+    found = tuple(check.judge(seen)) or (unknown("nothing of it is there to be looked at"),)
+    return tuple(one.at(seen.namespace) for one in found)
 
 
 def is_well(told: Collection[Told], *, strict: bool = False) -> bool:

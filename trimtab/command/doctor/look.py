@@ -73,7 +73,7 @@ def look(client: Client, namespace: str, asked_in: str) -> Seen:
         },
         scaler=read(door.scaler),
         source=read(lambda: asking.usage(door.prometheus(processes["recommender"]))),
-        vpa=read(door.vpa),
+        vpa=read(lambda: door.vpa(mutating)),
         leases={name: read(lambda name=name: door.lease(name)) for name in WORKERS},  # type: ignore[misc]
         policies=read(door.policies),
         pools=read(door.pools),
@@ -127,11 +127,13 @@ class Door:
         found = map(shapes.configuration, self._asking.all("MutatingWebhookConfiguration"))
         return tuple(sorted(found, key=lambda each: each.name))
 
-    def lacking(self, process: str, mutating: Read[tuple[Configuration, ...]]) -> tuple[str, ...]:
-        """The rights that the process's account has not, in words."""
+    def lacking(self, process: str, mutating: Read[tuple[Configuration, ...]]) -> Read[tuple[str, ...]]:
+        """The rights that its account has not, in words. Who keeps the pair decides what the webhook needs."""
+        if isinstance(mutating, Unreadable) and process == "webhook":
+            return mutating
         known = () if isinstance(mutating, Unreadable) else mutating
-        mounted = any(each.injected for each in known if each.name == CONFIGURATION)
-        rights = needed(process, self._namespace, pair_is_mounted=mounted)
+        theirs = any(each.injected for each in known if each.name == CONFIGURATION)
+        rights = needed(process, self._namespace, cert_manager=theirs)
         reviews = [right.review(account(process), self._namespace) for right in rights]
         allowed = self._asking.allowed(reviews)
         return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
@@ -148,7 +150,7 @@ class Door:
         """Its URL, as the recommender was told; empty where it was told of none."""
         return recommender.settings.get("TRIMTAB_PROMETHEUS", "") if isinstance(recommender, Process) else ""
 
-    def vpa(self) -> Vpa:
+    def vpa(self, mutating: Read[tuple[Configuration, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound
         from trimtab.kube.kinds import PLACES
         from trimtab.kube.listing import listed
@@ -158,8 +160,9 @@ class Door:
             client.get(PLACES["VerticalPodAutoscaler"].path, {"limit": 1}, doing="list verticalpodautoscalers")
         except NotFound:
             return Vpa(installed=False, acts=False)
-        found = listed(client, PLACES["MutatingWebhookConfiguration"])
-        called = {key: vpa_webhook.called(shape) for key, shape in found}
+        if isinstance(mutating, Unreadable):
+            return mutating
+        called = {("", each.name): shapes.vpa(each) for each in mutating}
         slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
         for namespace, name in vpa_webhook.services(called):
             place = replace(PLACES["EndpointSlice"], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")

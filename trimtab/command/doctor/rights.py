@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.command.install.rbac import CLUSTER, OWN, Rule
+from trimtab.command.install.rbac import CLUSTER, OWN, Rule, held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,11 @@ class Right:
         return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
-def needed(process: str, namespace: str, *, pair_is_mounted: bool) -> tuple[Right, ...]:
-    """By the process's account. With cert-manager the pair is mounted, and no Secret is read."""
-    own = [rule for rule in OWN[process] if not (pair_is_mounted and "secrets" in rule.resources)]
-    found = [right for rule in CLUSTER[process] for right in _of(rule, "")]
-    found += [right for rule in own for right in _of(rule, namespace)]
-    return tuple(dict.fromkeys(found))
+def needed(process: str, namespace: str, *, cert_manager: bool) -> tuple[Right, ...]:
+    """By the process's account, where cert-manager keeps the pair and the caBundles, or where we do."""
+    places = ((CLUSTER[process], ""), (OWN[process], namespace))
+    rules = ((rule, place) for granted, place in places for rule in held(granted, cert_manager=cert_manager))
+    return tuple(dict.fromkeys(right for rule, place in rules for right in _of(rule, place)))
 
 
 def _of(rule: Rule, namespace: str) -> Iterator[Right]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from trimtab.cluster.autoscaler import flags_of
 from trimtab.command.doctor.seen import Configuration, Crd, Hook, Lease, Process, Standing
+from trimtab.policy import vpa_webhook
 from trimtab.policy.status import HARM_BRAKE, LOADED
 from webhook import shared
 
@@ -56,6 +57,15 @@ def _hook(found: Plain, bundle: bytes) -> Hook:
         again=found.get("reinvocationPolicy", "Never") == "IfNeeded",
         creates_pods=any(map(_creates_pods, found.get("rules") or ())),
         spares=frozenset(_spared(found.get("namespaceSelector") or {})),
+    )
+
+
+def vpa(found: Configuration) -> tuple[vpa_webhook.Called, ...]:
+    """The VPA's webhooks in it, nearly always none. What is called by a URL needs no caBundle."""
+    return tuple(
+        vpa_webhook.Called(hook.service, hook.service is None or bool(hook.bundle))
+        for hook in found.hooks
+        if hook.name == vpa_webhook.NAME
     )
 
 

@@ -1,8 +1,7 @@
 """Manifests into a cluster by server-side apply, and out of it again; the certificate before whatever needs it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import certs
 from trimtab.command.install.manifests import KEPT
@@ -30,16 +29,10 @@ def elsewhere(client: Client, namespace: str) -> str | None:
             found = whole.get(client, kind, CONFIGURATION)
         except NotAllowed:
             continue
-        theirs = served_from(found or {}) - {namespace}
+        theirs = shared.namespaces(found or {}) - {namespace}
         if theirs:
             return min(theirs)
     return None
-
-
-def served_from(configuration: Mapping[str, Any]) -> frozenset[str]:
-    """Namespaces of the Services that its webhooks call."""
-    services = [(webhook.get("clientConfig") or {}).get("service") for webhook in configuration.get("webhooks") or ()]
-    return frozenset(service["namespace"] for service in services if service)
 
 
 def apply(writer: Writer, manifests: Sequence[Manifest], values: Values) -> Iterator[Done]:

@@ -3,7 +3,7 @@
 Nobody reads other namespaces' Secrets or creates one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, Manifest, account, manifest
@@ -22,6 +22,8 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
+    keeps_pair: bool = False
+    """For the pair's Secret and the caBundles alone: with cert-manager neither is our business."""
 
     def plain(self) -> Manifest:
         found: Manifest = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
@@ -59,7 +61,10 @@ _RECORDS = Rule("", ("configmaps",), ("list", "watch", "create", "patch"))
 _OURS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 CLUSTER: dict[str, tuple[Rule, ...]] = {
-    "webhook": (*_FACTS, Rule("admissionregistration.k8s.io", _OURS, ("get", "update"), (CONFIGURATION,))),
+    "webhook": (
+        *_FACTS,
+        Rule("admissionregistration.k8s.io", _OURS, ("get", "update"), (CONFIGURATION,), keeps_pair=True),
+    ),
     "watchdog": (
         *_FACTS,
         Rule("", ("pods",), WATCH),
@@ -101,7 +106,7 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
 """Granted in the whole cluster. `uninstall` is no process: it is Helm's hook, there for a minute."""
 
 OWN: dict[str, tuple[Rule, ...]] = {
-    "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,))),
+    "webhook": (_RECOMMENDATIONS, Rule("", ("secrets",), ("get", "update"), (SECRET,), keeps_pair=True)),
     "watchdog": (_RECOMMENDATIONS, _LEADING),
     "compactor": (_LEADING, _RECORDS),
     "recommender": (_LEADING, Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
@@ -125,15 +130,19 @@ def accounts(values: Values) -> Iterator[Manifest]:
 def granted(process: str, values: Values) -> Iterator[Manifest]:
     """Its roles, and that its account has them."""
     name = account(process)
-    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_rules(CLUSTER[process], values))
+    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_plain(CLUSTER[process], values))
     yield _binding("ClusterRole", name, process, values)
-    yield manifest(_RBAC, "Role", name, values, component=process, rules=_rules(OWN[process], values))
+    yield manifest(_RBAC, "Role", name, values, component=process, rules=_plain(OWN[process], values))
     yield _binding("Role", name, process, values)
 
 
-def _rules(rules: Sequence[Rule], values: Values) -> list[Manifest]:
-    """With cert-manager the pair is mounted and the caBundle is not ours: what is named is none of our business."""
-    return [rule.plain() for rule in rules if not (values.cert_manager and rule.names)]
+def held(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, ...]:
+    """Of these rules those that an account is given: with cert-manager none by which the pair is kept."""
+    return tuple(rule for rule in rules if not (cert_manager and rule.keeps_pair))
+
+
+def _plain(rules: Iterable[Rule], values: Values) -> list[Manifest]:
+    return [rule.plain() for rule in held(rules, cert_manager=values.cert_manager)]
 
 
 def _binding(kind: str, name: str, process: str, values: Values) -> Manifest:

@@ -14,7 +14,7 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.snapshot import Snapshot, build, kind_of
 from trimtab.command import files, live
 from trimtab.command.main import Wrong
-from trimtab.command.plan import autoscaler, memory, pools
+from trimtab.command.plan import autoscaler, memory, missing, pools
 from trimtab.command.plan.given import Given
 from trimtab.command.plan.readmitted import Readmission
 from trimtab.compaction.candidates import Now
@@ -57,15 +57,13 @@ def read(given: Given) -> Asked:
     words, odd = flags_given(given.autoscaler_flags)
     readmitted = _readmission(standing, built.snapshot, given, unread)
     mistakes += [*unread, *more, *built.mistakes, *found.mistakes, *when, *odd, *readmitted.mistakes]
-    if not inventory.nodes and not mistakes:
-        mistakes.append(Mistake(file=", ".join(cluster.paths), expected="a snapshot with nodes", came="none",
-                                todo="kubectl get nodes,pods,pdb,… -A -o yaml prints one"))  # fmt: skip
+    mistakes += () if mistakes else missing.mistakes(inventory, cluster.paths)
     if mistakes:
         raise Wrong(mistakes)
     scaler, told = autoscaler.seen(inventory, standing, words, at)
     seen = memory.observed(inventory)
     now_ = Now(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
-    notes = (*found.notes, *told, *seen.notes, *readmitted.notes)
+    notes = (*found.notes, *told, *seen.notes, *readmitted.notes, *missing.notes(inventory))
     return Asked(inventory=inventory, pools=found.pools, now=now_, again=readmitted.again, notes=notes)
 
 

@@ -10,6 +10,7 @@ from trimtab.cluster.mistake import Mistake, nearest, shown
 from trimtab.cluster.pool import PRESETS, Pool, pool_name, preset
 from trimtab.cluster.pool_file import KEY, PoolReading
 from trimtab.cluster.pool_file import pools as read_pools
+from trimtab.cluster.snapshot import kind_of
 
 EVERYTHING = "all"
 """The name of the pool over a whole cluster."""
@@ -52,6 +53,8 @@ def _standing(documents: Sequence[Document], inventory: Inventory) -> PoolReadin
 
 
 def _read(documents: Sequence[Document]) -> PoolReading:
+    """A ConfigMap that two files tell of in the same words is one."""
+    documents = tuple({repr(d.value): d for d in documents if kind_of(d.value) == "ConfigMap"}.values())
     ours, theirs = read_pools(documents), imported(documents)
     names = {pool.name for pool in ours.pools}
     twice = [_twice(documents, pool) for pool in theirs.pools if pool.name in names]

@@ -21,7 +21,8 @@ from trimtab.sizing.enough import LEAST_SAMPLES, Seen, seen
 from trimtab.sizing.money import Price
 from trimtab.sizing.request import Asks, Proposal, Stays, Terms, propose
 from trimtab.sketch.book import Book, Container
-from trimtab.sketch.window import DAY, Window
+from trimtab.sketch.hours import DAY
+from trimtab.sketch.window import Window
 
 SHARES = (0.05, 0.5, 0.95)
 
@@ -52,7 +53,7 @@ def _container(
     for resource in ("cpu", "memory"):
         asks = _asks(standing, resource, book.advice.get((container, resource)))
         window = book.window(container, resource)
-        known = seen(resource, window, now) if window.last else _nothing(resource)
+        known = seen(resource, window, now, kind=container.kind) if window.last else _nothing(resource)
         found = propose(asks, known, terms)
         parts[resource] = _resource(asks, known, found, window)
         before = asks.request or 0

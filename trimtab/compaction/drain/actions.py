@@ -81,6 +81,7 @@ UNCORDONED = Code(
     "drain-uncordoned", "Somebody opened the node again: that is taken as a no.",
     "Put trimtab.dev/keep: \"true\" on the node if it shall stay.",
 )  # fmt: skip
+KEPT = Code("drain-node-kept", "Somebody wrote on the node that it shall stay.", "Nothing: it is open again.")
 STOPPED = Code(
     "drain-stopped", "Nothing may be done any more: paused, a rehearsal, or the pool is off or gone.", "Nothing."
 )

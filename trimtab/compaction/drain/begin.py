@@ -5,7 +5,7 @@ A plan is made, then some time passes, then the world is looked at afresh: only 
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.pod import Pod
@@ -29,10 +29,14 @@ PACE = Code("pool-at-its-pace", "As many nodes are emptied, or pods were evicted
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is under way: node → pool."""
+    """What is under way."""
 
     emptying: Mapping[str, str]
+    """Node → pool."""
     emptied: Mapping[str, str]
+    """Node → pool."""
+    owed: Mapping[str, int] = field(default_factory=dict)
+    """Pool → pods that have still to be evicted."""
 
 
 def closed(pool: Pool, memory: Memory, now: Seconds, terms: Terms) -> Reason | None:
@@ -52,7 +56,7 @@ def due_now(
         return ()
     busy = {**standing.emptying, **standing.emptied}
     free = Wave(steps=tuple(step for step in wave if step.node not in busy))
-    found = due(free, pool, memory.observations(standing.emptying), now)
+    found = due(free, pool, memory.observations(standing.emptying), now, standing.owed.get(pool.name, 0))
     return found[: max(0, terms.drains - len(standing.emptying))]
 
 

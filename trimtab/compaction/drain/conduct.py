@@ -18,9 +18,9 @@ from trimtab.cluster.budget import Guard
 from trimtab.cluster.moment import Seconds
 from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod
-from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool import KEEP, Pool
 from trimtab.compaction.blockers import Judge
-from trimtab.compaction.candidates import DELETING
+from trimtab.compaction.candidates import DELETING, keeping, kept
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, Blame, Release, Wait
 from trimtab.compaction.drain.hurry import Waiting, late
@@ -94,8 +94,15 @@ class Moment:
         if note.emptied is None:
             lasts = self.terms.drain + max((move.grace for move in note.moves), default=0)
             if self.view.at > note.since + lasts:
-                return Release(a.TOO_LONG(f"emptying node {name} took longer than {lasts} s"), Blame.POOL)
+                ours = 2 * self.view.led.get(note.drain, lasts) >= lasts
+                blame = Blame.POOL if ours else Blame.NOBODY  # nobody was there, or by a clock that was behind ours
+                return Release(a.TOO_LONG(f"emptying node {name} took longer than {lasts} s"), blame)
         return None
+
+    def _kept(self, node: Node, note: Note, pool: Pool | None) -> Release | None:
+        """Did somebody write on the node that it shall stay? An empty one may still be the autoscaler's to judge."""
+        said = kept(node, keeping(pool) if pool is not None and note.emptied is None else (KEEP,))
+        return Release(a.KEPT(f"emptying node {node.name} was stopped: {said}")) if said is not None else None
 
     def _is_left(self, node: Node, note: Note) -> bool:
         """Have all its pods gone? A machine that is taken away is not ready before its node disappears."""
@@ -104,9 +111,9 @@ class Moment:
 
     def _stopped(self, node: Node, note: Note) -> Release | None:
         """An empty node stays the autoscaler's while nothing else may be done."""
-        if note.emptied is not None:
-            return None
         pool = self.view.pool(note.pool)
+        if (said := self._kept(node, note, pool)) is not None or note.emptied is not None:
+            return said
         why = self.view.paused or _off(pool, note.pool)
         if why:
             return Release(a.STOPPED(f"emptying node {node.name} was stopped: {why}"))
@@ -114,8 +121,9 @@ class Moment:
         if scaler is None:
             return None
         busy = scaler.scaling_up(note.pool)
-        if busy or not scaler.healthy or scaler.silent(self.view.at):
-            how = f"is scaling up {busy}" if busy else "is not healthy" if not scaler.healthy else "is silent"
+        silent = scaler.silence(self.view.at) if scaler.silent(self.view.at) else ""
+        if busy or not scaler.healthy or silent:
+            how = f"is scaling up {busy}" if busy else silent or "is not healthy"
             return Release(a.SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} was emptied"))
         return None
 

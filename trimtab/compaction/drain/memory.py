@@ -9,7 +9,7 @@ ring        the last decisions, as records
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace as change
@@ -29,6 +29,8 @@ REOPENED = "trimtab.dev/reopened"
 VERSION = 1
 RING = 200
 """Records that are kept."""
+MOST = 900_000
+"""Characters of a memory that is kept: a ConfigMap takes a mebibyte in all (apimachinery, MaxSecretSize)."""
 FORGET = 12
 """Times the longest back-off after which a failure is forgotten."""
 
@@ -56,7 +58,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     """One pool's."""
 
     under: dict[str, Seconds] = {}
-    failures: dict[str, tuple[int, Seconds]] = {}
+    failures: dict[str, tuple[Annotated[int, msgspec.Meta(ge=1)], Seconds]] = {}
     """Node → (times in a row, when last)."""
     evictions: tuple[Seconds, ...] = ()
     moved: dict[str, Seconds] = {}
@@ -71,7 +73,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of these what each saves when it is taken: (unit, amount)."""
     surged: dict[str, int] = {}
     """namespace/Deployment → replicas it had before a drain gave it one more; while that drain is under way."""
-    strikes: int = 0
+    strikes: Annotated[int, msgspec.Meta(ge=0)] = 0
     closed: Seconds | None = None
     saved: int = 0
     """Nodes that were taken after we emptied them, ever."""
@@ -169,7 +171,12 @@ def moved(memories: Iterable[Memory]) -> frozenset[str]:
 
 
 def write(memory: Memory) -> str:
-    return msgspec.json.encode(memory).decode()
+    """What a ConfigMap takes: of too long a memory the older half of the last decisions goes, as often as needed."""
+    text = msgspec.json.encode(memory).decode()
+    while len(text) > MOST and memory.ring:
+        memory = change(memory, ring=memory.ring[len(memory.ring) // 2 + 1 :])
+        text = msgspec.json.encode(memory).decode()
+    return text
 
 
 def read(name: str, data: Mapping[str, Any]) -> Memory | Unreadable:

@@ -4,6 +4,8 @@ The note is the value of `trimtab.dev/cordoned-for`, written in the same patch a
 not ours. It says what was decided; how far it got is read off the cluster itself.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec.structs import replace as change
 
@@ -84,6 +86,13 @@ def of_another(node: Node, home: str) -> str:
     """The namespace of the other compactor that empties this node; empty where none does."""
     found = read(node)
     return (found.home or "?") if isinstance(found, Note) and found.home != home else ""
+
+
+def noted(nodes: Iterable[Node], home: str) -> list[tuple[Node, Note | Unreadable]]:
+    """Nodes with a note of this namespace's, the oldest drain first: what was begun first ends first."""
+    found = [(node, note) for node in nodes if (note := read(node)) is not None]
+    found = [(node, note) for node, note in found if isinstance(note, Unreadable) or note.home == home]
+    return sorted(found, key=lambda pair: (pair[1].since if isinstance(pair[1], Note) else 0, pair[0].name))
 
 
 def ahead(note: Note, now: Seconds) -> bool:

@@ -35,6 +35,9 @@ class View:
     flight: frozenset[str] = frozenset()
     """Uids of pods that were evicted and are still seen as if they were not: this view is older than that."""
 
+    led: Mapping[str, float] = field(default_factory=dict)
+    """Drain → seconds for which whoever asks has carried it on; one that is not named: from its beginning."""
+
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
 

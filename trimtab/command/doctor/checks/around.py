@@ -107,7 +107,8 @@ def _told(found: Autoscaler, seen: Seen) -> Finding:
     seconds = int(now.timestamp())
     if found.silent(seconds):
         age = f"{seconds - found.updated} s ago" if found.updated is not None else "never"
-        return error(ILL, f"it last reported {age}")
+        ahead = found.updated is not None and found.updated > seconds
+        return error(ILL, f"it {found.silence(seconds)}" if ahead else f"it last reported {age}")
     return ok(f"it reports: {len(found.groups)} groups") if found.healthy else error(ILL, "it calls itself unhealthy")
 
 

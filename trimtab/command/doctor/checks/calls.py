@@ -19,17 +19,19 @@ AGAIN = "`trimtab install --apply` with the options it was installed with; with 
 NO_PAIR = Code(
     "pair-missing",
     "The Secret with the webhook's certificate is not there, or holds no pair.",
-    "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl describe certificate`.",
+    "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
+    "describe certificate`.",
 )
 BAD_PAIR = Code(
     "pair-unusable",
     "No client would talk to a server with this certificate: expired, of another key or authority, or of other names.",
-    "`trimtab certs rotate`; where cert-manager issues, renew it there.",
+    "`trimtab certs rotate --namespace NAMESPACE`; where cert-manager issues, renew it there.",
 )
 DUE = Code(
     "pair-due",
     "The certificate still works and should have been renewed by now.",
-    "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate` does it now.",
+    "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate --namespace NAMESPACE` does it "
+    "now.",
 )
 NOT_CALLED = Code(
     "configuration-missing",
@@ -49,7 +51,8 @@ DIFFERENT = Code(
 STRANGER = Code(
     "ca-bundle-strange",
     "A caBundle does not know the authority of the certificate that is served.",
-    "The replicas put it right within seconds: see their log. `trimtab certs status --live` tells whether they did.",
+    "The replicas put it right within seconds: see their log. `trimtab certs status --live --namespace "
+    "NAMESPACE` tells whether they did.",
 )
 ELSEWHERE = Code(
     "service-other",

@@ -14,7 +14,8 @@ BROKEN = Code(
 BRAKED = Code(
     "policy-braked",
     "The watchdog put a policy to `warn`, because pods it changed were hit more often than before.",
-    "Read its condition HarmBrake, mend the policy, apply it again: docs/explanation/watchdog.md.",
+    "Read its condition HarmBrake, mend the policy, say `mode: apply` again; in the chart's values that takes a word "
+    "more: docs/how-to/watch-running-pods.md.",
 )
 FAILING = Code(
     "policy-failing",

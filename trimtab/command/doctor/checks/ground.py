@@ -31,12 +31,13 @@ OFF = Code(
 NO_HOME = Code(
     "namespace-missing",
     "Trimtab's own namespace is not there.",
-    "Install it: `trimtab install --apply`, or name another by `--namespace`.",
+    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` installs it; where it has another, say so to "
+    "`doctor`, too.",
 )
 PAUSED = Code(
     "all-paused",
     "The switch `trimtab.dev/paused` is on: no pod is changed, no node is emptied.",
-    "If that is over: `kubectl annotate namespace trimtab-system trimtab.dev/paused-`.",
+    "If that is over: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
 )
 NO_CRD = Code(
     "crd-missing",
@@ -78,7 +79,7 @@ def home(seen: Seen) -> Iterator[Finding]:
     elif seen.home is None:
         yield error(NO_HOME, f"there is no namespace {seen.namespace}")
     elif seen.home.paused:
-        yield warn(PAUSED, seen.home.paused, f"kubectl annotate namespace {seen.namespace} trimtab.dev/paused-")
+        yield warn(PAUSED, seen.home.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-")
     else:
         yield ok("changes are made: nothing is paused")
 

@@ -17,7 +17,13 @@ MISSING = Code(
 NOT_READY = Code(
     "process-not-ready",
     "Replicas of a process are not ready.",
-    "`kubectl -n trimtab-system describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
+    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
+)
+MIXED = Code(
+    "namespace-mixed",
+    "A process was told another namespace than the one it runs in: there it looks for its Secret, its pools and its "
+    "Lease, and may not read them.",
+    "With kustomize, `namespace` needs the base's `elsewhere.yaml` beside it: docs/how-to/install-in-a-cluster.md.",
 )
 NO_RIGHT = Code(
     "right-missing",
@@ -50,6 +56,9 @@ def _there(name: str, found: Read[Process | None], namespace: str) -> Finding:
         return say(MISSING, f"there is no Deployment {namespace}/{account(name)}")
     told = f"{name}: {found.ready} of {found.wanted} replicas ready"
     look = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
+    home = found.settings.get("TRIMTAB_NAMESPACE", namespace)
+    if home != namespace:
+        return error(MIXED, f"{name} runs in {namespace} and was told {home}")
     if found.ready == 0:
         return error(NOT_READY, told, look)
     return warn(NOT_READY, told, look) if found.ready < found.wanted else ok(told)
@@ -94,7 +103,7 @@ def _led(name: str, lease: Lease | None, seen: Seen) -> Finding:
 
 
 CHECKS = (
-    Check(name="processes", asks="Are the processes ready?", judge=there, may=(MISSING, NOT_READY)),
+    Check(name="processes", asks="Are the processes ready?", judge=there, may=(MISSING, NOT_READY, MIXED)),
     Check(name="rights", asks="May the processes do what they do?", judge=rights, may=(NO_RIGHT,)),
     Check(name="leases", asks="Does one of each lead?", judge=leases, may=(NOBODY, STALE)),
 )

@@ -1,14 +1,14 @@
-"""Whose installation do API servers call?"""
+"""What a webhook configuration says of whom API servers call."""
 
 from typing import Any
 
 import pytest
 
-from trimtab.command.install.carry import served_from
+from webhook.shared import namespaces
 
 
 @pytest.mark.parametrize(
-    ("configuration", "namespaces"),
+    ("configuration", "found"),
     [
         ({}, set()),
         ({"webhooks": None}, set()),
@@ -16,5 +16,5 @@ from trimtab.command.install.carry import served_from
         ({"webhooks": [{"clientConfig": {"service": {"namespace": "a", "name": "w"}}}]}, {"a"}),
     ],
 )
-def test_a_configuration_names_the_namespaces_it_calls(configuration: dict[str, Any], namespaces: set[str]) -> None:
-    assert served_from(configuration) == namespaces
+def test_a_configuration_names_the_namespaces_it_calls(configuration: dict[str, Any], found: set[str]) -> None:
+    assert namespaces(configuration) == found

@@ -1,0 +1,57 @@
+"""The schema of a pool's settings refuses what the reader refuses, and nothing else."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.cluster.test_pool_file import WHOLE, read
+from trimtab.cluster.pool import PRESETS
+from trimtab.cluster.pool_file import EXTRA, TABLE, TOP
+from trimtab.cluster.pool_schema import schema
+
+CHECK = jsonschema.Draft7Validator(schema())
+FIELDS = [
+    *[(section, key) for section, keys in TABLE.items() for key in (*keys, *EXTRA.get(section, ()))],
+    *[("headroom", key) for key in ("percent", "nodes", "largestPod")],
+    *[("underUsed", key) for key in ("cpu", "example.com/gpu", "count", "for", "gpu")],
+    ("nodes", "labels"), ("", "nodes"), ("", "preset"), ("", "underUsed"), ("", "keep"), ("", "nonsense"),
+]  # fmt: skip
+VALUES = [
+    None, True, False, 0, 1, -1, 100, 101, 10**9 + 1, 1.5, 1e-9, "", "0", "10m", "1h30m", " 90s ", "soon", "70%",
+    "101%", "act", "rehearse", "all", "cost", "zone", *PRESETS, [], ["example.com/keep"], [""], {}, {"labels": {}},
+    {"team": "web"}, {"team": 1}, {"big": 0.2}, {"big": 0}, {"big": 100_000}, [{}], [{"from": "22:00", "to": "5:30"}],
+    [{"from": "24:00", "to": "05:00"}], [{"from": "1:00", "to": "2:00", "days": ["mon"]}],
+    [{"from": "1:00", "to": "2:00", "days": []}], [{"from": "1:00", "to": "2:00", "day": "mon"}],
+]  # fmt: skip
+
+
+def placed(section: str, key: str, value: Any) -> dict[str, Any]:
+    if section == "headroom":
+        return {"keep": {section: {key: value}}}
+    return {section: {key: value}} if section else {key: value}
+
+
+def test_the_schema_is_one_and_knows_every_key_of_the_reader() -> None:
+    jsonschema.Draft7Validator.check_schema(schema())
+    inner = schema()["properties"]
+    assert inner.keys() == set(TOP)
+    for section, keys in TABLE.items():
+        if section:
+            assert inner[section]["properties"].keys() == {*keys, *EXTRA.get(section, ())}
+
+
+def test_what_says_everything_passes() -> None:
+    assert list(CHECK.iter_errors(yaml.safe_load(WHOLE))) == []
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=".".join)
+def test_schema_and_reader_refuse_the_same(field: tuple[str, str]) -> None:
+    documents = [placed(*field, value) for value in VALUES]
+    passed = [document for document in documents if CHECK.is_valid(document)]
+    assert passed == [document for document in documents if not read(yaml.safe_dump(document)).mistakes]
+
+
+def test_mode_and_dry_run_are_not_said_both() -> None:
+    assert not CHECK.is_valid({"mode": "act", "dryRun": False})

@@ -44,7 +44,7 @@ class Promises:
         What we cannot judge of it (a claim that is not bound yet, another scheduler) only narrows its places down: it
         is taken for room that will be needed somewhere.
         """
-        kind = kind if kind.unknown is None else replace(kind, unknown=None)
+        kind = kind if kind.unknown is None else change(kind, unknown=None)
         candidates = set(self.order) - set(self.holders)
         nodes = range(len(self.room.world.nodes)) if among is None else list(among)
         last = [n for n in reversed(self.order) if n in candidates and (among is None or n in set(nodes))]

@@ -106,6 +106,8 @@ def test_scale_down_may_be_off() -> None:
 
 
 def test_flags_a_person_gives_are_read_or_named() -> None:
+    assert by_flags(["--scale-down-gpu-utilization-threshold=0.3"], 5).gpu_threshold == 30
+    assert len(wrong_flags(["--scale-down-gpu-utilization-threshold=few"])) == 1
     found = by_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
     assert (found.threshold, found.scale_down, found.updated) == (70, False, 5)
     assert wrong_flags(["--scale-down-utilization-threshold", "0.7"]) == []

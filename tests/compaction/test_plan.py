@@ -160,6 +160,31 @@ def test_a_pod_that_waits_for_room_in_the_pool_stops_it() -> None:
     assert planned(*items).pools["all"].code.name == "pods-waiting"
 
 
+def test_a_pod_that_waits_for_a_device_only_stops_pools_that_have_it() -> None:
+    waits = pod("w-1", extra={"example.com/gpu": "1"})
+    items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b")]
+    assert goes(*items, waits) == ["a"]
+    full = [node("g", extra={"example.com/gpu": "1"}), pod("y-1", "g", extra={"example.com/gpu": "1"})]
+    assert planned(*items, *full, waits).pools["all"].code.name == "pods-waiting"
+
+
+UNBOUND = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "new"}}]}
+
+
+@pytest.mark.parametrize("spec", [UNBOUND, {"schedulerName": "volcano"}, {"resourceClaims": [{"name": "c"}]}])
+def test_a_pod_that_waits_and_cannot_be_judged_may_need_the_room_all_the_same(spec: Item) -> None:
+    items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("x-2", "b", "1")]
+    assert planned(*items, pod("w-1", cpu="4", spec=spec)).pools["all"].code.name == "pods-waiting"
+    assert planned(*items, pod("w-1", cpu="3", spec=spec)).refusals["b"].code.name == "room-promised"
+    assert goes(*items, pod("w-1", cpu="2", spec=spec)) == ["a"]
+    assert goes(*items, pod("w-1", cpu="64", spec=spec)) == ["a"]
+
+
+@pytest.mark.parametrize("spec", [{"schedulingGates": [{"name": "queue"}]}, {"priority": -11}])
+def test_a_pod_that_is_held_back_or_holds_a_place_for_others_waits_for_no_node(spec: Item) -> None:
+    assert goes(node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"), pod("w-1", cpu="4", spec=spec)) == ["a"]
+
+
 def test_case_60_a_destination_that_is_not_whole_or_too_young_takes_nothing() -> None:
     pool = replace(ALL, receiver_age=60, quiet=0, keep_nodes=("stay",))
     starting = [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "PreferNoSchedule"}]
@@ -348,6 +373,15 @@ def test_what_the_autoscaler_removes_itself_is_left_to_it() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
     now = Now(at=NOW, autoscaler=Autoscaler(updated=NOW))
     assert planned(*items, now=now).refusals["a"].code.name == "left-to-autoscaler"
+
+
+@pytest.mark.parametrize(("gpus", "flag", "left"), [("1", 50, True), ("2", 50, False), ("2", 60, True)])
+def test_of_a_node_with_gpus_the_autoscaler_looks_at_nothing_else(gpus: str, flag: int, left: bool) -> None:
+    four = {"extra": {"nvidia.com/gpu": "4"}}
+    busy = pod("x-1", "a", "3", extra={"nvidia.com/gpu": gpus})
+    items = [node("a", **four), node("b", **four), busy, keeper("k-1", "b", "1")]
+    found = planned(*items, now=Now(at=NOW, autoscaler=Autoscaler(updated=NOW, gpu_threshold=flag)))
+    assert ("a" in found.refusals) == left
 
 
 def test_fits_elsewhere_counts_what_the_pod_would_be_given_again() -> None:

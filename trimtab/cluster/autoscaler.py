@@ -18,6 +18,7 @@ from trimtab.cluster.reason import Unreadable
 NAME = "cluster-autoscaler-status"
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 THRESHOLD, ENABLED = "scale-down-utilization-threshold", "scale-down-enabled"
+GPU_THRESHOLD = "scale-down-gpu-utilization-threshold"
 """The flags that change a plan."""
 SILENCE = 120
 """Seconds without a report after which it is taken for dead; it writes every ten."""
@@ -50,6 +51,8 @@ class Autoscaler:
     """When it last reported; None where that cannot be read."""
     threshold: int = 50
     """Percent of requests below which it removes a node itself (--scale-down-utilization-threshold)."""
+    gpu_threshold: int = 50
+    """The same of GPUs, which alone count where a node has some (--scale-down-gpu-utilization-threshold)."""
     scale_down: bool = True
     flags: Mapping[str, str] = field(default_factory=dict)
     """As given; a flag that is absent has its default."""
@@ -95,7 +98,8 @@ def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autos
     time = moment(updated) or moment(str((found or {}).get("time", "")))
     return Autoscaler(
         healthy=made.healthy, scale_up=made.scale_up, groups=made.groups, updated=time, flags=flags,
-        threshold=_percent(flags.get(THRESHOLD, "0.5")), scale_down=flags.get(ENABLED, "true") != "false",
+        threshold=_percent(flags.get(THRESHOLD, "0.5")), gpu_threshold=_percent(flags.get(GPU_THRESHOLD, "0.5")),
+        scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 
 
@@ -149,9 +153,11 @@ def wrong_flags(arguments: Iterable[str]) -> list[str]:
     words = list(arguments)
     wrong = [f"{words[0]!r} is no flag"] if words and not words[0].startswith("-") else []
     flags = flags_of(words)
-    threshold, enabled = flags.get(THRESHOLD, "0.5"), flags.get(ENABLED, "true")
-    if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
-        wrong.append(f"--{THRESHOLD} is a number such as 0.5, not {threshold!r}")
+    for name in (THRESHOLD, GPU_THRESHOLD):
+        threshold = flags.get(name, "0.5")
+        if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
+            wrong.append(f"--{name} is a number such as 0.5, not {threshold!r}")
+    enabled = flags.get(ENABLED, "true")
     if enabled not in ("true", "false"):
         wrong.append(f"--{ENABLED} is true or false, not {enabled!r}")
     return wrong
@@ -162,6 +168,7 @@ def by_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
     flags = flags_of(arguments)
     return Autoscaler(
         updated=updated, flags=flags, threshold=_percent(flags.get(THRESHOLD, "0.5")),
+        gpu_threshold=_percent(flags.get(GPU_THRESHOLD, "0.5")),
         scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 

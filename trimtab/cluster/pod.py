@@ -109,6 +109,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     something of its own (annotations that say more than true, local data, claims, an end), or has no owner."""
     nominated: str = ""
     """The node a preemption reserved for it."""
+    gated: bool = False
+    """Somebody holds it back (scheduling gates): it does not look for a node yet."""
 
     @property
     def key(self) -> str:
@@ -167,7 +169,7 @@ class Reader:
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
             phase=phase, ready=ready, priority=priority, local=local, alike=alike,
             claims=claims, devices=bool(spec.resource_claims),
-            nominated=status.nominated_node_name,
+            nominated=status.nominated_node_name, gated=bool(spec.scheduling_gates),
         )  # fmt: skip
 
     def _owner(self, owner: OwnerReference | None) -> OwnerReference | None:

@@ -9,6 +9,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import Now
 from trimtab.compaction.search.bounded import bounded
+from trimtab.compaction.search.by_itself import by_itself
 from trimtab.compaction.search.choose import searched
 from trimtab.compaction.search.prepare import Prepared, prepare
 from trimtab.compaction.search.replay import replay, take_back
@@ -127,19 +128,15 @@ class Planner:
     def _left(self, node: int) -> bool:
         """Will the autoscaler take it by itself? Its place in the plan is kept, but nothing is evicted by us.
 
-        It removes a node whose requests are under its threshold, of cpu and of memory, and whose pods fit
-        elsewhere; what it must not evict we don't either.
+        It removes a node under its threshold whose pods fit elsewhere; what it must not evict we don't either.
         """
-        autoscaler, world = self.made.now.autoscaler, self.world
-        if autoscaler is None:
+        autoscaler = self.made.now.autoscaler
+        threshold = None if autoscaler is None else by_itself(self.world, node, autoscaler)
+        if threshold is None:
             return False
-        free = (world.major[node], world.minor[node])
-        have = [world.amount(node, resource) for resource in world.resources]
-        if any((h - f) * 100 >= autoscaler.threshold * h for h, f in zip(have, free, strict=True)):
-            return False
-        name = world.nodes[node].name
+        name = self.world.nodes[node].name
         self.made.refusals[node] = r.AUTOSCALERS(
-            f"node {name} is under the autoscaler's own threshold of {autoscaler.threshold} %: it will go by itself"
+            f"node {name} is under the autoscaler's own threshold of {threshold} %: it will go by itself"
         )
         return True
 

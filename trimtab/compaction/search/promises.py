@@ -2,7 +2,8 @@
 
 Pods that wait for a node, pods that their owners are about to make again, and one more pod as large as the largest
 where a pool wants that: each has its place kept while a plan is made. A promise is kept on a node that stays anyway,
-or else on the candidate that would go last, which then stays. A pod that waits and finds no place, though a pool's
+or else on the candidate that would go last, which then stays. Pods that are held back, or that only hold a place for
+others, wait for no node. A pod that waits and finds no place, though a pool's
 node could hold it, keeps that pool from shrinking; one that no node could ever hold is nobody's business.
 """
 
@@ -18,6 +19,8 @@ from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room
 from trimtab.packing.world import World
 
+EXPENDABLE = -10
+"""Pods of a lower priority hold a place for others: nobody makes room for them (--expendable-pods-priority-cutoff)."""
 KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Owners that make a lost pod again by themselves."""
 
@@ -35,7 +38,12 @@ class Promises:
     """Pools that must not shrink while a pod waits."""
 
     def keep(self, kind: Kind, whose: str, among: Iterable[int] | None = None) -> bool:
-        """A place for one more pod of this kind."""
+        """A place for one more pod of this kind.
+
+        What we cannot judge of it (a claim that is not bound yet, another scheduler) only narrows its places down: it
+        is taken for room that will be needed somewhere.
+        """
+        kind = kind if kind.unknown is None else replace(kind, unknown=None)
         candidates = set(self.order) - set(self.holders)
         nodes = range(len(self.room.world.nodes)) if among is None else list(among)
         last = [n for n in reversed(self.order) if n in candidates and (among is None or n in set(nodes))]
@@ -52,6 +60,8 @@ class Promises:
     def waiting(self) -> None:
         world = self.room.world
         for pod, kind in world.waiting:
+            if pod.gated or pod.priority < EXPENDABLE:
+                continue
             if not self.keep(kind, f"pod {pod.key}, which waits for a node"):
                 self._refuse(kind, r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool"))
 
@@ -89,10 +99,11 @@ class Promises:
 
 def _could_hold(world: World, kind: Kind, node: int) -> bool:
     """Would the pod fit if the node were empty?"""
-    if kind.unknown is not None or nature.objection(kind.ask, kind.volumes, world.nodes[node]) is not None:
+    if nature.objection(kind.ask, kind.volumes, world.nodes[node]) is not None:
         return False
-    first, second = world.resources
-    return kind.major <= world.amount(node, first) and kind.minor <= world.amount(node, second)
+    wanted = [*zip(world.resources, (kind.major, kind.minor), strict=True)]
+    wanted += [(world.names[number], amount) for number, amount in kind.rest]
+    return all(amount <= world.amount(node, name) for name, amount in wanted if not name.startswith("volumes:"))
 
 
 def missing(world: World) -> list[tuple[str, Kind, int]]:

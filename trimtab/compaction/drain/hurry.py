@@ -10,7 +10,6 @@ from trimtab.compaction.drain.actions import NOT_PLACED, NOT_STARTED, Blame, Rel
 from trimtab.compaction.drain.note import Note
 from trimtab.compaction.drain.terms import Terms
 from trimtab.compaction.drain.view import View, Workloads
-from trimtab.compaction.search.promises import EXPENDABLE
 from trimtab.packing.fit import admits
 from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room
@@ -68,8 +67,7 @@ class Waiting:
         return self._room, self._kinds
 
     def _is_late(self, pod: Pod) -> bool:
-        """Who is held back, or only holds a place for others, waits for no node."""
-        if pod.node or pod.gated or pod.priority < EXPENDABLE or pod.finished or pod.created is None:
+        if not pod.seeking or pod.finished or pod.created is None:
             return False
         return self.view.at - pod.created > self.terms.pending
 

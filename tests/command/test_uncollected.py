@@ -1,0 +1,24 @@
+"""While much is read nothing is collected, and afterwards all is as it was."""
+
+import gc
+
+import pytest
+
+from trimtab.command.uncollected import uncollected
+
+
+def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:
+    with pytest.raises(ValueError, match="unread"), uncollected():
+        assert not gc.isenabled()
+        raise ValueError("unread")
+    assert gc.isenabled()
+
+
+def test_who_had_switched_it_off_finds_it_off() -> None:
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

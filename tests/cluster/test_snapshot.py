@@ -82,6 +82,17 @@ def test_a_shard_that_is_damaged_is_unreadable(old, new):
     assert isinstance(decode("here", payload.replace(old, new)), Unreadable)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [{"cpu": {"p5": "900m", "p95": "1m"}}, {"cpu": {"p5": "-1m", "p95": "1m"}}, {"memory": {"p5": "1Mi", "p95": "1k"}},
+     {"cpu": {"p5": "1m", "p50": "3m", "p95": "2m"}}, {"cpu": {"p5": "1m", "p95": "2m", "max": "1m"}},
+     {"cpu": {"p5": "1m", "p95": "2m", "max": "much"}}, {"days": -1}, {"samples": -1}, {"confidence": 1.5}],
+)  # fmt: skip
+def test_a_shard_that_says_what_nobody_can_have_seen_is_unreadable(odd):
+    payload = json.dumps({"schema": 1, "workloads": {"n/Deployment/a": {"app": odd}}})
+    assert "n/Deployment/a, container app" in decode("here", payload).problem
+
+
 def test_a_damaged_shard_is_a_problem_and_not_a_recommendation():
     metadata = {"name": "r", "namespace": "trimtab-system", "labels": {"trimtab.dev/recommendations": "v1"}}
     text = json.dumps({"kind": "ConfigMap", "metadata": metadata})

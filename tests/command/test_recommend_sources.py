@@ -71,6 +71,16 @@ def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
     assert any("its start took up to 9.00 cores" in note for note in report["notes"])
 
 
+def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
+    file, saved = tmp_path / "usage.csv", tmp_path / "answer.json"
+    file.write_text("timestamp,cpu\n1767571200,-1\n1767571260,0.1\n")
+    points = [(START, float("nan")), (START + 60, -1.0), (START + 120, 0.1)]
+    saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
+    notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
+    assert "2 samples were left out: no number, below zero, or more than any machine has." in notes
+    assert f"{file}: 1 amount below zero, or no number, the first in line 2: left out." in notes
+
+
 def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
     def answer(asked: Asked) -> Answer:
         cpu = asked[0].endswith("query_range") and "cpu" in asked[1]["query"]

@@ -73,6 +73,13 @@ def test_what_no_machine_has_is_left_out_wherever_it_stands(values: list[float],
     assert book.window(APP, resource) == clean.window(APP, resource)
 
 
+def test_what_is_left_out_is_counted() -> None:
+    book = Book()
+    book.take(APP, "cpu", [START, START + 60, START + 120], [0.1, -1.0, 5000.0])
+    book.take(APP, "memory", [START, START + 60], [1.0, 2.0**50])
+    assert (book.left_out, book.window(APP, "cpu").whole().total) == (3, 1)
+
+
 # ── starts ───────────────────────────────────────────────────────────────
 def test_a_start_is_kept_apart_where_it_was_seen() -> None:
     book, times = Book(start_up=120), [START + 7200 + n * 60 for n in range(5)]

@@ -148,6 +148,13 @@ def test_a_kill_of_days_before_is_no_history_where_prometheus_tells_little() -> 
     assert window.whole().top == 1200.0 * MI  # it wanted that much nevertheless
 
 
+def test_a_kill_at_a_limit_that_no_machine_has_wants_no_more_than_a_machine() -> None:
+    diary = Diary()
+    diary.see(APP, "web-0", "memory", START, 900.0 * MI)
+    diary.kill(APP, "web-0", START + 60, 2.0**60)
+    assert diary.running(APP, "memory") == (1080.0 * MI,)
+
+
 def test_what_no_machine_has_moves_no_percentile() -> None:
     for resource, usual, wrong in (("cpu", 0.1, 3e9), ("memory", 100.0 * MI, 1.8e19)):
         diary, reading, times = Diary(), Reading(Diary()), range(START, START + DAY, 300)

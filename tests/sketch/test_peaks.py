@@ -37,5 +37,13 @@ def test_an_oom_kill_raises_the_peak() -> None:
     assert it.running["a"] == (0, 1200.0 * MI)
 
 
+def test_a_limit_that_no_machine_has_tells_nothing_of_what_was_wanted() -> None:
+    it = Peaks()
+    it.kill("a", 0, 2.0**60, most=2.0**46)
+    assert it.running["a"] == (0, 100.0 * MI)
+    it.kill("b", 0, 0.9 * 2.0**46, most=2.0**46)
+    assert it.running["b"] == (0, 2.0**46)
+
+
 def test_a_small_container_that_was_killed_gets_a_hundred_mebibytes_more() -> None:
     assert wanted(10 * MI, 50 * MI) == 150 * MI

@@ -57,7 +57,7 @@ def field_by_field(found: list[dict[str, Any]]) -> Told | str:
         read = [exactly(msgspec.json.encode(one)) for one in found]
     except msgspec.DecodeError:
         return "garbled"
-    return [(metric.pod, list(times), list(values)) for metric, times, values in read]
+    return [(metric.pod, list(times), list(values)) for metric, times, values, _ in read]
 
 
 @given(st.lists(some_series(), max_size=4), st.booleans(), st.booleans())
@@ -74,6 +74,12 @@ def test_a_regular_series_has_its_moments_as_a_range() -> None:
     (found, _) = parsed(answered(regular("a"), regular("b")), "cpu")
     assert found.times == range(START, START + 900, 300)
     assert list(found.values) == [0.5, 1.5, 2.5]
+
+
+def test_points_that_are_no_number_are_left_out_and_counted() -> None:
+    odd = {"metric": APP, "values": [[START, "NaN"], [START + 300, "1"], [START + 600, "+Inf"]]}
+    (found, other) = parsed(answered(odd, regular("b")), "cpu")
+    assert (list(found.values), found.left_out, other.left_out) == ([1.0], 2, 0)
 
 
 def test_what_lies_in_the_future_is_cut_off() -> None:

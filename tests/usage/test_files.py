@@ -67,9 +67,11 @@ def test_a_counter_in_a_csv_is_read_as_its_rate() -> None:
 @pytest.mark.parametrize(
     ("written", "seconds"),
     [("2026-01-05T00:00:00Z", 1767571200), ("2026-01-05T01:00:00+01:00", 1767571200), ("2026-01-05", 1767571200),
-     ("1767571200", 1767571200), ("1767571200000", 1767571200), ("noon", None), ("", None), ("nan", None)],
+     ("1767571200", 1767571200), ("1767571200000", 1767571200), ("noon", None), ("", None), ("nan", None),
+     ("20260105", 1767571200), (20260105, 1767571200), ("20261399", 20261399), ("20260230", None),
+     ("20260105000000", None), ("1767571200000000", None)],
 )  # fmt: skip
-def test_times_are_read_as_people_write_them(written: str, seconds: int | None) -> None:
+def test_times_are_read_as_people_write_them(written: object, seconds: int | None) -> None:
     assert moment(written) == seconds
 
 
@@ -106,6 +108,26 @@ def test_a_row_with_more_cells_than_columns_is_a_mistake_unless_they_are_empty()
     found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1,5\n1767571260,2,\n")
     assert told(found) == "usage.csv:2: expected 2 cells, came '3'"
     assert [list(one.values) for one in found.series()] == [[2.0]]
+
+
+def test_what_is_left_out_is_counted_with_its_first_line() -> None:
+    text = "timestamp,pod,cpu,memory\n1767571200,a,-1,1Mi\n1767571260,a,NaN,\n1767571320,a,,\n1767571380\n"
+    found = csv_rows("usage.csv", text.encode())
+    assert (told(found), found.notes()) == ("", [
+        "usage.csv: 2 amounts below zero, or no number, the first in line 2: left out.",
+        "usage.csv: 2 rows without an amount, the first in line 4: left out."])  # fmt: skip
+    assert csv_rows("usage.csv", NAMED.encode()).notes() == []
+
+
+def test_two_columns_need_no_header_and_more_do() -> None:
+    (found,) = series("2026-01-05;0.25\n2026-01-06;0.5\n")
+    assert list(found.values) == [0.25, 0.5]
+    assert "expected a quantity such as 250m, 0.25 or 128Mi, came '0,25'" in told(
+        csv_rows("u.csv", b"2026-01-05;0,25\n")
+    )
+    assert told(csv_rows("u.csv", b"2026-01-05;shop;web-0;0.25\n")) == (
+        "u.csv:1: expected the columns' names in the first line, since there are more than two, "
+        "came '2026-01-05;shop;web-0;0.25'")  # fmt: skip
 
 
 # ── Parquet ──────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.quantity import Written, is_quantity
+from trimtab.cluster.quantity import Written, is_quantity, parse
 from trimtab.cluster.reason import Code, NotYet, Unreadable
 
 LABEL = "trimtab.dev/recommendations"
@@ -117,7 +117,21 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
 def _impossible(workloads: Workloads) -> Iterator[str]:
     for workload, containers in workloads.items():
         for name, usage in containers.items():
-            for resource in ("cpu", "memory"):
-                seen = usage.of(resource)
-                if seen and not all(is_quantity(v) for v in (seen.p5, seen.p95)):
-                    yield f"{workload}, container {name}: {resource} is no quantity"
+            for wrong in (*_odd(usage), *(text for r in ("cpu", "memory") for text in _wrong(r, usage.of(r)))):
+                yield f"{workload}, container {name}: {wrong}"
+
+
+def _wrong(resource: str, seen: Percentiles | None) -> Iterator[str]:
+    """Percentiles ascend from nothing on; those that are told at all."""
+    told = [v for v in (seen.p5, seen.p50, seen.p95, seen.max) if v is not None] if seen else []
+    if not all(map(is_quantity, told)):
+        yield f"{resource} is no quantity"
+    elif (amounts := [0, *map(parse, told)]) != sorted(amounts):
+        yield f"{resource} is below zero, or its percentiles do not ascend"
+
+
+def _odd(usage: ContainerUsage) -> Iterator[str]:
+    if any(told is not None and told < 0 for told in (usage.days, usage.samples)):
+        yield "it was seen for less than nothing"
+    if usage.confidence is not None and not 0 <= usage.confidence <= 1:
+        yield "its confidence is not between 0 and 1"

@@ -74,6 +74,8 @@ class Book:
     pages: dict[tuple[Container, str], _Open] = field(default_factory=dict)
     advice: dict[tuple[Container, str], Advice] = field(default_factory=dict)
     """What VPAs say of containers: no usage, and kept apart from it."""
+    left_out: int = 0
+    """Values that are no number, below zero or more than any machine has."""
 
     def take(
         self,
@@ -95,7 +97,7 @@ class Book:
     def _peaks(self, container: Container, times: Sequence[int], values: Sequence[float]) -> None:
         found = of_series(times, values)
         if max(found.values()) > MOST["memory"]:
-            times, values = possible("memory", times, values)
+            times, values = self._possible("memory", times, values)
             found = of_series(times, values)
         page, days = self._page(container, "memory", times), dict[int, list[float]]()
         for number, peak in found.items():
@@ -107,7 +109,7 @@ class Book:
         """All buckets are found at once, then each day counts its own."""
         found = spread(values)
         if found is None or high(found[0] + 255) > MOST["cpu"]:  # nearly never: so nobody looks for the greatest
-            times, values = possible("cpu", times, values)
+            times, values = self._possible("cpu", times, values)
             found = spread(values)
         page = self._page(container, "cpu", times)
         for day, start, end in cut(times, DAY):
@@ -116,6 +118,13 @@ class Book:
                 counts.extend(part)
             else:
                 counts.tally(found[0], found[1][start:end], part)
+
+    def _possible(
+        self, resource: str, times: Sequence[int], values: Sequence[float]
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        found = possible(resource, times, values)
+        self.left_out += len(values) - len(found[1])
+        return found
 
     def _page(self, container: Container, resource: str, times: Sequence[int]) -> _Open:
         """Seen at these moments; an empty one, that is kept nowhere, where there are none."""
@@ -162,11 +171,11 @@ class Book:
 
 
 def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
-    """Without what no machine has; nearly always, all there is."""
+    """Without what no machine has, or what is below zero; nearly always, all there is."""
     most = MOST[resource]
-    if max(values, default=0.0) <= most:
+    if max(values, default=0.0) <= most and min(values, default=0.0) >= 0:
         return times, values
-    kept = [n for n, value in enumerate(values) if value <= most]
+    kept = [n for n, value in enumerate(values) if 0 <= value <= most]
     return [times[n] for n in kept], [values[n] for n in kept]
 
 

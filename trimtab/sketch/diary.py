@@ -67,7 +67,7 @@ class Diary:
         if over or at <= self.kills.get((container, pod), 0) or at // INTERVAL < self._closed:
             return False
         self.kills[container, pod] = at
-        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit)
+        peak = self.peaks.setdefault(container, Peaks()).kill(pod, at, limit, MOST["memory"])
         if peak is not None:
             self._close(container, *peak, at)
         return True

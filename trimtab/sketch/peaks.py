@@ -7,6 +7,7 @@ for want of memory wanted more than it was seen to hold.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from trimtab.sketch.cuts import cut
 
@@ -49,11 +50,12 @@ class Peaks:
         self.running[pod] = (number, value)
         return self._closed(known) if known is not None else None
 
-    def kill(self, pod: str, at: int, limit: float) -> Peak | None:
-        """It was killed for want of memory at this limit (or request, where there is none)."""
+    def kill(self, pod: str, at: int, limit: float, most: float = inf) -> Peak | None:
+        """It was killed for want of memory at this limit (or request, where there is none). A limit above `most` tells
+        nothing, and it did not want more than that."""
         known = self.running.get(pod)
         held = known[1] if known is not None and known[0] == at // self.interval else 0.0
-        return self.see(pod, at, wanted(held, limit))
+        return self.see(pod, at, min(most, wanted(held, limit if limit <= most else 0.0)))
 
     def gone(self, living: Iterable[str]) -> Iterator[Peak]:
         """The last peaks of pods that live no more; they are forgotten."""

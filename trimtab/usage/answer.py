@@ -62,19 +62,20 @@ _LABELS = 4096
 _PLAIN = bytes(ord(" ") if chr(at) in '[]"' else at if chr(at) in "0123456789.,+-eE" else ord("!") for at in range(256))
 """Brackets and quotes are nothing between numbers; all else that no number holds is a mistake."""
 
-Found = tuple[Metric, Sequence[int], Sequence[float]]
+Found = tuple[Metric, Sequence[int], Sequence[float], int]
+"""Labels, moments, values, and how many points were left out since they are no number."""
 
 
 def parsed(body: bytes, resource: str, now: int | None = None, asked: int | None = None) -> Iterator[Series]:
     """The series of one answer, one at a time; `asked`: its first moment. Raises GarbledSource."""
     try:
-        for metric, times, values in _read(body):
+        for metric, times, values, left_out in _read(body):
             if now is not None and times and times[-1] > now + SKEW:
                 until = bisect_right(times, now + SKEW)
                 times, values = times[:until], values[:until]
             yield Series(
                 namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values, asked=asked,
+                times=times, values=values, asked=asked, left_out=left_out,
             )  # fmt: skip
     except msgspec.DecodeError as error:
         raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
@@ -97,7 +98,7 @@ def _several(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:
 def metrics(body: bytes) -> Iterator[Metric]:
     """The labels of each series. Raises GarbledSource and msgspec.DecodeError."""
     for raw in _answer(body).data.result:
-        yield _ONE.decode(raw).metric
+        yield _ONE.decode(_spelled(raw)).metric
 
 
 def _answer(body: bytes) -> _Answer:
@@ -147,7 +148,7 @@ def _regular(raw: memoryview | msgspec.Raw) -> Found | None:
     except msgspec.DecodeError:
         return None
     times, values = _grid(flat), flat[1::2]
-    return None if times is None or not isfinite(sum(values)) else (metric, times, values)
+    return None if times is None or not isfinite(sum(values)) else (metric, times, values, 0)
 
 
 def _list(points: memoryview) -> bytearray:
@@ -177,12 +178,19 @@ def _moments(first: int, step: int, count: int) -> tuple[range, Callable[..., by
     return found, pack, pack(*found)
 
 
+def _spelled(raw: bytes | msgspec.Raw) -> bytes:
+    """Prometheus writes +Inf and -Inf, which the decoder knows by other names."""
+    text = bytes(raw)
+    return text.replace(b'"+Inf"', b'"inf"').replace(b'"-Inf"', b'"-inf"') if b'Inf"' in text else text
+
+
 def exactly(raw: bytes | msgspec.Raw) -> Found:
     """Any series. Prometheus sends each moment once and in order; a ratio of nothing comes as NaN, and is left out.
     Raises msgspec.DecodeError."""
-    one = _ONE.decode(raw)
+    one = _ONE.decode(_spelled(raw))
     values = [point.value for point in one.values]
     if isfinite(sum(values)):
-        return one.metric, [int(point.at) for point in one.values], values
+        return one.metric, [int(point.at) for point in one.values], values, 0
     kept = [point for point in one.values if isfinite(point.value)]
-    return one.metric, [int(point.at) for point in kept], [point.value for point in kept]
+    left_out = len(values) - len(kept)
+    return one.metric, [int(point.at) for point in kept], [point.value for point in kept], left_out

@@ -4,15 +4,18 @@
     2026-01-05T00:00:00Z,shop,web-7d4…-x2x4k,app,250m,128Mi
     timestamp,value                                       one container; below 100 000 they are cores, else bytes
 
-Times are RFC 3339, or seconds or milliseconds since 1970; amounts are quantities.
+Times are RFC 3339, or seconds or milliseconds since 1970; eight digits that are a date (20260105) are that date.
+Amounts are quantities.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from trimtab.cluster import quantity
@@ -20,6 +23,10 @@ from trimtab.cluster.mistake import Mistake, nearest, shown
 from trimtab.usage.series import Series, clean, rate
 
 _MILLISECONDS = 100_000_000_000
+_LATEST = 4_102_444_800
+"""The year 2100: what is later is no second, but some other number."""
+_DATE = re.compile(r"(19[789]|20\d)\d(0[1-9]|1[0-2])([0-2]\d|3[01])")
+"""A date without its dashes. As seconds all of them lie in August 1970."""
 MOST_CORES = 100_000
 AMOUNTS = ("cpu", "memory", "cpu_seconds_total", "value")
 NAMES = ("namespace", "pod", "container", "workload", "resource")
@@ -46,23 +53,40 @@ class Rows:
         self.file = file
         self.found: dict[_Key, list[tuple[int, float]]] = {}
         self.mistakes: list[Mistake] = []
+        self._left: dict[str, tuple[int, int]] = {}
+        """What was left out → how often, and the first line."""
 
     def row(self, line: int, row: Mapping[str, Any]) -> None:
         at = moment(row.get("timestamp"))
         if at is None:
             self._wrong(line, "timestamp", "a time such as 2026-01-02T15:04:05Z", row.get("timestamp"))
             return
+        told = False
         names = [str(row.get(name) or "") for name in ("namespace", "pod", "container", "workload")]
         for amount in AMOUNTS:
             written = row.get(amount)
             if written is None or written == "":
                 continue
-            value = number(written)
+            told, value = True, number(written)
             if value is None:
-                self._wrong(line, amount, "a quantity such as 250m or 128Mi", written)
+                self._wrong(line, amount, "a quantity such as 250m, 0.25 or 128Mi", written)
+                continue
+            if not (isfinite(value) and value >= 0):
+                self._leave("amount{s} below zero, or no number", line)
                 continue
             kind = str(row.get("resource") or amount) if amount == "value" else amount
             self.found.setdefault((names[0], names[1], names[2], names[3], kind), []).append((at, value))
+        if not told:
+            self._leave("row{s} without an amount", line)
+
+    def _leave(self, what: str, line: int) -> None:
+        count, first = self._left.get(what, (0, line))
+        self._left[what] = (count + 1, first)
+
+    def notes(self) -> list[str]:
+        """What was left out."""
+        found = [(count, what.format(s="s" if count > 1 else ""), line) for what, (count, line) in self._left.items()]
+        return [f"{self.file}: {count} {what}, the first in line {line}: left out." for count, what, line in found]
 
     def long(self, line: int, expected: int, came: int) -> None:
         """More cells than columns: half of a decimal comma, most likely, and nobody knows where."""
@@ -96,13 +120,16 @@ def _resource(amount: str, values: Iterable[float]) -> str:
 
 
 def moment(written: object) -> int | None:
-    """Seconds since 1970; None where it is no time. Without a zone it is UTC."""
+    """Seconds since 1970; None where it is no time. Without a zone it is UTC, a date is its first second."""
     text = str(written or "").strip()
     try:
         value = float(text)
     except ValueError:
         return _stated(text)
-    return int(value / 1000 if value > _MILLISECONDS else value) if 0 < value < 10**15 else None
+    if _DATE.fullmatch(text):
+        return _stated(text)
+    seconds = value / 1000 if value > _MILLISECONDS else value
+    return int(seconds) if 0 < seconds < _LATEST else None
 
 
 def _stated(text: str) -> int | None:
@@ -134,16 +161,24 @@ def csv_rows(file: str, content: bytes) -> Rows:
         found.mistakes.append(Mistake(file=file, expected="UTF-8 text", came="other bytes"))
         return found
     first = text.partition("\n")[0].strip()
-    lines = csv.reader(io.StringIO(text), delimiter=";" if ";" in first and "," not in first else ",")
-    if moment(first.partition(",")[0]) is not None:
-        header, start = ["timestamp", "value"], 1
-    else:
-        header, start = [], 2
+    delimiter = _delimiter(first)
+    lines, cells = csv.reader(io.StringIO(text), delimiter=delimiter), first.split(delimiter)
+    header, start = (["timestamp", "value"], 1) if moment(cells[0]) is not None else ([], 2)
+    if header and len(cells) > len(header):
+        expected = "the columns' names in the first line, since there are more than two"
+        found.mistakes.append(Mistake(file=file, line=1, expected=expected, came=shown(first)))
+        return found
     try:
         _take(found, header or [_name(cell) for cell in next(lines, [])], lines, start)
     except csv.Error as error:
         found.mistakes.append(Mistake(file=file, line=lines.line_num, expected="CSV", came=str(error)))
     return found
+
+
+def _delimiter(first: str) -> str:
+    """A semicolon where the decimals may have commas, also in a first line that is a row: 2026-01-05;0,25."""
+    begin, semicolon, _ = first.partition(";")
+    return ";" if semicolon and ("," not in first or moment(begin) is not None) else ","
 
 
 def _take(found: Rows, header: list[str], lines: Iterable[list[str]], start: int) -> None:

@@ -26,6 +26,8 @@ class Series:
     values: Sequence[float]
     asked: int | None = None
     """From when on the source was asked; None where that is not known."""
+    left_out: int = 0
+    """Values that are no number, which the source told as well."""
     workload: str = ""
     """Kind/name where the source tells it itself."""
 

@@ -19,6 +19,7 @@ def take(book: Book, found: Iterable[Series], owners: Owners) -> int:
     """All of them; how many there were."""
     count = 0
     for series in found:
+        book.left_out += series.left_out
         book.take(container(series, owners), series.resource, series.times, series.values, series.asked)
         count += 1
     return count

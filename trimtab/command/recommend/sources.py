@@ -1,7 +1,7 @@
 """Usage from wherever the command line says."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.cluster.mistake import Mistake
 from trimtab.command import files
@@ -38,9 +38,9 @@ class Server:
     extra: str
 
 
-def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None) -> None:
-    """Raises Wrong with all mistakes of all files."""
-    mistakes: list[Mistake] = []
+def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None) -> list[str]:
+    """Notes say what was left out. Raises Wrong with all mistakes of all files."""
+    mistakes, notes = list[Mistake](), list[str]()
     for name, content in files.read(paths, ENDINGS):
         if checkpoints := _checkpoints(name, content):
             checkpoints.pour(book)
@@ -50,9 +50,11 @@ def from_files(book: Book, paths: Sequence[str], owners: Owners, now: int | None
         else:
             rows = _rows(name, content)
             mistakes += rows.mistakes
+            notes += rows.notes()
             take(book, rows.series(now), owners)
     if mistakes:
         raise Wrong(mistakes)
+    return notes
 
 
 def _rows(name: str, content: Content | bytes) -> Rows:
@@ -74,8 +76,7 @@ def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
     try:
         for series in parsed(content, "", now):
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
-            yield Series(namespace=series.namespace, pod=series.pod, container=series.container, resource=resource,
-                         times=list(map(int, series.times)), values=series.values)  # fmt: skip
+            yield replace(series, resource=resource, times=list(map(int, series.times)))
     except UsageFault as error:
         raise Wrong([Mistake(file=name, expected="an answer of Prometheus", came=str(error))]) from None
 
@@ -93,6 +94,15 @@ def from_prometheus(book: Book, server: Server, owners: Owners, now: int) -> Non
             take(book, prometheus.read(pieces, lambda done, _all: tell(done)), known)
     except UsageFault as error:
         raise Failed(str(error)) from None
+
+
+def left_out(book: Book) -> list[str]:
+    """A note where some of what was read counts for nothing."""
+    count = book.left_out
+    if not count:
+        return []
+    some = "1 sample was" if count == 1 else f"{count} samples were"
+    return [f"{some} left out: no number, below zero, or more than any machine has."]
 
 
 def unseen(book: Book, rate: str) -> list[str]:

@@ -81,13 +81,14 @@ def verb(cluster: live.Asked, paths: tuple[str, ...], url: str | None, now: str 
     found = _standing(cluster, more["vpa_down"])
     owners = Owners(found.pods, found.workloads)
     book = Book(more["days"] + 1, start_up=more["start_up"])  # so many times 24 hours touch one calendar day more
-    sources.from_files(book, paths, owners, at)
+    notes = sources.from_files(book, paths, owners, at)
     if url is not None:
         server = sources.Server(url=url, headers=headers, ca=more["ca"], days=more["days"], step=more["step"],
                                 rate=more["rate"], namespaces=more["namespaces"], extra=more["matcher"])  # fmt: skip
         at = at if at is not None else int(clock.utc().timestamp())
         sources.from_prometheus(book, server, owners, at)
-    notes = sources.unseen(book, more["rate"]) if url is not None else []
+    notes += sources.left_out(book)
+    notes += sources.unseen(book, more["rate"]) if url is not None else []
     alone = live.LIVE in cluster.paths and not paths and url is None
     notes += moments.add(book, cluster, owners, kubelets=more["kubelets"]) if alone else []
     notes += [f"{container}: its start took up to {most:.2f} cores, which is left out."

@@ -8,10 +8,16 @@ from trimtab.command.uncollected import uncollected
 
 
 def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:
-    with pytest.raises(ValueError, match="unread"), uncollected():
-        assert not gc.isenabled()
-        raise ValueError("unread")
-    assert gc.isenabled()
+    seen = []
+
+    def read() -> None:
+        with uncollected():
+            seen.append(gc.isenabled())
+            raise ValueError("unread")
+
+    with pytest.raises(ValueError, match="unread"):
+        read()
+    assert (seen, gc.isenabled()) == ([False], True)
 
 
 def test_who_had_switched_it_off_finds_it_off() -> None:

@@ -4,7 +4,7 @@ from trimtab.cluster.reason import Code
 
 NODE_CLOSED = Code(
     "node-takes-no-pods",
-    "The node takes no new pods: it is cordoned, not ready, being emptied, or cannot be understood.",
+    "The node takes no new pods: it is cordoned, not ready, being emptied or deleted, or cannot be understood.",
     "Nothing, if that is meant. A node left cordoned by hand is uncordoned with `kubectl uncordon`.",
 )
 NOT_SELECTED = Code(

@@ -34,8 +34,8 @@ VOLUME_ELSEWHERE = Code(
 )
 VOLUME_IN_USE = Code(
     "volume-in-use",
-    "The pod's ReadWriteOncePod volume is used by another pod.",
-    "Stop the other pod first.",
+    "Another pod uses the pod's volume, which one pod (ReadWriteOncePod) or one node (ReadWriteOnce) has for itself.",
+    "Stop the other pod first, or give each a volume of its own.",
 )
 TOO_CLOSE = Code(
     "anti-affinity",

@@ -216,6 +216,8 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Re
     """Why nothing is planned in this pool at this moment; None when something may be."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is switched off")
+    if not nodes and any(pool.has(node) for node in world.nodes):
+        return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool, too")
     if not nodes:
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
     return _unwell(world) or _timing(pool, nodes, world, now) or _autoscaler(pool, now)

@@ -88,15 +88,14 @@ class Recruiter:
     def _make(self, name: object, pod: Pod, again: Amounts, claims: Sequence[Claim | None]) -> Kind:
         bound = [claim for claim in claims if claim is not None]
         made = Kind(
-            number=len(self.kinds), ask=pod.ask, volumes=tuple(c.nodes for c in bound if c.nodes is not None),
+            number=len(self.kinds), ask=pod.ask, volumes=tuple([c.nodes for c in bound if c.nodes is not None]),
             unknown=self._unknown(pod, claims), workload=self._workload(pod),
         )  # fmt: skip
         asked = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
-        drivers = [claim.driver for claim in bound if claim.driver]
-        self.amounts.append(
-            {k: v for k, v in (larger(asked, again) if again else asked).items() if v > 0 and k != "pods"}
-            | {f"volumes:{driver}": drivers.count(driver) for driver in drivers}
-        )
+        amounts = {k: v for k, v in (larger(asked, again) if again else asked).items() if v > 0 and k != "pods"}
+        for volume in [f"volumes:{claim.driver}" for claim in bound if claim.driver]:
+            amounts[volume] = amounts.get(volume, 0) + 1
+        self.amounts.append(amounts)
         self.kinds.append(made)
         self.known[name] = made
         return made
@@ -124,10 +123,10 @@ class Recruiter:
                 return VOLUME_IN_USE(f"claim {name} (ReadWriteOncePod) of pod {pod.key} is used by another pod")
         return None
 
-    def settle(self, movable: Iterable[Kind]) -> None:
+    def settle(self, movable: Sequence[Kind]) -> None:
         """Numbers for everything the kinds speak of; natures only for kinds that may look for a node."""
         self._number_resources()
-        self._number_natures({kind.number: kind for kind in movable}.values())
+        self._number_natures(movable)
         for kind in self.kinds:
             if _speaks(kind.ask):
                 self._demands(kind)
@@ -166,7 +165,7 @@ class Recruiter:
                 kind.rest = tuple(sorted((numbers[name], amounts[name]) for name in rest))
 
     # ── natures ──────────────────────────────────────────────────────────
-    def _number_natures(self, movable: Iterable[Kind]) -> None:
+    def _number_natures(self, movable: Sequence[Kind]) -> None:
         """`where` of each kind. Nodes that differ in nothing anybody reads are asked once."""
         keys = sorted({key for kind in movable for key in nature.keys_read(kind.ask, kind.volumes)})
         natures: dict[object, list[int]] = {}

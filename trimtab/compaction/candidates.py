@@ -23,7 +23,6 @@ NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 KARPENTER_POOL = "karpenter.sh/nodepool"
 DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
 STARTING = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -155,9 +154,8 @@ def _belongs_to_others(node: Node) -> Reason | None:
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
     if _of_a_slice(node):
         return r.AS_A_WHOLE(f"node {node.name} is one of several hosts of a TPU slice ({node.labels[SLICE]})")
-    for taint in node.taints:
-        if taint.key in DELETING:
-            return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {taint.key})")
+    if node.going is not None:
+        return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.going.key})")
     return None
 
 

@@ -124,7 +124,7 @@ class ControlPlane:
     def thaw(self, component: str) -> None:
         self.processes.send(component, signal.SIGCONT)
 
-    def wait_ready(self, component: str, within: float = 60.0) -> None:
+    def wait_ready(self, component: str, within: float = 120.0) -> None:
         deadline = time.monotonic() + within
         while True:
             self.processes.check()
@@ -196,7 +196,7 @@ class ControlPlane:
 
     def _ask_health(self, component: str) -> None:
         path = {"etcd": "/health", "kube-apiserver": "/readyz"}.get(component, "/healthz")
-        self.api.request("GET", self.layout.url(component) + path, timeout=2.0)
+        self.api.request("GET", self.layout.url(component) + path, timeout=5.0)
 
     def _forget_leases(self) -> None:
         """Earlier fake kubelets still hold the nodes' leases; the new ones would wait 40 s for their end."""

@@ -54,7 +54,7 @@ class Compactor:
     def send(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def stop(self, number: int = signal.SIGTERM, within: float = 20) -> int:
+    def stop(self, number: int = signal.SIGTERM, within: float = 60) -> int:
         """Its exit code."""
         if self.process.poll() is None:
             self.send(signal.SIGCONT)

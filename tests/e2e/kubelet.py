@@ -8,6 +8,7 @@ that are ready, until a moment after they are asked to stop: endpoints are no qu
 from __future__ import annotations
 
 import contextlib
+import os
 import ssl
 import threading
 import time
@@ -105,7 +106,8 @@ class Kubelet:
     def _box(self, pod: Object) -> Box:
         self._count += 1
         number = self._count
-        address = f"127.1.{number // 250}.{number % 250 + 1}"
+        own = os.getpid() % 62_500  # the pods of another suite on this machine have addresses of their own
+        address = f"127.{own // 250 + 1}.{own % 250}.{number}"
         return Box(pod, self.home / f"{number}-{pod['metadata']['name']}", address, self.cluster.api)
 
     def _stop(self, pod: Object) -> None:

@@ -85,7 +85,7 @@ class Life:
     def rolled(self, **pool: Any) -> dict[str, Any]:
         """With what makes new pods of the webhook."""
         found = self.values(**pool)
-        found["webhook"] |= {"podAnnotations": {"rolled": "once"}, "timeoutSeconds": 2}
+        found["webhook"] |= {"podAnnotations": {"rolled": "once"}, "timeoutSeconds": 5}
         return found
 
     def upgrade(self, given: dict[str, Any]) -> None:

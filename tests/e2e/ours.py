@@ -46,7 +46,7 @@ class Ours:
         """A page of its own; an error status is an assertion that does not hold."""
         trust = ssl.create_default_context(cadata=base64.b64decode(self.ca_bundle).decode())
         try:
-            with urllib.request.urlopen(f"https://localhost:{self.port}{path}", timeout=10, context=trust) as answer:
+            with urllib.request.urlopen(f"https://localhost:{self.port}{path}", timeout=30, context=trust) as answer:
                 return str(answer.read().decode())
         except OSError as error:
             raise AssertionError(str(error)) from error
@@ -67,7 +67,7 @@ class Ours:
 
     def serves(self, cluster: Cluster, name: str = "trimtab", **more: Any) -> None:
         """Called for the pods of this namespace from now on, as it is installed."""
-        given = {"failure_policy": "Ignore", "reinvocation_policy": "IfNeeded", "timeout_seconds": 3, **more}
+        given = {"failure_policy": "Ignore", "reinvocation_policy": "IfNeeded", "timeout_seconds": 5, **more}
         cluster.webhook_configuration(name, self, **given)
 
     def policy(self, cluster: Cluster, name: str, actions: str, match: str = "", **spec: Any) -> str:
@@ -120,7 +120,7 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
             yield found
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
             own.clean_up()
 
 

@@ -31,7 +31,7 @@ class Recommender:
     home: Path
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
             return str(answer.read().decode())
 
     def value(self, name: str) -> float:
@@ -69,7 +69,7 @@ def recommender(own: Cluster, prometheus: str, home: Path, **settings: object) -
             [sys.executable, "-m", "trimtab", "recommender"], cwd=ROOT, env=surroundings, stderr=log
         )
         try:
-            until = time.monotonic() + 30
+            until = time.monotonic() + 90
             while not ready.exists():
                 assert process.poll() is None, (home / "log").read_text()
                 assert time.monotonic() < until, "trimtab recommender did not become ready"

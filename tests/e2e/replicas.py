@@ -153,7 +153,7 @@ class Worker:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum over the series of this name with these labels."""
-        with urllib.request.urlopen(f"{json.loads(self._ready.read_text())['url']}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"{json.loads(self._ready.read_text())['url']}/metrics", timeout=30) as answer:
             return total(answer.read().decode(), name, labels)
 
 

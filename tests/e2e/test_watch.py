@@ -35,7 +35,7 @@ def client(cluster: Cluster) -> Iterator[Client]:
 def watch(client: Client, request: pytest.FixtureRequest) -> Iterator[Watch]:
     terms = Terms(page=50, idle=120, streaming=request.param == "streamed")
     with Watch(client, KINDS, terms=terms) as found:
-        assert found.wait(20)
+        assert found.wait(60)
         yield found
 
 
@@ -153,7 +153,7 @@ def test_a_forced_old_version(cluster: Cluster, client: Client, watch: Watch) ->
 
 def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
     with Watch(client, KINDS, terms=Terms(idle=3)) as watch:
-        assert watch.wait(20)
+        assert watch.wait(60)
         cluster.freeze("kube-apiserver")
         try:
             cluster.eventually(lambda: streams(watch, False), within=10, what="the silence is noticed")
@@ -168,10 +168,8 @@ def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
 
 def test_it_stops_within_milliseconds(client: Client) -> None:
     watch = Watch(client, KINDS).start()
-    assert watch.wait(20)
-    begun = time.monotonic()
-    assert watch.stop()
-    assert time.monotonic() - begun < 0.5
+    assert watch.wait(60)
+    assert watch.stop(within=3), "a quiet stream would be waited for a minute and a half"
 
 
 def test_it_is_one_snapshot(cluster: Cluster, client: Client, watch: Watch) -> None:

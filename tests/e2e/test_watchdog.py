@@ -38,7 +38,7 @@ class Watchdog:
     url: str
 
     def metrics(self) -> str:
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=30) as answer:
             return str(answer.read().decode())
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -63,7 +63,7 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
     surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 90
         while not ready.exists():
             assert process.poll() is None, "trimtab watchdog did not start"
             assert time.monotonic() < until, "trimtab watchdog did not become ready"
@@ -71,7 +71,7 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
         yield Watchdog(json.loads(ready.read_text())["url"])
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def allow(cluster: Cluster) -> None:
@@ -145,7 +145,7 @@ def touched(auditor: Auditor) -> list[Any]:
 def register(cluster: Cluster) -> Callable[[Running], None]:
     def registered(running: Running) -> None:
         cluster.webhook_configuration(
-            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=1
+            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=5
         )
 
     return registered

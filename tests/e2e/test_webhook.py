@@ -54,11 +54,11 @@ def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[
         yield Running("127.0.0.1", port, bundle)
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _port(process: subprocess.Popen[bytes], ready: Path) -> int:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while not ready.exists():
         assert process.poll() is None, "trimtab webhook did not start"
         assert time.monotonic() < until, "trimtab webhook did not become ready"
@@ -77,7 +77,7 @@ def policy(name: str, actions: str, match: str = "{}") -> str:
 def register(cluster: Cluster) -> Callable[[Running], None]:
     def registered(running: Running) -> None:
         cluster.webhook_configuration(
-            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=3
+            "trimtab", running, failure_policy="Ignore", reinvocation_policy="IfNeeded", timeout_seconds=5
         )
 
     return registered

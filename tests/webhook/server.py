@@ -39,10 +39,13 @@ class Server:
         """A pair for loopback; not yet in the folder."""
         return certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC))
 
-    def connect(self, host: str = "localhost") -> http.client.HTTPSConnection:
-        """A verified connection that trusts what the folder's bundle holds now."""
-        trust = ssl.create_default_context(cadata=(self.certs / "ca.crt").read_text())
-        made = http.client.HTTPSConnection(host, self.port, timeout=10, context=trust)
+    def trust(self) -> ssl.SSLContext:
+        """A client's that trusts what the folder's bundle holds now."""
+        return ssl.create_default_context(cadata=(self.certs / "ca.crt").read_text())
+
+    def connect(self, host: str = "localhost", trust: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
+        """A verified connection, closed at the server's end at the latest."""
+        made = http.client.HTTPSConnection(host, self.port, timeout=10, context=trust or self.trust())
         self._open.append(made)
         return made
 

@@ -32,11 +32,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def showing(server: Server, home: Path, pair: certs.Pair | None) -> http.client.HTTPSConnection:
-    trust = ssl.create_default_context(cadata=(server.certs / "ca.crt").read_text())
+    trust = server.trust()
     if pair is not None:
         (home / "client.pem").write_bytes(pair.certificate + pair.key)
         trust.load_cert_chain(home / "client.pem")
-    return http.client.HTTPSConnection("localhost", server.port, timeout=10, context=trust)
+    return server.connect(trust=trust)
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])

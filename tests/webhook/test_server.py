@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,6 +29,13 @@ def one_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def server(one_server: Server) -> Iterator[Server]:
     yield one_server
     one_server.hang_up()
+
+
+@pytest.fixture
+def over() -> Iterator[ExitStack]:
+    """What a test opens and closes at its end, however that is."""
+    with ExitStack() as stack:
+        yield stack
 
 
 def served(server: Server, host: str = "localhost") -> x509.Certificate:
@@ -75,17 +82,15 @@ def test_a_body_of_10_mb_is_refused_in_words(server: Server) -> None:
 
 
 def test_http_1_1_is_spoken_and_nothing_below_tls_1_2(server: Server) -> None:
-    trust = ssl.create_default_context(cadata=(server.certs / "ca.crt").read_text())
+    trust = server.trust()
     trust.set_alpn_protocols(["h2", "http/1.1"])
-    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
-        wrapped = trust.wrap_socket(raw, server_hostname="localhost")
-        assert (wrapped.selected_alpn_protocol(), wrapped.version()) == ("http/1.1", "TLSv1.3")
-        wrapped.close()
+    best = server.connect(trust=trust)
+    best.connect()
+    assert (best.sock.selected_alpn_protocol(), best.sock.version()) == ("http/1.1", "TLSv1.3")
     trust.maximum_version = ssl.TLSVersion.TLSv1_2
-    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
-        wrapped = trust.wrap_socket(raw, server_hostname="localhost")
-        assert wrapped.version() == "TLSv1.2"
-        wrapped.close()
+    least = server.connect(trust=trust)
+    least.connect()
+    assert least.sock.version() == "TLSv1.2"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
@@ -126,8 +131,8 @@ def test_plain_http_on_the_tls_port_disturbs_nobody(server: Server) -> None:
     assert post(server.connect(), review())[0] == 200
 
 
-def test_slow_and_silent_clients_disturb_nobody(server: Server) -> None:
-    silent = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(16)]
+def test_slow_and_silent_clients_disturb_nobody(server: Server, over: ExitStack) -> None:
+    silent = [over.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(16)]
     hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
     for client in silent[:8]:
         client.sendall(hello)
@@ -144,8 +149,6 @@ def test_slow_and_silent_clients_disturb_nobody(server: Server) -> None:
     probe.request("GET", "/healthz")
     assert probe.getresponse().status == 200
     assert time.monotonic() - began < 5
-    for client in (*silent, *halves):
-        client.close()
 
 
 def test_a_body_that_stops_half_way_is_refused_when_its_caller_has_given_up(server: Server) -> None:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 def rows_of(made, world):
     """(classes of receivers, kinds of pods) as the relaxation sees them."""
-    shelves = list(zip(*made.masks, strict=True))
+    shelves = list(zip(*made.ways.masks, strict=True))
     classes, kinds = {}, {}
     of = [
         classes.setdefault((shelves[n], world.amount(n, "cpu"), world.amount(n, "memory")), len(classes))
@@ -48,7 +48,7 @@ def bound(made, world):
     variables, flows = len(made.candidates), {}
     for kind, number in kinds.items():
         for c in range(len(classes)):
-            if made.masks[kind[0]][shelf[c]]:
+            if made.ways.masks[kind[0]][shelf[c]]:
                 flows[number, c] = variables
                 variables += 1
     asks = {

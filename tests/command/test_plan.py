@@ -249,6 +249,7 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     ("arguments", "said"),
     [
         (("--pool", "wob=keen"), "did you mean 'web'?"),
+        (("--pool", "web=keen", "--pool", "web=careful"), "one preset for web, came careful and keen"),
         (("--now", "9999-12-31T23:59:59-12:00"), "expected a time such as"),
         (("--now", "0001-01-01T00:00:00Z"), "expected a time such as"),
         (("--explain", "node", "d"), "expected a node of the snapshot"),
@@ -361,3 +362,4 @@ def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) 
     pools = snapshot(tmp_path, pool("web", "preset: keen"), pool("all-of-it", "{preset: keen, nodes: all}"))
     report = told("plan", "--cluster", snapshot(tmp_path, *half_empty()), "--pools", pools)
     assert {stay["reason"]["code"] for stay in report["stays"]} == {"node-in-two-pools"}
+    assert {found["refused"]["code"] for found in report["pools"]} == {"node-in-two-pools"}

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.faults import FAULTS, codes, inside, reports, seen
+from tests.e2e.faults import FAULTS, MUTATING, changed, codes, inside, mended, reports, seen
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT
 from trimtab.command.doctor.judge import Told, is_well
+from trimtab.command.install.names import CONFIGURATION, account
 from trimtab.kube import whole
+from webhook import shared
 
 WORKERS = ("watchdog", "compactor", "recommender")
 
@@ -112,6 +114,22 @@ def test_where_no_api_server_answers_it_fails(wired: Installed, tmp_path: Path) 
     port = text.split("https://127.0.0.1:")[1].split("\n")[0].strip().strip('"')
     (tmp_path / "config").write_text(text.replace(port, "9"))
     assert doctor(wired, login=tmp_path / "config").returncode == 3
+
+
+def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed) -> None:
+    def cut(role: dict[str, Any]) -> None:
+        role["rules"] = [rule for rule in role["rules"] if "resourceNames" not in rule]
+
+    def kept_by(keeper: str | None) -> None:
+        wired.cluster.patch(MUTATING, CONFIGURATION, {"metadata": {"annotations": {shared.INJECTED[0]: keeper}}})
+
+    with mended(wired):
+        changed(wired, "ClusterRole", cut, account("webhook"))
+        wired.cluster.eventually(lambda: "right-missing" in codes(wired), within=20)
+        kept_by("trimtab-system/trimtab-webhook")
+        found = codes(wired)
+        kept_by(None)
+    assert "right-missing" not in found
 
 
 # ── planted faults ───────────────────────────────────────────────────────────────────────────────────

@@ -49,3 +49,10 @@ def test_memory_light_pods_go_where_memory_is_short() -> None:
     assert isinstance(found, Places)
     went = {drains.world.pods[p].name: drains.world.nodes[n].name for p, n in found.of}
     assert went == {"x-1": "poor", "y-1": "rich"}
+
+
+def test_a_node_with_terabytes_free_takes_pods_where_memory_is_the_scarcer() -> None:
+    items = [node("a", "400", "64Gi"), node("vast", "400", "12Ti"), pod("x-1", "a", "1", "48Gi")]
+    drains, found = asked("a", *items)
+    assert drains.world.resources == ("memory", "cpu")
+    assert isinstance(found, Places)

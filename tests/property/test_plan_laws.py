@@ -176,10 +176,7 @@ def test_a_node_that_can_go_has_places_for_all_its_pods(items: list[Item]) -> No
 def test_a_search_that_is_taken_back_leaves_the_room_as_it_was(items: list[Item]) -> None:
     world = build(cluster(*items))
     made = prepare(world, [ALL], Now(at=NOW))
-    errands = {id(e): e for e in made.errands if e is not None}.values()
-    search = Search(
-        made.room, made.candidates, made.loads, made.errands, Shelves(made.room, made.masks, errands), made.limits, 0
-    )
+    search = Search(made.room, made.candidates, made.loads, made.errands, Shelves(made.ways), made.limits, 0)
     before = Room(world)
     search.fill()
     search.clear()

@@ -82,8 +82,10 @@ class Guard:
 
     def over(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """Numbers of the budgets that select these labels. A broken selector is taken to select all."""
-        near = [n for pair in labels.items() for n in self.by_label.get((namespace, *pair), ())]
+        near = [n for key, value in labels.items() for n in self.by_label.get((namespace, key, value), ())]
         near += self.by_namespace.get(namespace, ())
+        if not near:
+            return ()
         return tuple(sorted(n for n in near if self._selects(self.budgets[n], labels)))
 
     @staticmethod

@@ -11,9 +11,10 @@ from trimtab.cluster.api.pod import Toleration
 
 def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     """As Kubernetes matches a LabelSelector: all labels and all expressions; an empty selector matches all."""
-    return all(labels.get(k) == v for k, v in selector.match_labels.items()) and all(
-        requirement_matches(expression, labels) for expression in selector.match_expressions
-    )
+    if not selector.match_labels.items() <= labels.items():
+        return False
+    expressions = selector.match_expressions
+    return not expressions or all(requirement_matches(expression, labels) for expression in expressions)
 
 
 def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:

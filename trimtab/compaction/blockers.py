@@ -79,9 +79,11 @@ class Judge:
         return self._replicas.get((pod.namespace, pod.owner.kind, pod.owner.name), 0) if pod.owner else 0
 
     def verdict(self, pod: Pod, pool: Pool) -> Verdict:
-        """Of pods alike one is judged, and the verdict kept in `known`; but one that stays says so by its own name."""
+        """Of pods alike one is judged, and the verdict kept in `known`, unless age could change it; but one that stays
+        says so by its own name."""
         found = self._verdict(pod, pool)
-        if pod.alike >= 0 and not isinstance(found, Stays) and not pool.min_pod_age and pod.namespace != "kube-system":
+        ageless = found is SKIPPED or (pod.namespace != "kube-system" and not pool.min_pod_age)
+        if pod.alike >= 0 and ageless and not isinstance(found, Stays):
             self.known(pool)[pod.alike] = found
         return found
 

@@ -220,11 +220,11 @@ class Planner:
         )
         return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
 
-    def _move(self, source: str, pod: int, turn: int) -> Move:
-        world, budget = self.world, self.made.budget_of.get(pod)
+    def _move(self, source: str, number: int, turn: int) -> Move:
+        world, budget = self.world, self.made.budget_of.get(number)
+        pod, target = world.pods[number], world.nodes[self.dest[number]]
         return Move(
-            pod=world.pods[pod].key, uid=world.pods[pod].uid, source=source, turn=turn,
-            target=world.nodes[self.dest[pod]].name,
+            pod=pod.key, uid=pod.uid, source=source, target=target.name, turn=turn,
             budget=None if budget is None else world.inventory.budgets[budget].key,
         )  # fmt: skip
 

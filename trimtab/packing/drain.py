@@ -49,7 +49,7 @@ class Drains:
             None if pod.daemon or pod.static else made.of(world.next_of[number], world.node_of[number])
             for number, pod in enumerate(world.pods)
         ]
-        self.shelves = Shelves(self.room, made.masks, {id(e): e for e in self.errands if e is not None}.values())
+        self.shelves = Shelves(made)
         for node in range(len(world.nodes)):
             if not self.room.closed[node]:
                 self.shelves.open_up(node)

@@ -10,6 +10,8 @@ and exactly.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from trimtab.packing.fit import least_count
 from trimtab.packing.groups import Group
 from trimtab.packing.kinds import Kind, Spread
@@ -17,9 +19,8 @@ from trimtab.packing.room import Room
 from trimtab.packing.world import World
 
 
-@dataclass(slots=True, eq=False)
-class Errand:
-    """Pods of one kind that stay in the same wide domains."""
+class Errand(Struct, eq=False, frozen=True, gc=False):
+    """Pods of one kind that stay in the same wide domains. A Struct: a plan makes thousands."""
 
     kind: Kind
     nodes: bytearray
@@ -45,6 +46,7 @@ class Errands:
     room: Room
     sets: dict[bytes, int] = field(default_factory=dict)
     masks: list[bytearray] = field(default_factory=list)
+    all: list[Errand] = field(default_factory=list)
     _made: dict[tuple[int, tuple[int, ...]], Errand | None] = field(default_factory=dict)
     free: dict[int, Errand | None] = field(default_factory=dict)
     """Kinds that no wide domain ties, and kinds that can't be planned."""
@@ -71,6 +73,8 @@ class Errands:
 
     def _wide(self, kind: Kind) -> tuple[Group, ...] | None:
         """The groups by whose domains the kind is tied; None when it can't be planned without order."""
+        if not kind.adds and not kind.checked and not kind.unknown:
+            return ()
         if kind.number not in self._keys:
             self._keys[kind.number] = None if kind.unknown else self._tied(kind)
         return self._keys[kind.number]
@@ -86,14 +90,17 @@ class Errands:
         return tuple({(g.key, id(g.domain)): g for g in spoken if not (g.apart or g.soft)}.values())
 
     def _make(self, kind: Kind, wide: tuple[Group, ...], domains: tuple[int, ...]) -> Errand | None:
-        if not self._holds(kind, wide, domains):
+        if wide and not self._holds(kind, wide, domains):
             return None
         where, nodes = self._mask(kind, wide, domains)
         counts = self.room.counts
-        bars = tuple((g.domain, counts[g.number]) for g in kind.bars if g.apart)
-        caps = tuple((_places(s.group), counts[s.group.number], s.skew - s.own) for s in kind.spreads if s.group.apart)
+        bars = tuple([(g.domain, counts[g.number]) for g in kind.bars if g.apart])
+        near = [spread for spread in kind.spreads if spread.group.apart]
+        caps = tuple([(_places(s.group), counts[s.group.number], s.skew - s.own) for s in near])
         simple, tied = not bars and not caps, bool(wide or caps)
-        return Errand(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
+        made = Errand(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
+        self.all.append(made)
+        return made
 
     def _holds(self, kind: Kind, wide: Iterable[Group], domains: Iterable[int]) -> bool:
         """Is it true today, without the pod itself, what will be asked when it comes back to the same domains?"""
@@ -123,8 +130,7 @@ class Errands:
         return others + spread.own - min(others, least_count(self.room, spread)) <= spread.skew
 
     def _mask(self, kind: Kind, wide: tuple[Group, ...], domains: tuple[int, ...]) -> tuple[int, bytearray]:
-        named = tuple((number, amount) for number, amount in kind.rest)
-        name = (kind.where, tuple(id(g.domain) for g in wide), domains, named)
+        name = (kind.where, tuple([id(g.domain) for g in wide]), domains, kind.rest)
         found = self._masks.get(name)
         if found is None:
             nodes = bytearray(self.world.wheres[kind.where])
@@ -132,7 +138,7 @@ class Errands:
                 for node, domain in enumerate(group.domain):
                     if domain != wanted:
                         nodes[node] = 0
-            for number, amount in named:
+            for number, amount in kind.rest:
                 self._only_with(nodes, number, amount)
             number = self.sets.setdefault(bytes(nodes), len(self.sets))
             if number == len(self.masks):

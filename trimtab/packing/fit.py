@@ -27,11 +27,13 @@ def admits(room: Room, kind: Kind, node: int) -> bool:
 
 def has_room(room: Room, kind: Kind, node: int) -> bool:
     """Resources and a slot. A resource that is not asked for cannot lack (noderesources `fitsRequest`)."""
+    for number, amount in kind.rest:
+        if room.rest[number][node] < amount:
+            return False
     return (
         room.slots[node] > 0
         and (kind.major == 0 or room.major[node] >= kind.major)
         and (kind.minor == 0 or room.minor[node] >= kind.minor)
-        and all(room.rest[number][node] >= amount for number, amount in kind.rest)
     )
 
 
@@ -41,9 +43,10 @@ def agrees(room: Room, kind: Kind, node: int) -> bool:
     for group in kind.bars:
         if group.domain[node] in counts[group.number]:
             return False
-    if kind.together is not None and not in_company(room, kind.together, node):
-        return False
-    return all(even(room, spread, node) for spread in kind.spreads)
+    for spread in kind.spreads:
+        if not even(room, spread, node):
+            return False
+    return kind.together is None or in_company(room, kind.together, node)
 
 
 def in_company(room: Room, together: Together, node: int) -> bool:
@@ -120,6 +123,8 @@ def _closed(room: Room, node: int) -> str:
         return f"cannot be understood: {room.world.doubtful[node]}"
     if room.world.nodes[node].cordoned:
         return "is cordoned"
+    if room.world.nodes[node].going is not None:
+        return "is being deleted"
     return "takes no pods here" if room.world.nodes[node].ready else "is not ready"
 
 

@@ -136,13 +136,13 @@ class Roster:
 
     def belonging(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """Numbers of the groups whose terms match. Ask only when all groups are made."""
+        near = [group for pair in labels.items() for group in self._by_label.get(pair, ())] + self._loose
+        if not near:
+            return ()
         name = (namespace, tuple(labels.items()))
         found = self._matched.get(name)
         if found is None:
-            near = {g.number: g for pair in labels.items() for g in self._by_label.get(pair, ())}
-            near |= {g.number: g for g in self._loose}
-            found = tuple(sorted(n for n, g in near.items() if g.matches(namespace, labels)))
-            self._matched[name] = found
+            found = self._matched[name] = tuple(sorted({g.number for g in near if g.matches(namespace, labels)}))
         return found
 
 
@@ -188,7 +188,7 @@ def namespaces_of(
     if not selector.match_labels and not selector.match_expressions:
         return None
     if not known:
-        return "its affinity selects namespaces by label, and the snapshot shows no namespaces"
+        return "its affinity selects namespaces by label, and the snapshot does not show them all"
     return frozenset(names) | {name for name, labels in known.items() if labels_match(selector, labels)}
 
 

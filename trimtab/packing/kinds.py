@@ -4,7 +4,9 @@ A `Kind` is what pods of one template share: how much of each resource, which gr
 must be absent, present or even where they go. Fit is asked of kinds, so a thousand replicas cost one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.pod import Ask
@@ -47,8 +49,7 @@ class Wish:
     """Points for each pod of the group in the node's domain."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Kind:
+class Kind(Struct, kw_only=True, eq=False, gc=False):
     number: int
     ask: Ask
     volumes: tuple[NodeSelector, ...]
@@ -72,5 +73,5 @@ class Kind:
     spreads: tuple[Spread, ...] = ()
     together: Together | None = None
     wish: Wish | None = None
-    checked: bool = field(default=False)
+    checked: bool = False
     """Has bars, spreads or together: more than nature and resources."""

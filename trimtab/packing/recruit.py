@@ -17,6 +17,7 @@ from trimtab.cluster.resources import Amounts, larger
 from trimtab.packing import nature
 from trimtab.packing.copied import speaks_of_copied
 from trimtab.packing.groups import Group, Namespaces, Roster, Term, Topology, as_asked, namespaces_of, narrowed
+from trimtab.packing.held import shared
 from trimtab.packing.kinds import Kind, Spread, Together
 from trimtab.packing.reasons import UNJUDGED, VOLUME_IN_USE
 from trimtab.packing.wishes import Wishes
@@ -40,19 +41,15 @@ class Recruiter:
     wishes: Wishes = field(init=False)
     workloads: dict[object, int] = field(default_factory=dict)
     """Owner → its number."""
-    shared: dict[tuple[str, str], int] = field(default_factory=dict)
-    """ReadWriteOncePod claim → how many pods name it."""
+    shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Claims that pods share and cannot take apart, with their access mode in words."""
+
+    _whole: bool | None = None
 
     def __post_init__(self) -> None:
         self.roster = Roster(Topology(self.inventory.nodes))
         self.wishes = Wishes(self.inventory.nodes, self.roster)
-        if not any(claim.alone for claim in self.inventory.claims.values()):
-            return
-        for pod in self.inventory.pods:
-            for name in pod.claims if not pod.finished else ():
-                claim = self.inventory.claims.get((pod.namespace, name))
-                if claim is not None and claim.alone:
-                    self.shared[pod.namespace, name] = self.shared.get((pod.namespace, name), 0) + 1
+        self.shared = shared(self.inventory)
 
     def all(self, pods: Iterable[Pod]) -> list[Kind]:
         """The kind of each pod, as they ask now."""
@@ -88,15 +85,14 @@ class Recruiter:
     def _make(self, name: object, pod: Pod, again: Amounts, claims: Sequence[Claim | None]) -> Kind:
         bound = [claim for claim in claims if claim is not None]
         made = Kind(
-            number=len(self.kinds), ask=pod.ask, volumes=tuple(c.nodes for c in bound if c.nodes is not None),
+            number=len(self.kinds), ask=pod.ask, volumes=tuple([c.nodes for c in bound if c.nodes is not None]),
             unknown=self._unknown(pod, claims), workload=self._workload(pod),
         )  # fmt: skip
         asked = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
-        drivers = [claim.driver for claim in bound if claim.driver]
-        self.amounts.append(
-            {k: v for k, v in (larger(asked, again) if again else asked).items() if v > 0 and k != "pods"}
-            | {f"volumes:{driver}": drivers.count(driver) for driver in drivers}
-        )
+        amounts = {k: v for k, v in (larger(asked, again) if again else asked).items() if v > 0 and k != "pods"}
+        for volume in [f"volumes:{claim.driver}" for claim in bound if claim.driver]:
+            amounts[volume] = amounts.get(volume, 0) + 1
+        self.amounts.append(amounts)
         self.kinds.append(made)
         self.known[name] = made
         return made
@@ -120,14 +116,14 @@ class Recruiter:
         for name, claim in zip(pod.claims, claims, strict=True):
             if claim is None or not claim.volume:
                 return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
-            if self.shared.get((pod.namespace, name), 0) > 1:
-                return VOLUME_IN_USE(f"claim {name} (ReadWriteOncePod) of pod {pod.key} is used by another pod")
+            if (mode := self.shared.get((pod.namespace, name))) is not None:
+                return VOLUME_IN_USE(f"claim {name} ({mode}) of pod {pod.key} is used by another pod")
         return None
 
-    def settle(self, movable: Iterable[Kind]) -> None:
+    def settle(self, movable: Sequence[Kind]) -> None:
         """Numbers for everything the kinds speak of; natures only for kinds that may look for a node."""
         self._number_resources()
-        self._number_natures({kind.number: kind for kind in movable}.values())
+        self._number_natures(movable)
         for kind in self.kinds:
             if _speaks(kind.ask):
                 self._demands(kind)
@@ -166,7 +162,7 @@ class Recruiter:
                 kind.rest = tuple(sorted((numbers[name], amounts[name]) for name in rest))
 
     # ── natures ──────────────────────────────────────────────────────────
-    def _number_natures(self, movable: Iterable[Kind]) -> None:
+    def _number_natures(self, movable: Sequence[Kind]) -> None:
         """`where` of each kind. Nodes that differ in nothing anybody reads are asked once."""
         keys = sorted({key for kind in movable for key in nature.keys_read(kind.ask, kind.volumes)})
         natures: dict[object, list[int]] = {}
@@ -217,8 +213,14 @@ class Recruiter:
         return None if isinstance(spaces, str) else (spaces, self._selector(kind, term))
 
     def _spaces(self, kind: Kind, term: PodAffinityTerm) -> Namespaces | str:
-        known = self.inventory.namespaces
+        known = self.inventory.namespaces if self._shows_all_namespaces() else {}
         return namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, known)
+
+    def _shows_all_namespaces(self) -> bool:
+        """Or else a namespace whose labels nobody knows may be one that a selector means."""
+        if self._whole is None:
+            self._whole = {pod.namespace for pod in self.inventory.pods} <= self.inventory.namespaces.keys()
+        return self._whole
 
     def _selector(self, kind: Kind, term: PodAffinityTerm) -> LabelSelector:
         return narrowed(term.label_selector, kind.ask.labels, term.match_label_keys, term.mismatch_label_keys)

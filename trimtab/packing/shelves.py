@@ -5,132 +5,103 @@ share a shelf. Best fit is then a binary search on few lists. A node too full fo
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import chain
 
-from trimtab.packing.errands import Errand
-from trimtab.packing.room import Room
+from trimtab.packing.errands import Errand, Errands
 
 BITS = 20
 """Room for a million nodes below the free amount in one sortable integer."""
 NODE = (1 << BITS) - 1
-STEPS = (4,)
+MOST = 1 << 100
+"""Above every such integer."""
 NEAR = 48
 """How many nearly fitting nodes per shelf are looked at for an exchange."""
+Shelf = list[int]
+"""Nodes by what they have free, each below the free amount in one integer."""
 
 
 class Shelves:
-    __slots__ = (
-        "_heavy",
-        "_least_major",
-        "_least_minor",
-        "_light",
-        "_lists",
-        "_mean",
-        "_shelf",
-        "_steps",
-        "_width",
-        "open",
-        "room",
-    )
+    __slots__ = ("_at", "_heavy", "_least_major", "_least_minor", "_light", "_mean", "_own", "open", "room")
 
-    def __init__(self, room: Room, masks: Sequence[bytearray], errands: Iterable[Errand]) -> None:
-        self.room = room
-        self.open = bytearray(len(room.world.nodes))
-        errands = list(errands)
-        self._least_major = min((e.major for e in errands), default=0)
-        self._least_minor = min((e.minor for e in errands), default=0)
-        atoms: dict[tuple[int, ...], int] = {}
-        rows = zip(*masks, strict=True) if masks else [()] * len(self.open)
-        self._shelf = [atoms.setdefault(row, len(atoms)) for row in rows]
-        asked = sum(e.major for e in errands) or 1
-        self._mean = sum(e.minor for e in errands) // asked
-        self._steps = [self._mean * k // 4 for k in STEPS]
-        self._width = len(self._steps) + 1
-        self._lists: list[list[int]] = [[] for _ in range(len(atoms) * self._width)]
-        near = [[a for row, a in atoms.items() if row[m]] for m in range(len(masks))]
-        poor = range(self._width)
-        self._light = [[[self._lists[a * self._width + b] for a in found] for b in poor] for found in near]
-        self._heavy = [list(reversed(rows)) for rows in self._light]
-
-    def _lies(self, node: int) -> bool:
-        room = self.room
-        return (
-            room.major[node] >= self._least_major
-            and room.minor[node] >= self._least_minor
-            and room.slots[node] > 0
-            and self.open[node] == 1
-        )
-
-    def _list(self, node: int) -> list[int]:
-        free = self.room.major[node]
-        ratio = self.room.minor[node] // free if free > 0 else 1 << 62
-        return self._lists[self._shelf[node] * self._width + bisect_left(self._steps, ratio)]
-
-    def _key(self, node: int) -> int:
-        free = self.room.major[node]
-        return (free << BITS if free > 0 else 0) | node
+    def __init__(self, made: Errands) -> None:
+        self.room = made.room
+        self.open = bytearray(len(made.world.nodes))
+        self._least_major = min((e.major for e in made.all), default=0)
+        self._least_minor = min((e.minor for e in made.all), default=0)
+        self._mean = sum(e.minor for e in made.all) // (sum(e.major for e in made.all) or 1)
+        atoms: dict[tuple[int, ...], tuple[Shelf, Shelf]] = {}
+        rows = zip(*made.masks, strict=True) if made.masks else [()] * len(self.open)
+        self._own = [atoms.setdefault(row, ([], [])) for row in rows]
+        """Node → its shelf while memory is short on it (less per free core than pods ask for), and while it is not."""
+        self._at: list[Shelf | None] = [None] * len(self.open)
+        """Node → the one on which it lies."""
+        near = [[both for row, both in atoms.items() if row[m]] for m in range(len(made.masks))]
+        self._light = [([short for short, _ in found], [ample for _, ample in found]) for found in near]
+        self._heavy = [(ample, short) for short, ample in self._light]
 
     def open_up(self, node: int) -> None:
         """The node takes pods from now on."""
         if not self.open[node]:
             self.open[node] = 1
-            if self._lies(node):
-                insort(self._list(node), self._key(node))
+            self._lay(node)
 
     def shut(self, node: int) -> None:
-        if self._lies(node):
-            self._remove(node)
+        self._lift(node)
         self.open[node] = 0
 
-    def _remove(self, node: int) -> None:
-        shelf = self._list(node)
-        del shelf[bisect_left(shelf, self._key(node))]
+    def _lay(self, node: int) -> None:
+        room = self.room
+        major, minor = room.major[node], room.minor[node]
+        if major >= self._least_major and minor >= self._least_minor and room.slots[node] > 0 and self.open[node]:
+            shelf = self._at[node] = self._own[node][minor >= (self._mean + 1) * major]
+            insort(shelf, major << BITS | node)
+
+    def _lift(self, node: int) -> None:
+        shelf = self._at[node]
+        if shelf is not None:
+            del shelf[bisect_left(shelf, self.room.major[node] << BITS | node)]
+            self._at[node] = None
 
     def take(self, errand: Errand, node: int) -> None:
         """The pod comes to the node, whose place on the shelf changes."""
-        if self._lies(node):
-            self._remove(node)
+        self._lift(node)
         self.room.take(errand.kind, node)
-        if self._lies(node):
-            insort(self._list(node), self._key(node))
+        self._lay(node)
 
     def give(self, errand: Errand, node: int) -> None:
         """The pod does not come after all."""
-        if self._lies(node):
-            self._remove(node)
+        self._lift(node)
         self.room.give(errand.kind, node)
-        if self._lies(node):
-            insort(self._list(node), self._key(node))
+        self._lay(node)
 
     def best(self, errand: Errand) -> int:
         """The open node with the least room that is enough; -1 when there is none."""
         room = self.room
         minor, slots, need, simple = room.minor, room.slots, errand.minor, errand.simple and not errand.kind.rest
-        floor, best = errand.major << BITS, 1 << 62
-        light = errand.minor < self._mean * errand.major
+        floor, best = errand.major << BITS, MOST
+        light = need < self._mean * errand.major
         for row in (self._light if light else self._heavy)[errand.where]:
             for shelf in row:
-                for place in range(bisect_left(shelf, floor), len(shelf)):
-                    key = shelf[place]
-                    if key >= best:
-                        break
+                place, end = bisect_left(shelf, floor), len(shelf)
+                while place < end and (key := shelf[place]) < best:
                     node = key & NODE
                     if minor[node] >= need and slots[node] > 0 and (simple or self.suits(errand, node)):
                         best = key
-                        break
-            if best < 1 << 62:
+                    place += 1
+            if best < MOST:
                 return best & NODE
         return -1
 
     def others(self, errand: Errand, most: int) -> Iterable[int]:
         """Open nodes with enough room, the tightest of each shelf first; so many are looked at."""
         room, floor = self.room, errand.major << BITS
-        for shelf in (shelf for row in self._light[errand.where] for shelf in row):
-            for place in range(bisect_left(shelf, floor), len(shelf)):
-                if most <= 0:
-                    return
-                most -= 1
-                node = shelf[place] & NODE
+        for shelf in chain(*self._light[errand.where]):
+            start = bisect_left(shelf, floor)
+            near = shelf[start : start + most]
+            most -= len(near)
+            for key in near:
+                node = key & NODE
                 if room.minor[node] >= errand.minor and room.slots[node] > 0 and self.suits(errand, node):
                     yield node
 
@@ -142,7 +113,10 @@ class Shelves:
         for domain, counts in errand.bars:
             if domain[node] in counts:
                 return False
-        return all(domain[node] >= 0 and counts.get(domain[node], 0) <= most for domain, counts, most in errand.caps)
+        caps = errand.caps
+        return not caps or all(
+            domain[node] >= 0 and counts.get(domain[node], 0) <= most for domain, counts, most in caps
+        )
 
     def fits(self, errand: Errand, node: int) -> bool:
         """Would it fit on this very node, open or not?"""
@@ -158,7 +132,7 @@ class Shelves:
     def nearly(self, errand: Errand) -> Iterable[int]:
         """Open nodes with a little less room than needed, the fullest gap first."""
         floor = errand.major << BITS
-        for shelf in (shelf for row in self._light[errand.where] for shelf in row):
+        for shelf in chain(*self._light[errand.where]):
             end = bisect_left(shelf, floor)
-            for place in range(end - 1, max(-1, end - 1 - NEAR), -1):
-                yield shelf[place] & NODE
+            for key in reversed(shelf[max(0, end - NEAR) : end]):
+                yield key & NODE

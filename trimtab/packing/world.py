@@ -71,11 +71,11 @@ def build(inventory: Inventory, again: Again | None = None) -> World:
     later = now if again is None else [recruiter.kind(pod, again(pod)) for pod in here]
     queue = [(pod, recruiter.kind(pod, again(pod) if again else None)) for pod in waiting]
     node_of = [index[pod.node] for pod in here]
-    movable = {kind.number: kind for kind in (*(later if later is not now else ()), *(kind for _, kind in queue))}
+    movable = {*(later if later is not now else ()), *(kind for _, kind in queue)}
     for kind, pod in zip(now, here, strict=True):
-        if kind.number not in movable and not (pod.daemon or pod.static):
-            movable[kind.number] = kind
-    recruiter.settle([movable[number] for number in sorted(movable)])
+        if kind not in movable and not (pod.daemon or pod.static):
+            movable.add(kind)
+    recruiter.settle([kind for kind in recruiter.kinds if kind in movable])
     world = World(
         inventory=inventory, nodes=nodes, index=index, pods=here, node_of=node_of, kind_of=now, next_of=later,
         on=_by_node(node_of, len(nodes)), waiting=queue, groups=recruiter.roster.groups, wheres=recruiter.wheres,
@@ -149,12 +149,12 @@ def _judge(world: World) -> None:
             world.doubtful[number] = f"more than one node is called {node.name}"
         elif node.name in world.inventory.doubles:
             world.doubtful[number] = f"pod {world.inventory.doubles[node.name]} stands more than once in the snapshot"
-        if node.cordoned or not node.ready:
+        if node.cordoned or not node.ready or node.going is not None:
             world.closed[number] = 1
-    odd = {id(kind): kind.ask.requests for kind in world.kind_of if isinstance(kind.ask.requests, Unreadable)}
+    odd = {kind for kind in set(world.kind_of) if isinstance(kind.ask.requests, Unreadable)}
     for kind, number in zip(world.kind_of, world.node_of, strict=True) if odd else ():
-        if id(kind) in odd:
-            world.doubtful[number] = str(odd[id(kind)])
+        if kind in odd:
+            world.doubtful[number] = str(kind.ask.requests)
     for number in world.doubtful:
         world.closed[number] = 1
 

@@ -203,6 +203,9 @@ def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
     assert evicted(step(note(leaving("web-1")), *WEB, too_large)) == ["web-1"]
     assert evicted(step(note(leaving("web-1")), *WEB, anywhere)) == ["web-1"], "it is not this node that it lacks"
     assert evicted(step(note(leaving("web-1")), *WEB, young)) == ["web-1"]
+    for held in ({"schedulingGates": [{"name": "queue"}]}, {"priority": -11}):
+        none = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}, **held})
+        assert evicted(step(note(leaving("web-1")), *WEB, none)) == ["web-1"], "it waits for no node"
 
 
 # ── emptied ──────────────────────────────────────────────────────────────────────────────────────────

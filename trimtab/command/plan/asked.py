@@ -17,6 +17,7 @@ from trimtab.command.main import Wrong
 from trimtab.command.plan import autoscaler, memory, missing, pools
 from trimtab.command.plan.given import Given
 from trimtab.command.plan.readmitted import Readmission
+from trimtab.command.uncollected import uncollected
 from trimtab.compaction.candidates import Now
 from trimtab.packing.world import Again
 from trimtab.policy.document import KIND
@@ -41,6 +42,11 @@ class Asked:
 
 def read(given: Given) -> Asked:
     """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
+    with uncollected():
+        return _read(given)
+
+
+def _read(given: Given) -> Asked:
     cluster = given.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"

@@ -6,7 +6,7 @@ from trimtab.cluster.inventory import Inventory
 from trimtab.cluster.mistake import Mistake
 from trimtab.command import live
 
-HOW = "kubectl get nodes,pods,pdb,… -A -o yaml prints one"
+HOW = "kubectl get nodes,pods,pdb,… -A -o json prints one"
 
 
 def mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[Mistake]:

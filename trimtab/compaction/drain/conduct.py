@@ -20,7 +20,7 @@ from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import KEEP, Pool
 from trimtab.compaction.blockers import Judge
-from trimtab.compaction.candidates import DELETING, keeping, kept
+from trimtab.compaction.candidates import keeping, kept
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, Blame, Release, Wait
 from trimtab.compaction.drain.hurry import Waiting, late
@@ -67,11 +67,10 @@ class Moment:
 
     def next(self, node: Node, note: Note) -> tuple[Action, ...]:
         """What to do about this drain now; never empty."""
-        taint = next((taint.key for taint in node.taints if taint.key in DELETING), "")
-        if taint:
+        if node.going is not None:
             return (
                 *self._scaled_back(note),
-                a.HandsOff(a.DELETING(f"node {node.name} is being deleted (taint {taint})")),
+                a.HandsOff(a.DELETING(f"node {node.name} is being deleted (taint {node.going.key})")),
             )
         stop = self._broken(node, note) or self._stopped(node, note) or self._disturbed(node, note)
         if stop is not None:

@@ -7,15 +7,15 @@ bounded apart and summed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trimtab.compaction.values import Bound
 
 Row = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True, gc=False):
     """A node: what it saves, what it takes away of each resource, and what it has free of each."""
 
     node: int
@@ -26,11 +26,11 @@ class Item:
 
 def bound(parts: Iterable[Sequence[Item]], may_go: set[int], pinned: set[int]) -> Bound:
     """The bound of each part, summed."""
-    parts = [list(part) for part in parts]
+    known = [(part, _free(part)) for part in parts]
     loose = may_go | pinned
 
     def total(saves: Callable[[Item], int], nodes: set[int]) -> int:
-        return sum(_most(part, saves, nodes) for part in parts)
+        return sum(_most([(saves(i), i) for i in part if i.node in nodes], free) for part, free in known)
 
     return Bound(
         saves=total(lambda i: i.saves, may_go), nodes=total(lambda _: 1, may_go), pinned=len(pinned),
@@ -38,22 +38,24 @@ def bound(parts: Iterable[Sequence[Item]], may_go: set[int], pinned: set[int]) -
     )  # fmt: skip
 
 
-def _most(part: Sequence[Item], saves: Callable[[Item], int], nodes: set[int]) -> int:
-    candidates = [item for item in part if item.node in nodes]
-    if not candidates:
-        return 0
-    limits = [sum(max(0, item.free[r]) for item in part) for r in range(len(part[0].free))]
-    return min(_knapsack(candidates, saves, r, limit) for r, limit in enumerate(limits))
+def _free(part: Sequence[Item]) -> list[int]:
+    """What there is to fill, of each resource."""
+    return [sum([max(0, amount) for amount in amounts]) for amounts in zip(*[item.free for item in part], strict=True)]
 
 
-def _knapsack(items: Sequence[Item], saves: Callable[[Item], int], r: int, limit: int) -> int:
+def _most(items: Sequence[tuple[int, Item]], free: Sequence[int]) -> int:
+    """Most savings; each item comes with what it saves."""
+    return min(_knapsack(items, r, limit) for r, limit in enumerate(free)) if items else 0
+
+
+def _knapsack(items: Sequence[tuple[int, Item]], r: int, limit: int) -> int:
     """Most savings within the limit; the last item may be taken in part (rounded down: savings are whole)."""
     total = 0
-    for item in sorted(items, key=lambda i: ((i.takes[r] << 32) // max(1, saves(i)), i.node)):
-        if item.takes[r] > limit:
-            return total + saves(item) * limit // item.takes[r]
-        limit -= item.takes[r]
-        total += saves(item)
+    for _, _, takes, saves in sorted([((i.takes[r] << 32) // max(1, s), i.node, i.takes[r], s) for s, i in items]):
+        if takes > limit:
+            return total + saves * limit // takes
+        limit -= takes
+        total += saves
     return total
 
 
@@ -72,11 +74,11 @@ def parts(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: 
 
     firsts = {}
     for number in sorted({number for used in uses.values() for number in used}):
-        members = [node for node in range(nodes) if masks[number][node]]
-        for node in members:
-            leader[find(node)] = find(members[0])
+        members = [node for node, there in enumerate(masks[number]) if there]
         if members:
-            firsts[number] = members[0]
+            root = firsts[number] = find(members[0])
+            for node in members:
+                leader[find(node)] = root
     for node, used in uses.items():
         for number in used:
             if number in firsts:

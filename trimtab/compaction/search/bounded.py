@@ -1,22 +1,25 @@
 """The bound by volume of one prepared world: which nodes share pods, and what each would take away."""
 
+from collections.abc import Sequence
+
 from trimtab.compaction.search.bound import Item, bound, parts
 from trimtab.compaction.search.prepare import Prepared
 from trimtab.compaction.search.search import DRAINED, Search
 from trimtab.compaction.values import Bound
+from trimtab.packing.kinds import Kind
 
 
 def bounded(made: Prepared, search: Search) -> Bound:
     """What no plan over these candidates can exceed."""
-    world = made.world
-    kinds = world.next_of
-    uses = {node: {kinds[pod].where for pod in made.loads[node]} for node in made.candidates}
-    uses |= {node: {kinds[pod].where for pod in _all(made, node)} for node in made.pinned}
+    world, next_of = made.world, made.world.next_of
+    moving = {node: [next_of[pod] for pod in made.loads[node]] for node in made.candidates}
+    moving |= {node: [next_of[pod] for pod in _all(made, node)] for node in made.pinned}
+    uses = {node: {kind.where for kind in kinds} for node, kinds in moving.items()}
     part = parts(world.wheres, uses, len(world.nodes))
     items: dict[int, list[Item]] = {}
     for node in range(len(world.nodes)):
         if not made.room.closed[node] or search.state[node] == DRAINED:
-            items.setdefault(part[node], []).append(_item(made, node))
+            items.setdefault(part[node], []).append(_item(made, node, moving.get(node, ())))
     return bound(items.values(), set(made.candidates), made.pinned)
 
 
@@ -29,10 +32,12 @@ def _all(made: Prepared, node: int) -> list[int]:
     return made.loads[node] + [pod for pod in made.world.on[node] if pod in made.pods and not pods[pod].daemon]
 
 
-def _item(made: Prepared, node: int) -> Item:
-    world, kinds = made.world, made.world.next_of
-    pods = _all(made, node) if node in made.pinned else made.loads[node]
-    moving = (sum(kinds[p].major for p in pods), sum(kinds[p].minor for p in pods), len(pods))
-    free = (world.major[node], world.minor[node], world.slots[node])
-    takes = tuple(max(0, have) + more for have, more in zip(free, moving, strict=True))
+def _item(made: Prepared, node: int, kinds: Sequence[Kind]) -> Item:
+    world = made.world
+    major, minor, slots = free = (world.major[node], world.minor[node], world.slots[node])
+    takes = (
+        max(0, major) + sum([kind.major for kind in kinds]),
+        max(0, minor) + sum([kind.minor for kind in kinds]),
+        max(0, slots) + len(kinds),
+    )
     return Item(node=node, saves=made.saves.get(node, 0), takes=takes, free=free)

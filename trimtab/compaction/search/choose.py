@@ -46,7 +46,7 @@ def best_only(made: Prepared) -> Search:
 
 
 def _first(made: Prepared, order: Sequence[int]) -> Search:
-    shelves = Shelves(made.room, made.masks, {id(e): e for e in made.errands if e is not None}.values())
+    shelves = Shelves(made.ways)
     search = Search(made.room, [*order, *made.later], made.loads, made.errands, shelves, made.limits, 0)
     for node in set(range(len(made.world.nodes))) - set(search.order):
         if not made.room.closed[node]:
@@ -64,8 +64,8 @@ def _takes(made: Prepared) -> dict[int, int]:
 
     Free cores without memory to go with them are no room: what is free counts at most as much as its scarcer half.
     """
-    world = made.world
-    moving = {n: sum(world.next_of[p].major for p in made.loads[n]) for n in made.candidates}
+    world, kinds = made.world, made.world.next_of
+    moving = {n: sum([kinds[p].major for p in made.loads[n]]) for n in made.candidates}
     major = sum(moving.values())
-    minor = max(1, sum(world.next_of[p].minor for n in made.candidates for p in made.loads[n]))
+    minor = max(1, sum([kinds[p].minor for n in made.candidates for p in made.loads[n]]))
     return {n: moving[n] + max(0, min(world.major[n], world.minor[n] * major // minor)) for n in made.candidates}

@@ -4,7 +4,8 @@ Every try is undone exactly when it does not pay. Work is bounded by `Search.eff
 that equal input gives an equal plan on any machine.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop
 
 from trimtab.compaction.search.search import DRAINED, OPEN, Log, Search
 
@@ -53,6 +54,8 @@ def _add(search: Search) -> bool:
 
 def _swap(search: Search, prices: Sequence[int]) -> bool:
     """The first exchange that pays, most saved per pod first."""
+    if search.effort <= 0:
+        return False
     for out, into in _exchanges(search, prices):
         if search.effort <= 0:
             return False
@@ -67,18 +70,21 @@ def _swap(search: Search, prices: Sequence[int]) -> bool:
     return False
 
 
-def _exchanges(search: Search, prices: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int]]:
     """(node that stays, node that goes instead), best first."""
     slack = _slack(search)
     moved, saved = len(search.dest), sum(prices[n] for n in search.drained)
-    found = []
-    receivers = _receivers(search)[:MOST_IN]
+    found, loads = [], search.loads
+    receivers = [(n, search.world_major(n), prices[n], len(loads[n])) for n in _receivers(search)[:MOST_IN]]
     for out in [n for n in search.order if search.state[n] == DRAINED][-MOST_OUT:]:
-        for into in receivers:
-            gain, more = prices[into] - prices[out], len(search.loads[into]) - len(search.loads[out])
-            if search.world_major(into) - search.world_major(out) > slack:
+        room, price, load = slack + search.world_major(out), prices[out], len(loads[out])
+        for into, wanted, better, longer in receivers:
+            if wanted > room:
                 continue
+            gain, more = better - price, longer - load
             if (gain > 0 and more * saved <= DEAR * gain * moved) or (gain == 0 and more < 0):
                 found.append((-gain if more <= 0 else more * saved // gain - DEAR * moved, -gain, out, into))
-    found.sort()
-    return ((out, into) for _, _, out, into in found)
+    heapify(found)
+    while found:
+        _, _, out, into = heappop(found)
+        yield out, into

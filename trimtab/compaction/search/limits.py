@@ -48,7 +48,7 @@ class Limits:
     def __post_init__(self) -> None:
         headroom = self.pool.headroom
         self.loose = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
-        sizes = [self._size(node) for node in self.nodes]
+        sizes = [self._size(node) for node in self.nodes] if not self.loose else ()
         if sizes:
             self.mean = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
             self.largest = (max(a for a, _ in sizes), max(b for _, b in sizes))
@@ -75,7 +75,8 @@ class Limits:
         self.kept += sign
         zone = self.world.nodes[node].zone
         self.zones[zone] = self.zones.get(zone, 0) + sign
-        self._count(node, sign)
+        if not self.loose:
+            self._count(node, sign)
 
     def refuses(self, node: int) -> Reason | None:
         """Why this node may not go for a minimum of the pool, its zone or its group; None when it may."""

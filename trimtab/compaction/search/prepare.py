@@ -42,7 +42,8 @@ class Prepared:
     later: list[int] = field(default_factory=list)
     """Candidates that nobody looked at closely, the last to go last; only where a part of a plan was asked for."""
     errands: list[Errand | None] = field(default_factory=list)
-    masks: list[bytearray] = field(default_factory=list)
+    ways: Errands = field(init=False)
+    """Made them; knows the sets of nodes that they may go to."""
     saves: dict[int, int] = field(default_factory=dict)
     unit: str = ""
     limits: list[Limits | None] = field(default_factory=list)
@@ -192,9 +193,9 @@ def _limit(made: Prepared) -> None:
 
 def _errands(made: Prepared) -> None:
     """Errands read the room's counts; so they come after everything that reserves room."""
-    world, errands = made.world, Errands(made.room)
+    world, made.ways = made.world, Errands(made.room)
     made.errands = [None] * len(world.pods)
-    kinds, free, of = world.next_of, errands.free, errands.of
+    kinds, free, of = world.next_of, made.ways.free, made.ways.of
     for node in made.candidates:
         load = made.loads[node]
         for pod in load:
@@ -202,4 +203,3 @@ def _errands(made: Prepared) -> None:
             found = free.get(kind.number)
             made.errands[pod] = found if found is not None else of(kind, node)
         load.sort(key=lambda pod: kinds[pod].rank)
-    made.masks = errands.masks

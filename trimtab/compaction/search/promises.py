@@ -8,8 +8,9 @@ node could hold it, keeps that pool from shrinking; one that no node could ever 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import reasons as r
@@ -19,8 +20,6 @@ from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room
 from trimtab.packing.world import World
 
-EXPENDABLE = -10
-"""Pods of a lower priority hold a place for others: nobody makes room for them (--expendable-pods-priority-cutoff)."""
 KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Owners that make a lost pod again by themselves."""
 
@@ -43,7 +42,7 @@ class Promises:
         What we cannot judge of it (a claim that is not bound yet, another scheduler) only narrows its places down: it
         is taken for room that will be needed somewhere.
         """
-        kind = kind if kind.unknown is None else replace(kind, unknown=None)
+        kind = kind if kind.unknown is None else change(kind, unknown=None)
         candidates = set(self.order) - set(self.holders)
         nodes = range(len(self.room.world.nodes)) if among is None else list(among)
         last = [n for n in reversed(self.order) if n in candidates and (among is None or n in set(nodes))]
@@ -60,7 +59,7 @@ class Promises:
     def waiting(self) -> None:
         world = self.room.world
         for pod, kind in world.waiting:
-            if pod.gated or pod.priority < EXPENDABLE:
+            if not pod.seeking:
                 continue
             if not self.keep(kind, f"pod {pod.key}, which waits for a node"):
                 self._refuse(kind, r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool"))
@@ -92,7 +91,7 @@ class Promises:
         kinds = self.room.world.next_of
         largest = max(pods, key=lambda pod: (kinds[pod].major, kinds[pod].minor, -pod), default=None)
         if largest is not None:
-            alone = replace(kinds[largest], adds=(), bars=(), spreads=(), together=None, checked=False)
+            alone = change(kinds[largest], adds=(), bars=(), spreads=(), together=None, checked=False)
             mine = [node for node, found in self.pool_of.items() if found is pool]
             self.keep(alone, f"one more pod as large as pool {pool.name}'s largest", mine)
 

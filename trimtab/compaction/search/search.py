@@ -5,6 +5,7 @@ the same order (after those that cannot go anyway), and each pod takes the tight
 would be emptied last are filled first, and no pod is ever moved twice. `improve` then adds and swaps nodes.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -39,7 +40,7 @@ class Search:
     shut: bytes = field(init=False)
     """Nodes that take no pods, whatever the search does."""
     dest: dict[int, int] = field(default_factory=dict)
-    guests: dict[int, list[int]] = field(default_factory=dict)
+    guests: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     drained: list[int] = field(default_factory=list)
     refused: dict[int, object] = field(default_factory=dict)
     """Candidate → the limit that kept it, or the pod that found no place."""
@@ -108,7 +109,7 @@ class Search:
             if place < 0:
                 place = self._open_for(errand)
             if place >= 0:
-                self._put(pod, errand, place, log)
+                self.move(pod, errand, place, log)
             elif not self._exchange(pod, errand, log):
                 self.refused[node] = pod
                 if len(log) == mark:
@@ -145,7 +146,7 @@ class Search:
     def _put(self, pod: int, errand: Errand, node: int, log: Log) -> None:
         self.shelves.take(errand, node)
         self.dest[pod] = node
-        self.guests.setdefault(node, []).append(pod)
+        self.guests[node].append(pod)
         log.append((1, pod, node))
         limits = self.limits[node]
         if limits is not None:
@@ -164,8 +165,9 @@ class Search:
         return node
 
     def move(self, pod: int, errand: Errand, node: int, log: Log) -> None:
-        """To another place than it had."""
-        self._lift(pod, log)
+        """To another place than it had, on its own node or as a guest."""
+        if pod in self.dest:
+            self._lift(pod, log)
         self._put(pod, errand, node, log)
 
     def undo(self, log: Log, mark: int = 0) -> None:
@@ -192,7 +194,7 @@ class Search:
                 return False
             guest, node = found
             self._lift(guest, log)
-            self._put(pod, errand, node, log)
+            self.move(pod, errand, node, log)
             moved = self.errands[guest]
             assert moved is not None
             pod, errand = guest, moved
@@ -211,12 +213,10 @@ class Search:
             for guest in self.guests.get(node, ()):
                 other = self.errands[guest]
                 assert other is not None
-                if other.major >= errand.major or other.major < lacks:
-                    continue
-                if room.minor[node] + other.minor < errand.minor or not self.shelves.suits(errand, node):
-                    continue
                 rank = (other.major, other.major - lacks, node, guest)
-                if best is None or rank < best:
+                if not lacks <= other.major < errand.major or (best is not None and rank > best):
+                    continue
+                if room.minor[node] + other.minor >= errand.minor and self.shelves.suits(errand, node):
                     best = rank
         return (best[3], best[2]) if best is not None else None
 
@@ -247,14 +247,9 @@ class Search:
         """A node that was a receiver goes after all, its guests with its own pods."""
         self.shelves.shut(node)
         self.state[node] = TRIED
-        mark = len(log)
-        guests = list(self.guests.get(node, ()))
-        for guest in guests:
-            self._lift(guest, log)
-        if self.drain(node, sorted((*self.loads[node], *guests), key=self._size), log):
+        if self.drain(node, sorted((*self.loads[node], *self.guests.get(node, ())), key=self._size), log):
             return True
         self._open(node)
-        self.undo(log, mark)
         return False
 
     def repack(self) -> bool:
@@ -279,14 +274,19 @@ class Search:
         return True
 
     def clear(self) -> None:
-        """Everything back: the room is as it was before the search."""
+        """Everything back: the room is as it was before the search, which is over (its shelves are left behind)."""
         for node in list(reversed(self.drained)):
             limits = self.limits[node]
             if limits is not None:
                 limits.back(node)
             self.room.reopen(node)
-        for pod in list(reversed(self.dest)):
-            self._lift(pod, [])
+        for pod, node in self.dest.items():
+            errand, limits = self.errands[pod], self.limits[node]
+            assert errand is not None
+            self.room.give(errand.kind, node)
+            if limits is not None:
+                limits.arrive(errand.kind, node, -1)
+        self.dest.clear()
         self.drained.clear()
 
     def world_major(self, node: int) -> int:
@@ -296,9 +296,9 @@ class Search:
             self._weights[node] = max(0, self.room.world.major[node]) + moving
         return self._weights[node]
 
-    def _size(self, pod: int) -> tuple[int, int, int]:
+    def _size(self, pod: int) -> tuple[int, int]:
         errand = self.errands[pod]
-        return (-errand.major, -errand.minor, pod) if errand is not None else (0, 0, pod)
+        return (errand.kind.rank, pod) if errand is not None else (0, pod)
 
 
 __all__ = ["CANDIDATE", "DRAINED", "FIXED", "OPEN", "Kind", "Search"]

@@ -9,11 +9,13 @@ the same pool that take pods already, so that all a plan was checked for still h
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from trimtab.compaction.search.prepare import Prepared
 from trimtab.compaction.search.search import Log, Search
 from trimtab.packing.errands import Errand
-from trimtab.packing.kinds import Kind
+from trimtab.packing.groups import Group
+from trimtab.packing.kinds import Kind, Wish
 from trimtab.packing.wishes import points
 
 Rank = tuple[int, int, int]
@@ -43,8 +45,10 @@ class _Steering:
     """workload x nodes + node → its pods there, when the plan is done; of workloads that have pods to move."""
     around: Counter[int] = field(init=False)
     """The same with the zone's number."""
+    soft: dict[int, Group] = field(init=False)
+    """The groups that wishes speak of."""
     counts: list[dict[int, int]] = field(init=False)
-    """Pods by group and domain when the plan is done; true of groups that wishes speak of."""
+    """Pods by group and domain when the plan is done; true of these groups."""
     _zones_of: dict[int, list[int]] = field(default_factory=dict)
     """Set of nodes → the zones in it."""
 
@@ -55,27 +59,28 @@ class _Steering:
         places = list(world.node_of)
         for pod, place in dest.items():
             places[pod] = place
-        size, moved = len(world.nodes), {self.workload[pod] for pod in dest}
+        size, zone, moved = len(world.nodes), self.zone, {self.workload[pod] for pod in dest}
         both = zip(self.workload, places, strict=True)
-        zone, pods = self.zone, [(number, place) for number, place in both if number in moved]
-        self.near = Counter([number * size + place for number, place in pods])
-        self.around = Counter([number * size + zone[place] for number, place in pods])
+        near = [number * size + place for number, place in both if number in moved]
+        self.near = Counter(near)
+        self.around = Counter([key - key % size + zone[key % size] for key in near])
         self._recount()
 
     def _recount(self) -> None:
         """The search leaves pods counted where they come from; here they are gone."""
         world = self.made.world
-        both = zip(world.groups, self.made.room.counts, strict=True)
-        self.counts = [counts.copy() if group.soft else counts for group, counts in both]
-        if any(group.soft for group in world.groups):
-            for pod in self.search.dest:
-                self._count(world.kind_of[pod], world.node_of[pod], -1)
+        self.soft = {group.number: group for group in world.groups if group.soft}
+        self.counts = self.made.room.counts[:]
+        for number in self.soft:
+            self.counts[number] = self.counts[number].copy()
+        for pod in self.search.dest if self.soft else ():
+            self._count(world.kind_of[pod], world.node_of[pod], -1)
 
     def _count(self, kind: Kind, node: int, sign: int) -> None:
-        for number in kind.adds:
-            group = self.made.world.groups[number]
-            if group.soft and (domain := group.domain[node]) >= 0:
-                counts = self.counts[number]
+        for group in [self.soft[number] for number in kind.adds if number in self.soft]:
+            domain = group.domain[node]
+            if domain >= 0:
+                counts = self.counts[group.number]
                 counts[domain] = counts.get(domain, 0) + sign
 
     def run(self) -> None:
@@ -100,7 +105,7 @@ class _Steering:
             return False
         base, around = self.workload[pod] * len(self.zone), self.around
         here = around[base + self.zone[self.search.dest[pod]]]
-        return here > 1 + min([around[base + zone] for zone in zones])
+        return here > 1 + min([around.get(base + zone, 0) for zone in zones])
 
     def _zones(self, errand: Errand) -> list[int]:
         found = self._zones_of.get(errand.where)
@@ -111,23 +116,22 @@ class _Steering:
         return found
 
     def _better(self, pod: int, errand: Errand) -> None:
-        place = self.search.dest[pod]
+        place, wish, base = self.search.dest[pod], errand.kind.wish, self.workload[pod] * len(self.zone)
         self._tally(pod, place, -1)
-        best, most = place, self._rank(pod, errand, place)
+        best, most = place, self._rank(base, wish, place)
         for node in self._others(errand, place):
-            found = self._rank(pod, errand, node)
+            found = self._rank(base, wish, node)
             if found > most:
                 best, most = node, found
-                if errand.kind.wish is None and not found[1] and len(self._zones(errand)) == 1:
+                if wish is None and not found[1] and len(self._zones(errand)) == 1:
                     break
         if best == place or not self._move(pod, errand, best):
             best = place
         self._tally(pod, best, 1)
 
-    def _rank(self, pod: int, errand: Errand, node: int) -> Rank:
-        base, wish = self.workload[pod] * len(self.zone), errand.kind.wish
+    def _rank(self, base: int, wish: Wish | None, node: int) -> Rank:
         liked = points(wish, self.counts, node) if wish is not None else 0
-        return liked, -self.near[base + node], -self.around[base + self.zone[node]]
+        return liked, -self.near.get(base + node, 0), -self.around.get(base + self.zone[node], 0)
 
     def _others(self, errand: Errand, place: int) -> Iterator[int]:
         """Places it could have instead; where it prefers nodes, those it likes most are looked at first."""
@@ -135,7 +139,7 @@ class _Steering:
         liked: Iterable[int] = ()
         if wish is not None and wish.nodes:
             liked = self._liked(wish.nodes, wish.nodes[place], errand)
-        for node in (*liked, *search.shelves.others(errand, MANY if wish is not None else FEW)):
+        for node in chain(liked, search.shelves.others(errand, MANY if wish is not None else FEW)):
             self.looks -= 1
             if node != place and search.limits[node] is pool:
                 yield node

@@ -1,14 +1,17 @@
 """Labels that cannot grow, gauges that cannot break a scrape, and a stop that is heard."""
 
 import math
+import signal
 import threading
 import time
+from collections.abc import Iterator
 
+import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.runtime import clock
 from trimtab.runtime.metrics import Bounded, render, safe
-from trimtab.runtime.stop import Stop
+from trimtab.runtime.stop import Stop, on_signals
 
 
 def test_a_label_keeps_its_first_values_and_calls_the_rest_other() -> None:
@@ -38,6 +41,25 @@ def test_a_stop_wakes_who_waits_for_it() -> None:
     waiting.join()
     assert heard == [True]
     assert time.monotonic() - began < 5
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """What is done with them now is done with them afterwards."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_middle_of_a_wait_ends_it(number: signal.Signals) -> None:
+    stop = Stop()
+    on_signals(stop)
+    with stop._event._cond:  # type: ignore[attr-defined]  # held for a moment by whoever begins to wait, or ends
+        signal.raise_signal(number)
+    assert stop.wait(30)
 
 
 def test_a_wait_without_a_stop_just_passes() -> None:

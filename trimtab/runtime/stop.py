@@ -28,9 +28,15 @@ class Stop:
 def on_signals(stop: Stop, also: Callable[[], None] = lambda: None) -> None:
     """Begin `stop` on SIGTERM and SIGINT (and call `also`): for loops that have no server of their own."""
 
-    def begin(*_: object) -> None:
+    def tell() -> None:
         stop.begin()
         also()
+
+    def begin(*_: object) -> None:
+        # In a thread of its own: the one that is interrupted may be in the middle of the very wait that is to end, and
+        # hold its lock.
+        if not stop.begun:
+            threading.Thread(target=tell, name="stop").start()
 
     signal.signal(signal.SIGTERM, begin)
     signal.signal(signal.SIGINT, begin)

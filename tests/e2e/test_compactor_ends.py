@@ -134,19 +134,16 @@ def refused(cluster: Cluster, name: str) -> Iterator[None]:
     policy, group = f"no-cordon-{name}", "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
     says = f"object.metadata.name != '{name}' || !has(object.spec.unschedulable) || !object.spec.unschedulable"
-    cluster.apply(
-        {
-            "apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": policy},
-            "spec": {
-                "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
-                "validations": [{"expression": says, "message": "no cordon here"}],
-            },
+    guards = {
+        "apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": policy},
+        "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": says, "message": "no cordon here"}],
         },
-        {
-            "apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": policy},
-            "spec": {"policyName": policy, "validationActions": ["Deny"]},
-        },
-    )  # fmt: skip
+    }  # fmt: skip
+    bound = {"policyName": policy, "validationActions": ["Deny"]}
+    binding = {**guards, "kind": "ValidatingAdmissionPolicyBinding", "spec": bound}
+    cluster.apply([guards, binding])
     try:
         cluster.eventually(lambda: is_refused(cluster, name))
         yield
@@ -156,7 +153,7 @@ def refused(cluster: Cluster, name: str) -> Iterator[None]:
 
 def is_refused(cluster: Cluster, name: str) -> bool:
     try:
-        cluster.kubectl("cordon", "--dry-run=server", name)
+        cluster.kubectl("patch", "node", name, "--dry-run=server", "-p", '{"spec": {"unschedulable": true}}')
     except AssertionError as error:
         return "no cordon here" in str(error)
     return False

@@ -1,6 +1,6 @@
 """What holds for all tests: no stopwatch for properties (a busy machine is no bug), no settings from outside.
 
-`HYPOTHESIS_PROFILE`: `usual` draws anew each time, `thorough` a hundred times as much, `steady` (what every change must
+`HYPOTHESIS_PROFILE`: `usual` draws anew each time, `thorough` thirty times as much, `steady` (what every change must
 pass) the same for the same tests: what turns red there is the change's doing.
 """
 
@@ -9,10 +9,20 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("usual", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", parent=settings.get_profile("usual"), max_examples=3000)
-settings.register_profile("steady", parent=settings.get_profile("usual"), derandomize=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+for name, (examples, of_clusters) in {"usual": (100, 30), "steady": (100, 30), "thorough": (3000, 3000)}.items():
+    # What is drawn in tests/property are whole clusters and policies: fewer of them.
+    settings.register_profile(
+        name, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=name == "steady",
+        max_examples=examples,
+    )  # fmt: skip
+    settings.register_profile(f"{name} of clusters", settings.get_profile(name), max_examples=of_clusters)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "usual")
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Before a file of tests is read: how much its laws draw."""
+    if isinstance(collector, pytest.Module):
+        settings.load_profile(f"{PROFILE} of clusters" if collector.path.parent.name == "property" else PROFILE)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -136,6 +136,8 @@ class Keeper:
                 again, now = self.step(), ""
             except (KubeFault, certs.CertsError) as error:
                 again, now = False, str(error)
+            except Exception as error:  # noqa: BLE001  a bug must not end the renewal in silence, weeks before it shows
+                again, now = False, f"{type(error).__name__}: {error}"
             if now and now != trouble:
                 self._log.warning("certificates cannot be kept", why=now)
             trouble = now

@@ -198,6 +198,8 @@ SIZES = Dashboard(
         Row("What it does", (
             _one("Series read a second", "That brought something new.",
                  "sum(rate(trimtab_recommender_series_total[$__rate_interval]))", "series"),
+            _one("Samples left out", "No number, below zero, or more than any machine has: a counter that broke.",
+                 "sum(increase(trimtab_recommender_left_out_samples_total[$__rate_interval]))", "samples"),
             _one("Shards written an hour", "Each write of recommendations wakes every webhook.",
                  "sum by (what) (rate(trimtab_recommender_writes_total[$__rate_interval])) * 3600", "{{what}}"),
             Panel("Shards", "That stand, and that were found damaged.", (

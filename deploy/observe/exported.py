@@ -24,7 +24,7 @@ _UNITS = (
     ("_moved_twice", "pods"), ("_plan_saves", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_compactor_saved", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_unread", "nodes, pods"), ("_unread_states", "ConfigMaps"),
-    ("_missing", "containers"), ("_series", "series"), ("_writes", "ConfigMaps"),
+    ("_missing", "containers"), ("_series", "series"), ("_samples", "samples"), ("_writes", "ConfigMaps"),
     ("_shards", "ConfigMaps"), ("_faults", "times"), ("_failures", "times"), ("_events_lost", "events"),
     ("_behind", "groups"), ("_pod_kinds", "groups"), ("_harm_brakes", "times"),
 )  # fmt: skip

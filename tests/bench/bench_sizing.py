@@ -1,7 +1,7 @@
 """How small, how exact and how fast are sketches, and how good are the requests made of them?
 
     make bench-sizing       needs the real series in TRIMTAB_SHARED (default ../shared) for exactness and the back-test
-    … --docs                also writes the table and the picture of docs/explanation/requests-from-usage.md
+    … --docs                also writes the tables and the picture of docs/explanation/requests-from-usage.md
 
 The last line is `RESULT bytes_per_container=… p95_error=… updates_per_s=… waste_vs_vpa_cpu=… waste_vs_vpa_memory=…`:
 bytes in memory per container and resource with the whole window, the worst error of P5 and P95 against exact ones,
@@ -24,7 +24,7 @@ from pathlib import Path
 import datasketches
 import msgspec
 
-from tests.bench import backtesting
+from tests.bench import backtesting, by_hour
 from tests.sketch.test_sizes import filled, size
 from trimtab.cluster.owner import Owner
 from trimtab.sketch.book import Book
@@ -53,6 +53,7 @@ def main() -> None:
     error = exactness()
     answers()
     waste = backtesting.run(SHARED, write="--docs" in sys.argv)
+    by_hour.run(SHARED, backtesting.PAGE, write="--docs" in sys.argv)
     print(
         f"RESULT bytes_per_container={bytes_each:.0f} p95_error={error:.4f} updates_per_s={updates:.0f}"
         f" waste_vs_vpa_cpu={waste['cpu']:.2f} waste_vs_vpa_memory={waste['memory']:.2f}"

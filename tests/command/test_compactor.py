@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.cluster_of import node
 from trimtab.cluster.documents import Document
 from trimtab.cluster.pool import Pool
@@ -55,3 +57,9 @@ def test_history_is_in_order_and_can_be_of_one_node() -> None:
     everything = tell.history(found(Memory(ring=ring)), None, None)
     assert [record.node for record in everything.records] == ["n2", "n1", "n0"]
     assert len(tell.history(found(Memory(ring=ring)), "web", "n1").records) == 1
+
+
+@pytest.mark.parametrize("off", [-600, 600])
+def test_a_pool_is_reopened_by_the_compactors_clock_whatever_ours_says(off: int) -> None:
+    assert tell.reopening(Memory(closed=NOW), NOW + off) == NOW
+    assert tell.reopening(Memory(), NOW) == NOW

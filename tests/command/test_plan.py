@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster_of import SAFE, apart, budget, node, pod
+from tests.cluster_of import SAFE, Item, apart, budget, node, pod
 from tests.command.snapshots import config_map, half_empty, pool, snapshot, told, trimtab
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
@@ -249,6 +249,7 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     ("arguments", "said"),
     [
         (("--pool", "wob=keen"), "did you mean 'web'?"),
+        (("--pool", "web=keen", "--pool", "web=careful"), "one preset for web, came careful and keen"),
         (("--now", "9999-12-31T23:59:59-12:00"), "expected a time such as"),
         (("--now", "0001-01-01T00:00:00Z"), "expected a time such as"),
         (("--explain", "node", "d"), "expected a node of the snapshot"),
@@ -289,6 +290,15 @@ def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
 def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
     found = snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), budget("web", 1)))
     assert told("plan", "--cluster", found, "--cluster", found) == told("plan", "--cluster", found)
+
+
+def test_a_snapshot_with_the_pods_of_one_namespace_says_so(tmp_path: Path) -> None:
+    def asks(*more: Item) -> bool:
+        notes = told("plan", "--cluster", snapshot(tmp_path, *half_empty(*more)))["notes"]
+        return any("were all namespaces read" in note for note in notes)
+
+    assert asks()
+    assert not asks(pod("proxy-1", "a", namespace="kube-system", owner="DaemonSet"))
 
 
 def test_a_snapshot_without_budgets_or_attach_limits_says_so(tmp_path: Path) -> None:
@@ -361,3 +371,4 @@ def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) 
     pools = snapshot(tmp_path, pool("web", "preset: keen"), pool("all-of-it", "{preset: keen, nodes: all}"))
     report = told("plan", "--cluster", snapshot(tmp_path, *half_empty()), "--pools", pools)
     assert {stay["reason"]["code"] for stay in report["stays"]} == {"node-in-two-pools"}
+    assert {found["refused"]["code"] for found in report["pools"]} == {"node-in-two-pools"}

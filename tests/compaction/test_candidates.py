@@ -44,6 +44,16 @@ def test_case_3_a_node_that_is_being_deleted_is_left_alone() -> None:
     assert "currently being deleted" in str(found.refusals["a"])
 
 
+def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() -> None:
+    going = node("b", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}])
+    anywhere = {"tolerations": [{"operator": "Exists"}]}
+    items = (node("a"), going, pod("x-1", "a", spec=anywhere), pod("x-2", "b", spec=anywhere))
+    assert why("a", *items) == "no-place"
+    two = replace(ALL, min_nodes=2)
+    assert why("c", *items, node("c"), node("d"), pool=two) == "goes"
+    assert why("c", *items, node("c"), pool=two) == "pool-at-minimum"
+
+
 @pytest.mark.parametrize(
     "note", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt", "trimtab.dev/keep"]
 )

@@ -263,3 +263,15 @@ def test_a_drain_that_nobody_carried_on_for_its_time_closes_no_pool() -> None:
     loop = run(played, 2)
     assert played.told("released") == ["drain-too-long"]
     assert (loop.books.of("all").strikes, loop.books.of("all").failures) == (0, {})
+
+
+def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
+    played = slow()
+    loop, name = begun(played)
+    run(played, 1, loop)
+    played.nodes[name]["metadata"]["annotations"].pop(CORDONED_BY_US)
+    played._touch(played.nodes[name])
+    run(played, 20, loop)
+    loop.end()
+    assert played.cordoned == [name]
+    assert played.told("dropped") == ["drain-uncordoned"]

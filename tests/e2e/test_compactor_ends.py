@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,58 @@ def test_what_somebody_opened_again_stays_open(stage: Stage, cluster: Cluster, t
         cluster.kubectl("uncordon", name)
         stage.ended(one, "drain-uncordoned")
         cluster.eventually(lambda: stage.is_open(name))
+
+
+def test_what_shall_stay_by_a_word_in_mid_drain_is_opened(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
+    with compactor(cluster, tmp_path) as one:
+        name = stage.began(one)
+        cluster.kubectl("annotate", "node", name, "trimtab.dev/keep=true")
+        stage.ended(one, "drain-node-kept")
+        cluster.eventually(lambda: stage.is_open(name))
+
+
+def test_a_node_whose_cordon_a_policy_engine_refuses_keeps_no_other_from_its_turn(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    with compactor(cluster, tmp_path / "first") as one:
+        name = stage.began(one)  # the one that would go first, again and again
+        one.stop()
+    with refused(cluster, name), compactor(cluster, tmp_path / "second") as one:
+        [line] = cluster.eventually(lambda: one.told("dropped")[:1], within=30)
+        assert (line["code"], line["node"]) == ("cordon-refused", name)
+        assert "no cordon here" in line["why"]
+        assert stage.began(one) != name
+
+
+@contextmanager
+def refused(cluster: Cluster, name: str) -> Iterator[None]:
+    """Nobody may cordon this node."""
+    policy, group = f"no-cordon-{name}", "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
+    says = f"object.metadata.name != '{name}' || !has(object.spec.unschedulable) || !object.spec.unschedulable"
+    guards = {
+        "apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": policy},
+        "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": says, "message": "no cordon here"}],
+        },
+    }  # fmt: skip
+    bound = {"policyName": policy, "validationActions": ["Deny"]}
+    binding = {**guards, "kind": "ValidatingAdmissionPolicyBinding", "spec": bound}
+    cluster.apply([guards, binding])
+    try:
+        cluster.eventually(lambda: is_refused(cluster, name))
+        yield
+    finally:
+        cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", policy)
+
+
+def is_refused(cluster: Cluster, name: str) -> bool:
+    try:
+        cluster.kubectl("patch", "node", name, "--dry-run=server", "-p", '{"spec": {"unschedulable": true}}')
+    except AssertionError as error:
+        return "no cordon here" in str(error)
+    return False
 
 
 @pytest.mark.parametrize("taint", ["ToBeDeletedByClusterAutoscaler=1:NoSchedule", "karpenter.sh/disrupted:NoSchedule"])

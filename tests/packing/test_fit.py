@@ -163,6 +163,16 @@ def test_namespaces_selected_by_label_that_are_not_in_the_snapshot_cannot_be_jud
     assert answer([node("a"), node("b"), pod("x-1", "a", spec=chosen)], "x-1", "b") == "cannot-be-judged"
 
 
+def test_namespaces_selected_by_label_cannot_be_judged_while_one_with_pods_is_not_shown() -> None:
+    chosen = apart("y")
+    term = chosen["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    term["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    shown = {"kind": "Namespace", "metadata": {"name": "default"}}
+    items = [node("a"), node("b"), pod("x-1", "a", spec=chosen), shown]
+    assert answer(items, "x-1", "b") == "fits"
+    assert answer([*items, pod("y-1", "b", namespace="other")], "x-1", "b") == "cannot-be-judged"
+
+
 def test_anti_affinity_towards_namespaces_that_are_not_in_the_snapshot_keeps_off_pods_of_any() -> None:
     chosen = apart("x")
     term = chosen["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
@@ -194,6 +204,7 @@ def test_who_is_on_the_way_out_is_no_company_but_others_are_not_the_first_meanwh
 
 NOT_TEAM_A = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}}
 TEAM_A = {"kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}}
+OURS = {"kind": "Namespace", "metadata": {"name": "default"}}
 
 
 def chosen_by(kind: str, app: str) -> Item:
@@ -204,28 +215,27 @@ def chosen_by(kind: str, app: str) -> Item:
 def test_a_pod_s_own_anti_affinity_by_a_negative_namespace_selector_speaks_of_all_namespaces() -> None:
     """What is written says else; the scheduler does so (1.36), and it has the last word."""
     mine = pod("x-1", "a", spec=chosen_by("podAntiAffinity", "y"))
-    assert answer([node("a"), node("b"), TEAM_A, mine, pod("y-1", "b", namespace="theirs")], "x-1", "b") == (
+    assert answer([node("a"), node("b"), TEAM_A, OURS, mine, pod("y-1", "b", namespace="theirs")], "x-1", "b") == (
         "anti-affinity"
     )
 
 
 def test_another_pod_s_anti_affinity_by_a_negative_namespace_selector_speaks_of_what_is_written() -> None:
     holder = pod("y-1", "b", spec=chosen_by("podAntiAffinity", "x"))
-    world = [node("a"), node("b"), TEAM_A, {"kind": "Namespace", "metadata": {"name": "default"}}, holder]
+    world = [node("a"), node("b"), TEAM_A, OURS, holder]
     assert answer([*world, pod("x-1", "a", namespace="theirs")], "x-1", "b") == "fits"
     assert answer([*world, pod("x-1", "a")], "x-1", "b") == "anti-affinity"
 
 
 def test_affinity_by_a_negative_namespace_selector_is_met_by_what_is_written_only() -> None:
     mine = pod("x-1", "a", spec=chosen_by("podAffinity", "y"))
-    world = [node("a"), node("b"), TEAM_A, mine, pod("y-1", "b", namespace="theirs")]
+    world = [node("a"), node("b"), TEAM_A, OURS, mine, pod("y-1", "b", namespace="theirs")]
     assert answer(world, "x-1", "b") == "affinity-not-met"
 
 
 def test_a_pod_of_another_namespace_is_company_enough_not_to_be_the_first() -> None:
     mine = pod("x-1", "a", spec=chosen_by("podAffinity", "x"))
-    default = {"kind": "Namespace", "metadata": {"name": "default"}}
-    world = [node("a"), node("b"), TEAM_A, default, mine]
+    world = [node("a"), node("b"), TEAM_A, OURS, mine]
     assert answer(world, "x-1", "b") == "fits"
     assert answer([*world, pod("x-2", "b", namespace="theirs")], "x-1", "b") == "affinity-not-met"
 
@@ -310,6 +320,20 @@ def test_read_write_once_pod_allows_one_user() -> None:
     nodes = [node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "1"})]
     items = [*nodes, pod("x-1", "a", spec=DATA), pod("y-1", "b", spec=DATA), *volume("1", "ReadWriteOncePod")]
     assert answer(items, "x-1", "b") == "volume-in-use"
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "said"),
+    [
+        ("ReadWriteOnce", {}, "volume-in-use"),
+        ("ReadWriteOnce", {"phase": "Succeeded"}, "fits"),
+        ("ReadWriteMany", {}, "fits"),
+    ],
+)
+def test_pods_that_share_a_volume_which_one_node_attaches_are_not_torn_apart(mode: str, more: Item, said: str) -> None:
+    nodes = [node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "1"})]
+    items = [*nodes, pod("x-1", "a", spec=DATA), pod("y-1", "a", spec=DATA, **more), *volume("1", mode)]
+    assert answer(items, "x-1", "b") == said
 
 
 @pytest.mark.parametrize("spec", [{"schedulerName": "other"}, {"resourceClaims": [{"name": "gpu"}]}])

@@ -222,6 +222,15 @@ def test_an_hour_without_a_source_publishes_nothing_wrong() -> None:
     assert p95(world) == 100
 
 
+def test_samples_that_make_no_sense_are_counted() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(HOUR)
+    world.cores[WEB], world.bytes[WEB] = -1.0, 2.0**60
+    process.lives(HOUR)
+    count = process.loop.metrics.registry.get_sample_value("trimtab_recommender_left_out_samples_total")
+    assert count == 2 * HOUR // world.step
+
+
 def test_a_spike_of_a_minute_moves_no_request() -> None:
     world = World().runs("web")
     process = moments(world).lives(6 * DAY)

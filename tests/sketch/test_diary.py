@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from trimtab.sketch.book import Book, Container
 from trimtab.sketch.diary import Diary, Reading
 from trimtab.sketch.hours import DAY
+from trimtab.sketch.hours import of as hours_of
 from trimtab.sketch.peaks import INTERVAL
 
 APP = Container("shop", "Deployment", "web", "app")
@@ -136,6 +137,39 @@ def test_a_gap_in_what_prometheus_tells_is_no_history() -> None:
     assert {diary.window(APP, resource).seconds for resource in ("cpu", "memory")} == {3 * 3600}
 
 
+def both(diary: Diary, times: list[int], end: int) -> None:
+    """What Prometheus tells of these moments, read to their end."""
+    reading = Reading(diary)
+    for resource in ("cpu", "memory"):
+        reading.take(APP, "web-0", resource, times, [1.0] * len(times))
+    reading.commit(APP.namespace, end)
+
+
+sparse = st.sets(st.integers(0, 3 * 288), min_size=1, max_size=30).map(lambda n: sorted(START + 300 * at for at in n))
+
+
+@given(sparse, st.lists(st.integers(START, START + 3 * DAY), max_size=3).map(sorted))
+def test_history_with_gaps_is_as_old_in_pieces_as_at_once(times: list[int], ends: list[int]) -> None:
+    once, often, before = Diary(), Diary(), START
+    both(once, times, START + 4 * DAY)
+    for end in (*ends, START + 4 * DAY):
+        both(often, [at for at in times if before <= at <= end], end)
+        before = end
+    for resource in ("cpu", "memory"):
+        assert often.window(APP, resource).looked() == once.window(APP, resource).looked() == hours_of(times)
+
+
+@given(sparse)
+def test_memory_is_as_old_as_the_hours_in_which_it_was_looked_at(times: list[int]) -> None:
+    diary = Diary()
+    for at in times:
+        for resource in ("cpu", "memory"):
+            diary.see(APP, "web-0", resource, at, 1.0)
+        diary.turn(at)
+    diary.turn(START + 4 * DAY)
+    assert diary.window(APP, "memory").looked() == hours_of(times)
+
+
 def test_a_kill_of_days_before_is_no_history_where_prometheus_tells_little() -> None:
     diary, now = Diary(), START + 5 * DAY
     diary.kill(APP, "web-0", START, 1000.0 * MI)
@@ -162,6 +196,8 @@ def test_what_no_machine_has_moves_no_percentile() -> None:
         reading.commit(APP.namespace, START + 2 * DAY)
         assert reading.diary.window(APP, resource).whole().top == usual
         assert not diary.see(APP, "web-0", resource, START, wrong)
+        assert not diary.see(APP, "web-0", resource, START, -1.0)
+        assert (diary.left_out, reading.diary.left_out) == (2, 1)
         book = Book()
         book.take(APP, resource, times, [*[usual] * (len(times) - 1), wrong])
         assert book.window(APP, resource).whole().top == usual

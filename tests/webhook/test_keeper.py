@@ -123,12 +123,13 @@ def test_nonsense_in_the_secret_is_replaced(world: World, replica: Replica, data
     assert replica.keeper.serving() is not None
 
 
-def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [NotAllowed("read", 403, Status(code=403, reason="Forbidden")), KeyError("a bug")])
+def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Exception) -> None:
     asked: list[float] = []
 
     class Shut:
         def get(self, kind: str) -> None:
-            raise NotAllowed("read", 403, Status(code=403, reason="Forbidden"))
+            raise error
 
         put = get
 

@@ -14,6 +14,7 @@ PLACES = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 """A volume's label → the node's label that must agree (volumezone `topologyLabels`, 1.36)."""
+MANY = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 BETWEEN = "__"
 """Parts several zones in one label (volume/helpers `LabelZonesToSet`)."""
 
@@ -30,6 +31,8 @@ class Claim:
     """Where the volume can be reached; None is everywhere."""
     alone: bool
     """ReadWriteOncePod."""
+    one_node: bool = False
+    """Only one node at a time can attach it (ReadWriteOnce, by a CSI driver): pods that share it must stay together."""
     local: bool = False
     """The volume lives on one node: a `local` or `hostPath` PersistentVolume."""
 
@@ -50,6 +53,7 @@ def _claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) -> Cla
     spec = volume.spec
     return Claim(
         volume=shape.spec.volume_name, driver=_driver(spec), nodes=_reached(volume), alone=alone,
+        one_node=not MANY.intersection(shape.spec.access_modes) and _driver(spec) != "",
         local=not (spec.local is UNSET and spec.host_path is UNSET),
     )  # fmt: skip
 

@@ -15,6 +15,8 @@ from trimtab.cluster.resources import Amounts, amounts
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""Taints of autoscalers that have decided to remove the node."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 
 
@@ -37,6 +39,11 @@ class Node:
     """What the machine has, what is reserved included. Unreadable like `allocatable`."""
     attachable: Mapping[str, int]
     """CSI driver → how many volumes it may hold here; a driver that is not named has no limit we know."""
+
+    @property
+    def going(self) -> Taint | None:
+        """The taint by which an autoscaler removes it; None while it stays."""
+        return next((taint for taint in self.taints if taint.key in DELETING), None)
 
     @property
     def zone(self) -> str:

@@ -36,6 +36,8 @@ MIRROR = "kubernetes.io/config.mirror"
 DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 CRITICAL = 2_000_000_000
 """The value of system-cluster-critical: at and above it a pod belongs to the system."""
+EXPENDABLE = -10
+"""Pods of a lower priority hold a place for others: nobody makes room for them (--expendable-pods-priority-cutoff)."""
 
 FINISHED = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -120,6 +122,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     def finished(self) -> bool:
         """Succeeded or Failed: it holds nothing any more."""
         return self.phase in FINISHED
+
+    @property
+    def seeking(self) -> bool:
+        """Does it look for a node? Not who has one, is held back, or only holds a place for others."""
+        return not (self.node or self.gated or self.priority < EXPENDABLE)
 
     @property
     def static(self) -> bool:

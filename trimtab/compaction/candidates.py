@@ -23,7 +23,6 @@ NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 KARPENTER_POOL = "karpenter.sh/nodepool"
 DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
 STARTING = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -155,9 +154,8 @@ def _belongs_to_others(node: Node) -> Reason | None:
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
     if _of_a_slice(node):
         return r.AS_A_WHOLE(f"node {node.name} is one of several hosts of a TPU slice ({node.labels[SLICE]})")
-    for taint in node.taints:
-        if taint.key in DELETING:
-            return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {taint.key})")
+    if node.going is not None:
+        return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.going.key})")
     return None
 
 
@@ -216,6 +214,8 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Re
     """Why nothing is planned in this pool at this moment; None when something may be."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is switched off")
+    if not nodes and any(pool.has(node) for node in world.nodes):
+        return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool, too")
     if not nodes:
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
     return _unwell(world) or _timing(pool, nodes, world, now) or _autoscaler(pool, now)

@@ -11,7 +11,6 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.node import Node
 from trimtab.cluster.reason import Code, Reason, Unreadable
-from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain import note as notes
 from trimtab.compaction.drain.actions import Action, Blame
@@ -280,7 +279,7 @@ class Drains:
 
 
 def _is_deleted(node: Node) -> bool:
-    return any(taint.key in DELETING for taint in node.taints)
+    return node.going is not None
 
 
 def _owed(emptying: Sequence[Note], view: View) -> Counter[str]:

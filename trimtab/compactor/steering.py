@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trimtab.cluster.node import Node
-from trimtab.compaction.candidates import DELETING
 from trimtab.compaction.drain.view import View
 from trimtab.compaction.values import Plan
 from trimtab.compactor.doors import Apart, Door
@@ -42,7 +41,7 @@ class Steering:
         """
         apart = Apart()
         wanted = frozenset() if view.paused else self.wanted
-        ours = (node for node in view.inventory.nodes if not any(taint.key in DELETING for taint in node.taints))
+        ours = (node for node in view.inventory.nodes if node.going is None)
         for node in [node for node in ours if tainted(node, view.home) != (node.name in wanted)][:MOST]:
             with apart.tried():
                 self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)

@@ -123,6 +123,8 @@ def _closed(room: Room, node: int) -> str:
         return f"cannot be understood: {room.world.doubtful[node]}"
     if room.world.nodes[node].cordoned:
         return "is cordoned"
+    if room.world.nodes[node].going is not None:
+        return "is being deleted"
     return "takes no pods here" if room.world.nodes[node].ready else "is not ready"
 
 

@@ -188,7 +188,7 @@ def namespaces_of(
     if not selector.match_labels and not selector.match_expressions:
         return None
     if not known:
-        return "its affinity selects namespaces by label, and the snapshot shows no namespaces"
+        return "its affinity selects namespaces by label, and the snapshot does not show them all"
     return frozenset(names) | {name for name, labels in known.items() if labels_match(selector, labels)}
 
 

@@ -4,7 +4,7 @@ from trimtab.cluster.reason import Code
 
 NODE_CLOSED = Code(
     "node-takes-no-pods",
-    "The node takes no new pods: it is cordoned, not ready, being emptied, or cannot be understood.",
+    "The node takes no new pods: it is cordoned, not ready, being emptied or deleted, or cannot be understood.",
     "Nothing, if that is meant. A node left cordoned by hand is uncordoned with `kubectl uncordon`.",
 )
 NOT_SELECTED = Code(
@@ -34,8 +34,8 @@ VOLUME_ELSEWHERE = Code(
 )
 VOLUME_IN_USE = Code(
     "volume-in-use",
-    "The pod's ReadWriteOncePod volume is used by another pod.",
-    "Stop the other pod first.",
+    "Another pod uses the pod's volume, which one pod (ReadWriteOncePod) or one node (ReadWriteOnce) has for itself.",
+    "Stop the other pod first, or give each a volume of its own.",
 )
 TOO_CLOSE = Code(
     "anti-affinity",

@@ -17,6 +17,7 @@ from trimtab.cluster.resources import Amounts, larger
 from trimtab.packing import nature
 from trimtab.packing.copied import speaks_of_copied
 from trimtab.packing.groups import Group, Namespaces, Roster, Term, Topology, as_asked, namespaces_of, narrowed
+from trimtab.packing.held import shared
 from trimtab.packing.kinds import Kind, Spread, Together
 from trimtab.packing.reasons import UNJUDGED, VOLUME_IN_USE
 from trimtab.packing.wishes import Wishes
@@ -40,19 +41,15 @@ class Recruiter:
     wishes: Wishes = field(init=False)
     workloads: dict[object, int] = field(default_factory=dict)
     """Owner → its number."""
-    shared: dict[tuple[str, str], int] = field(default_factory=dict)
-    """ReadWriteOncePod claim → how many pods name it."""
+    shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Claims that pods share and cannot take apart, with their access mode in words."""
+
+    _whole: bool | None = None
 
     def __post_init__(self) -> None:
         self.roster = Roster(Topology(self.inventory.nodes))
         self.wishes = Wishes(self.inventory.nodes, self.roster)
-        if not any(claim.alone for claim in self.inventory.claims.values()):
-            return
-        for pod in self.inventory.pods:
-            for name in pod.claims if not pod.finished else ():
-                claim = self.inventory.claims.get((pod.namespace, name))
-                if claim is not None and claim.alone:
-                    self.shared[pod.namespace, name] = self.shared.get((pod.namespace, name), 0) + 1
+        self.shared = shared(self.inventory)
 
     def all(self, pods: Iterable[Pod]) -> list[Kind]:
         """The kind of each pod, as they ask now."""
@@ -119,8 +116,8 @@ class Recruiter:
         for name, claim in zip(pod.claims, claims, strict=True) if claims else ():
             if claim is None or not claim.volume:
                 return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
-            if self.shared.get((pod.namespace, name), 0) > 1:
-                return VOLUME_IN_USE(f"claim {name} (ReadWriteOncePod) of pod {pod.key} is used by another pod")
+            if (mode := self.shared.get((pod.namespace, name))) is not None:
+                return VOLUME_IN_USE(f"claim {name} ({mode}) of pod {pod.key} is used by another pod")
         return None
 
     def settle(self, movable: Sequence[Kind]) -> None:
@@ -216,8 +213,14 @@ class Recruiter:
         return None if isinstance(spaces, str) else (spaces, self._selector(kind, term))
 
     def _spaces(self, kind: Kind, term: PodAffinityTerm) -> Namespaces | str:
-        known = self.inventory.namespaces
+        known = self.inventory.namespaces if self._shows_all_namespaces() else {}
         return namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, known)
+
+    def _shows_all_namespaces(self) -> bool:
+        """Or else a namespace whose labels nobody knows may be one that a selector means."""
+        if self._whole is None:
+            self._whole = {pod.namespace for pod in self.inventory.pods} <= self.inventory.namespaces.keys()
+        return self._whole
 
     def _selector(self, kind: Kind, term: PodAffinityTerm) -> LabelSelector:
         return narrowed(term.label_selector, kind.ask.labels, term.match_label_keys, term.mismatch_label_keys)

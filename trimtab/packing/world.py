@@ -149,7 +149,7 @@ def _judge(world: World) -> None:
             world.doubtful[number] = f"more than one node is called {node.name}"
         elif node.name in world.inventory.doubles:
             world.doubtful[number] = f"pod {world.inventory.doubles[node.name]} stands more than once in the snapshot"
-        if node.cordoned or not node.ready:
+        if node.cordoned or not node.ready or node.going is not None:
             world.closed[number] = 1
     odd = {kind for kind in set(world.kind_of) if isinstance(kind.ask.requests, Unreadable)}
     for kind, number in zip(world.kind_of, world.node_of, strict=True) if odd else ():

@@ -104,6 +104,7 @@ class Histories:
         for series in self.prometheus.read(self.prometheus.plan(start, end, (namespace,))):
             whose = container(series, owners)
             reading.take(whose, series.pod, series.resource, series.times, series.values)
+            diary.left_out += series.left_out
             count += 1
         reading.commit(namespace, end)
         return count

@@ -82,6 +82,8 @@ class Loop:
                 whose = Container(namespace, owner.kind, owner.name, kill.container)
                 self.diary.kill(whose, pod, kill.at, kill.limit)
         self.metrics.samples.inc(self.source.collect(self.diary, self.seen.owners(), self.now(), self.alive))
+        self.metrics.left_out.inc(self.diary.left_out)
+        self.diary.left_out = 0
         self._read = True
         self.metrics.collected.set(self.now())
         self.metrics.containers.set(len(self.diary.containers()))

@@ -32,6 +32,9 @@ class Metrics:
         )
         self.collected.set(float("nan"))
         self.samples = counter("series", "Series of usage that brought something new.")
+        self.left_out = counter(
+            "left_out_samples", "Samples that count for nothing: no number, below zero, or more than any machine has."
+        )
         self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
         self.shards = gauge("shards", "Shards (ConfigMaps) that stand: of usage or of recommendations.", "what")
         self.unreadable = gauge("unreadable_shards", "Shards found damaged when this replica began to lead.", "what")

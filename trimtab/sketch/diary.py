@@ -33,6 +33,8 @@ class Diary:
     """Namespace → up to when its history was read, all of it."""
     whole: bool = True
     """Is every namespace that was ever read in `until`? After a loss it is not known which are missing."""
+    left_out: int = 0
+    """Values so far that are no number, below zero or more than any machine has."""
     _latest: dict[tuple[Container, str], int] = field(default_factory=dict)
     _loaded: dict[Container, int] = field(default_factory=dict)
     _closed: int = 0
@@ -41,8 +43,9 @@ class Diary:
     # ── as time passes ───────────────────────────────────────────────────────────────────────────────
 
     def see(self, container: Container, pod: str, resource: str, at: int, value: float) -> bool:
-        """One value of one pod; False where it was seen already, is too old, or more than any machine has."""
-        if value > MOST[resource]:
+        """One value of one pod; False where it was seen already, is too old, or is left out."""
+        if not 0 <= value <= MOST[resource]:
+            self.left_out += 1
             return False
         if resource == "memory":
             return self._hold(container, pod, at, value)
@@ -53,7 +56,7 @@ class Diary:
         return self._window(container, "cpu").add(at, value)
 
     def _hold(self, container: Container, pod: str, at: int, value: float) -> bool:
-        if at // INTERVAL < self._closed or value < 0:
+        if at // INTERVAL < self._closed:
             return False
         peak = self.peaks.setdefault(container, Peaks()).see(pod, at, value)
         if peak is not None:
@@ -193,7 +196,9 @@ class Reading:
         hours, pieces = hours_of(times), cut(times, INTERVAL)
         peaks = [(number, _peak(times[start:stop], values[start:stop], hours)) for number, start, stop in pieces]
         if any(peak.value > MOST["memory"] for _, peak in peaks):
-            self._hold(container, pod, *possible("memory", times, values))
+            kept = possible("memory", times, values)
+            self._book.left_out += len(times) - len(kept[0])
+            self._hold(container, pod, *kept)
             return
         for number, found in peaks:
             known = self._peaks.setdefault((container, pod, number), found)
@@ -214,6 +219,7 @@ class Reading:
 
     def _adopt(self) -> None:
         self.diary.adopt(self._book)
+        self.diary.left_out += self._book.left_out
         self._book = Book(self.diary.days)
 
     def _over(self, container: Container, pod: str, number: int, peak: _Peak) -> None:

@@ -1,6 +1,6 @@
 """What was found, as reports."""
 
-from trimtab.cluster.moment import written
+from trimtab.cluster.moment import Seconds, written
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.windows import open_now
@@ -23,6 +23,11 @@ def status(found: Found) -> StatusReport:
         drains=_drains(found),
         mistakes=[*map(str, found.pools.mistakes), *found.unread],
     )
+
+
+def reopening(kept: Memory | Unreadable, now: Seconds) -> Seconds:
+    """Which moment's closing is ended: by the compactor's clock, which may differ from this one's."""
+    return kept.closed if isinstance(kept, Memory) and kept.closed is not None else now
 
 
 def _pool(name: str, pool: Pool | None, found: Found) -> PoolStatus:

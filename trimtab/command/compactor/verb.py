@@ -12,14 +12,18 @@ from typing import Any, TypeVar
 import click
 
 from trimtab.cluster.mistake import Mistake
+from trimtab.cluster.moment import written
 from trimtab.cluster.paused import PAUSED
+from trimtab.cluster.snapshot import ConfigMap
 from trimtab.command import live, output
 from trimtab.command.compactor import asked, draw, tell
 from trimtab.command.main import ASKED_WRONGLY, Wrong
+from trimtab.compaction.drain import memory as memories
 from trimtab.compaction.drain.memory import REOPENED
 from trimtab.compactor.process import run
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.store import name_of
+from trimtab.kube import objects
 from trimtab.kube.client import MERGE
 from trimtab.kube.errors import NotFound
 from trimtab.kube.kinds import PLACES, one
@@ -105,11 +109,14 @@ def resume(pool: str | None, **login: Any) -> None:
         _annotate_namespace(where, None)
         click.echo("resumed")
         return
-    now = clock.utc().strftime("%Y-%m-%dT%H:%M:%SZ")
+    name, doing = name_of(pool), f"reopen pool {pool}"
     with asked.opened(where) as client:
-        body = {"metadata": {"annotations": {REOPENED: now}}}
-        path, doing = one(PLACES["ConfigMap"], where.namespace, name_of(pool)), f"reopen pool {pool}"
         try:
+            kept = objects.read(client, "ConfigMap", name, where.namespace)
+            assert isinstance(kept, ConfigMap)
+            at = tell.reopening(memories.read(name, kept.data), int(clock.utc().timestamp()))
+            body = {"metadata": {"annotations": {REOPENED: written(at)}}}
+            path = one(PLACES["ConfigMap"], where.namespace, name)
             Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
         except NotFound:
             raise Wrong([Mistake(file="--pool", expected="a pool the compactor knows", came=pool)]) from None

@@ -20,7 +20,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.command.install.names import CONFIGURATION, PROCESSES, account, labels
-from trimtab.compaction.candidates import CORDONED_BY_US, DELETING
+from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import memory, note
 from trimtab.compactor.steering import LEAVING, tainted
 from trimtab.kube import listing, nodes, objects, scale
@@ -118,7 +118,7 @@ class Traces:
             node = noun(shape)
             if not marked(node, self.namespace):
                 return "was not there"
-            if any(taint.key in DELETING for taint in node.taints):
+            if node.going is not None:
                 return "left to who deletes it"
             ours = noted(node, self.namespace)
             try:

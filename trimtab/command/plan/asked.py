@@ -17,6 +17,7 @@ from trimtab.command.main import Wrong
 from trimtab.command.plan import autoscaler, memory, missing, pools
 from trimtab.command.plan.given import Given
 from trimtab.command.plan.readmitted import Readmission
+from trimtab.command.uncollected import uncollected
 from trimtab.compaction.candidates import Now
 from trimtab.packing.world import Again
 from trimtab.policy.document import KIND
@@ -41,6 +42,11 @@ class Asked:
 
 def read(given: Given) -> Asked:
     """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
+    with uncollected():
+        return _read(given)
+
+
+def _read(given: Given) -> Asked:
     cluster = given.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
@@ -63,7 +69,7 @@ def read(given: Given) -> Asked:
     scaler, told = autoscaler.seen(inventory, standing, words, at)
     seen = memory.observed(inventory)
     now_ = Now(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
-    notes = (*found.notes, *told, *seen.notes, *readmitted.notes, *missing.notes(inventory))
+    notes = (*found.notes, *told, *seen.notes, *readmitted.notes, *missing.notes(inventory, cluster.paths))
     return Asked(inventory=inventory, pools=found.pools, now=now_, again=readmitted.again, notes=notes)
 
 

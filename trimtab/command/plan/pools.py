@@ -78,7 +78,7 @@ def everything(name: str) -> Pool:
 
 def _named(named: Sequence[str], base: PoolReading, inventory: Inventory) -> tuple[tuple[Pool, ...], list[Mistake]]:
     """--pool NAME=preset takes the place of the pool of that name; `all` takes the place of all."""
-    pools, mistakes = {pool.name: pool for pool in base.pools}, []
+    pools, mistakes = {pool.name: pool for pool in base.pools}, _contradictions(named)
     for text in named:
         name, _, wanted = text.partition("=")
         if mistake := _mistake(text, name, wanted, {EVERYTHING, *pools, *_labels(inventory)}):
@@ -89,6 +89,18 @@ def _named(named: Sequence[str], base: PoolReading, inventory: Inventory) -> tup
             before = pools.get(name, Pool(name=name))
             pools[name] = replace(preset(wanted, name), labels=before.labels, everything=before.everything)
     return (tuple(pools[name] for name in sorted(pools)) if named else base.pools), mistakes
+
+
+def _contradictions(named: Sequence[str]) -> list[Mistake]:
+    presets: dict[str, set[str]] = {}
+    for text in named:
+        name, _, wanted = text.partition("=")
+        presets.setdefault(name, set()).add(wanted)
+    return [
+        Mistake(file="--pool", expected=f"one preset for {name}", came=" and ".join(sorted(wanted)))
+        for name, wanted in sorted(presets.items())
+        if len(wanted) > 1
+    ]
 
 
 def _mistake(text: str, name: str, wanted: str, known: set[str]) -> Mistake | None:

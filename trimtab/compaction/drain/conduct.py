@@ -20,7 +20,7 @@ from trimtab.cluster.node import Node
 from trimtab.cluster.pod import Pod
 from trimtab.cluster.pool import KEEP, Pool
 from trimtab.compaction.blockers import Judge
-from trimtab.compaction.candidates import DELETING, keeping, kept
+from trimtab.compaction.candidates import keeping, kept
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, Blame, Release, Wait
 from trimtab.compaction.drain.hurry import Waiting, late
@@ -50,7 +50,7 @@ class Moment:
     spent: Counter[int] = field(init=False)
     """Budget → evictions chosen, or made and not seen yet."""
     chosen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Owner → evictions chosen."""
+    """Workload (the Deployment, where there is one) → evictions chosen."""
 
     def __post_init__(self) -> None:
         self.workloads = Workloads.of(self.view)
@@ -67,11 +67,10 @@ class Moment:
 
     def next(self, node: Node, note: Note) -> tuple[Action, ...]:
         """What to do about this drain now; never empty."""
-        taint = next((taint.key for taint in node.taints if taint.key in DELETING), "")
-        if taint:
+        if node.going is not None:
             return (
                 *self._scaled_back(note),
-                a.HandsOff(a.DELETING(f"node {node.name} is being deleted (taint {taint})")),
+                a.HandsOff(a.DELETING(f"node {node.name} is being deleted (taint {node.going.key})")),
             )
         stop = self._broken(node, note) or self._stopped(node, note) or self._disturbed(node, note)
         if stop is not None:
@@ -224,7 +223,7 @@ class Moment:
         if refusal is not None:
             return refusal
         self.spent.update(over)
-        self.chosen[move.workload] += 1
+        self.chosen[self.workloads.above(move.workload)] += 1
         return a.Evict(move)
 
     def _unaffordable(self, pod: Pod, number: int) -> Wait | None:
@@ -238,8 +237,8 @@ class Moment:
         key = move.workload
         if not move.owner:
             return None
-        most = max(1, self.workloads.wanted(key) // QUARTER)
-        if self.workloads.missing(key) + self.chosen[key] >= most:
+        wanted, missing = self.workloads.together(key)
+        if missing + self.chosen[self.workloads.above(key)] >= max(1, wanted // QUARTER):
             return Wait(a.ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} has other pods missing"))
         return None
 

@@ -67,7 +67,7 @@ class Waiting:
         return self._room, self._kinds
 
     def _is_late(self, pod: Pod) -> bool:
-        if pod.node or pod.finished or pod.created is None:
+        if not pod.seeking or pod.finished or pod.created is None:
             return False
         return self.view.at - pod.created > self.terms.pending
 

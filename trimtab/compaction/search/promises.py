@@ -20,8 +20,6 @@ from trimtab.packing.kinds import Kind
 from trimtab.packing.room import Room
 from trimtab.packing.world import World
 
-EXPENDABLE = -10
-"""Pods of a lower priority hold a place for others: nobody makes room for them (--expendable-pods-priority-cutoff)."""
 KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Owners that make a lost pod again by themselves."""
 
@@ -61,7 +59,7 @@ class Promises:
     def waiting(self) -> None:
         world = self.room.world
         for pod, kind in world.waiting:
-            if pod.gated or pod.priority < EXPENDABLE:
+            if not pod.seeking:
                 continue
             if not self.keep(kind, f"pod {pod.key}, which waits for a node"):
                 self._refuse(kind, r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool"))

@@ -1,0 +1,96 @@
+"""Would a window that knows hour and weekday lead to better requests of cpu? The same ten days and four; exact ranks.
+
+Two uses of it: a request that changes with the hour, as if every pod were made anew each time (the most that such a
+window can bring), and one request for all hours, by the one that needs most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from tests.bench.backtesting import Score, mean, rank, yardstick
+
+BEGIN, END = "<!-- by hour -->", "<!-- /by hour -->"
+GRID = tuple(share / 200 for share in range(100, 201))
+BESIDE = (0.9, 0.95)
+"""Plain percentiles whose time under-provisioned must be held."""
+Row = tuple[datetime, float]
+Key = Callable[[datetime], object]
+KEYS: Mapping[str, Key] = {
+    "all hours alike": lambda t: 0,
+    "hour": lambda t: t.hour,
+    "weekday": lambda t: t.weekday(),
+    "workday or weekend, and hour": lambda t: (t.weekday() > 4, t.hour),
+    "weekday and hour": lambda t: (t.weekday(), t.hour),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One series: what is known by key, and what is scored on."""
+
+    known: Mapping[object, Sequence[float]]
+    rows: Sequence[tuple[object, float]]
+
+    def score(self, share: float, *, moves: bool) -> Score:
+        """Waste, and share of time under-provisioned. An hour that was never seen takes the most there is."""
+        per = {key: rank(values, share) for key, values in self.known.items()}
+        most = max(per.values())
+        asked = [(per.get(key, most) if moves else most, value) for key, value in self.rows]
+        waste = sum(max(0.0, request - value) for request, value in asked) / sum(value for _, value in asked)
+        return waste, sum(value > request for request, value in asked) / len(asked)
+
+
+def part(fit: Sequence[Row], rest: Sequence[Row], key: Key) -> Part:
+    known: dict[object, list[float]] = {}
+    for t, value in fit:
+        known.setdefault(key(t), []).append(value)
+    return Part({of: sorted(values) for of, values in known.items()}, [(key(t), value) for t, value in rest])
+
+
+def parts(shared: Path) -> dict[str, list[Part]]:
+    given = yardstick(shared)
+    split = []
+    for _, _, rows in given.cpu_series():
+        cut = rows[0][0] + given.FIT_DAYS * given.DAY
+        split.append(([row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]))
+    return {name: [part(fit, rest, key) for fit, rest in split] for name, key in KEYS.items()}
+
+
+def table(shared: Path) -> list[str]:
+    """The least mean waste of any percentile that is under-provisioned no more often than a plain one."""
+    found = parts(shared)
+    plain = found["all hours alike"]
+    bars = [mean([one.score(share, moves=True) for one in plain]) for share in BESIDE]
+    heads = [f"as seldom under as P{share * 100:g} ({bar[1]:.1%})" for share, bar in zip(BESIDE, bars, strict=True)]
+    lines = [f"| cpu, the window knows | request | {' | '.join(heads)} |", "|---|---|---|---|"]
+    for name, of in found.items():
+        for use, moves in (("changes with it", True), ("the most of all", False))[: 1 if of is plain else 2]:
+            cells = " | ".join(_least(list(_scores(of, moves=moves)), bar[1]) for bar in bars)
+            lines.append(f"| {name} | {'one number' if of is plain else use} | {cells} |")
+    return lines
+
+
+def _scores(of: Sequence[Part], *, moves: bool) -> Iterator[tuple[Score, float]]:
+    for share in GRID:
+        yield mean([one.score(share, moves=moves) for one in of]), share
+
+
+def _least(scores: Sequence[tuple[Score, float]], under: float) -> str:
+    able = [(waste, share) for (waste, often), share in scores if often <= under]
+    if not able:
+        return "never"
+    waste, share = min(able)
+    return f"{waste:.1%} (P{share * 100:g})"
+
+
+def run(shared: Path, page: Path, *, write: bool) -> None:
+    lines = table(shared)
+    print("\n".join(lines))
+    if write:
+        text = page.read_text(encoding="utf-8")
+        head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
+        page.write_text(f"{head}{BEGIN}\n\n{chr(10).join(lines)}\n\n{END}{tail}", encoding="utf-8")

@@ -68,7 +68,7 @@ def test_what_is_simulated_is_what_is_stored(cluster: Cluster, seed: int) -> Non
     pods = [worlds.pod(chance, f"pod-{number}", tag) for number in range(PODS)]
     with Ours(policies, facts) as hook:
         cluster.webhook_configuration("ours", hook, reinvocation_policy="IfNeeded")
-        differences = [found for pod in pods if (found := difference(cluster, pod, policies, facts))]
+        differences = [found for pod in pods if (found := lasting(cluster, pod, policies, facts))]
     cluster.delete("MutatingWebhookConfiguration", f"{cluster.namespace}-ours")
     assert hook.calls
     assert not differences, f"{len(differences)} of {PODS}:\n" + "\n\n".join(differences)
@@ -127,6 +127,15 @@ def the_facts(cluster: Cluster) -> Facts:
         return from_snapshot(observe(client, sources(KINDS)).snapshot)
     finally:
         client.close()
+
+
+def lasting(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: Facts) -> str:
+    """A difference that is still there after some seconds: caches of the API server may be behind what was applied."""
+    for pause in (0.0, 1.0, 3.0, 6.0):
+        time.sleep(pause)
+        if not (found := difference(cluster, sent, policies, facts)):
+            return ""
+    return found
 
 
 def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: Facts) -> str:

@@ -53,6 +53,8 @@ def _refused(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) 
     try:
         _put(thief, kind, change)
     except ApiError as error:
+        if error.status == 409:  # a replica wrote the bundle in between
+            return _refused(thief, kind, change)
         return "trimtab-only-the-bundle" in str(error)
     return False
 

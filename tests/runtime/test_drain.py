@@ -3,8 +3,12 @@
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
+import uvloop
 
 from trimtab.runtime.drain import drain_on_term
 from trimtab.runtime.settings import Settings
@@ -13,8 +17,8 @@ from trimtab.runtime.settings import Settings
 class Worker:
     """As much of gunicorn's asgi worker as a drain touches."""
 
-    def __init__(self, app: Any) -> None:
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, app: Any, loop: Any = None) -> None:
+        self.loop = loop or asyncio.new_event_loop()
         self.asgi = app
         self.events: list[str] = []
         self.grace = 0
@@ -64,6 +68,17 @@ def test_a_second_signal_changes_nothing() -> None:
 
 def test_an_application_that_knows_nothing_of_draining_is_stopped_too() -> None:
     assert stopped(Worker(object())) == ["end"]
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_signal_that_came_before_the_loop_ran_is_heard(loop: Callable[[], Any]) -> None:
+    worker = Worker(object(), loop())
+    drain_on_term(worker, Settings(drain=0.0, graceful_timeout=30))
+    os.kill(os.getpid(), signal.SIGTERM)
+    worker.loop.call_later(10, worker.loop.stop)
+    worker.loop.run_forever()
+    worker.loop.close()
+    assert worker.events == ["end"]
 
 
 def test_the_worker_gives_up_before_its_master_does() -> None:

@@ -32,7 +32,7 @@ def launched(application: str, listen: str, **environ: str) -> "subprocess.Compl
         env={**os.environ, "TRIMTAB_LISTEN": listen, **environ},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -66,7 +66,7 @@ def test_a_ready_file_of_a_process_before_does_not_outlive_it(tmp_path: Path) ->
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         os.kill(server.worker, signal.SIGKILL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while sum(line["event"] == "ready" for line in server.log) < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
         assert post(server.connect(), review())[0] == 200

@@ -45,7 +45,7 @@ class Server:
 
     def connect(self, host: str = "localhost", trust: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
         """A verified connection, closed at the server's end at the latest."""
-        made = http.client.HTTPSConnection(host, self.port, timeout=10, context=trust or self.trust())
+        made = http.client.HTTPSConnection(host, self.port, timeout=30, context=trust or self.trust())
         self._open.append(made)
         return made
 
@@ -76,7 +76,7 @@ class Server:
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def _port(self) -> int:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while not self._ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"the server did not start: {self._log.read_text()}")
@@ -100,7 +100,7 @@ def serving(home: Path, **settings: str) -> Iterator[Server]:
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGQUIT)
-                process.wait(20)
+                process.wait(60)
 
 
 def post(connection: http.client.HTTPConnection, body: bytes, path: str = "/mutate") -> tuple[int, bytes]:

@@ -57,7 +57,7 @@ def rotate(server: Server, folder: certs.Folder, tally: Tally) -> None:
 def fresh(server: Server, trust: ssl.SSLContext, tally: Tally, count: int) -> None:
     """`count` reviews, each over a connection of its own."""
     for _ in range(count):
-        connection = http.client.HTTPSConnection("localhost", server.port, timeout=10, context=trust)
+        connection = http.client.HTTPSConnection("localhost", server.port, timeout=30, context=trust)
         try:
             tally.note(post(connection, review())[0])
         except OSError as e:

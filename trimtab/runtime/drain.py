@@ -38,3 +38,14 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
     # The worker's own wait must end before the master loses patience and kills it.
     worker.cfg.set("graceful_timeout", max(1, int(settings.graceful_timeout - settings.drain - MARGIN)))
     worker.loop.add_signal_handler(signal.SIGTERM, begin)
+    _hear_what_came_early(worker.loop)
+
+
+def _hear_what_came_early(loop: Any) -> None:
+    """Signals that come before the loop runs count once it does.
+
+    uvloop notes them, and looks at its notes when a signal comes while it runs: whoever was asked to stop while the
+    application was being loaded would go on until its master kills it. So it is sent one that asks for nothing.
+    """
+    loop.add_signal_handler(signal.SIGWINCH, lambda: None)
+    loop.call_soon(signal.raise_signal, signal.SIGWINCH)

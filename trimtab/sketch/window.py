@@ -210,7 +210,7 @@ def _spanned(held: Iterable[int], first: int, last: int) -> Hours:
 
 
 def observe(windows: Sequence[Window], at: int, values: Sequence[float]) -> None:
-    """One value for each of many windows at one moment, later than those before: what a poll of a whole cluster brings."""
+    """One value for each of many windows at one moment, no earlier than before: what a poll of everything brings."""
     began = at // HOUR * HOUR
     for window, value, half in zip(windows, values, halves(values), strict=True):
         counts = window.today

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster_of import SAFE, apart, budget, node, pod
+from tests.cluster_of import SAFE, Item, apart, budget, node, pod
 from tests.command.snapshots import config_map, half_empty, pool, snapshot, told, trimtab
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
@@ -290,6 +290,15 @@ def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
 def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
     found = snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), budget("web", 1)))
     assert told("plan", "--cluster", found, "--cluster", found) == told("plan", "--cluster", found)
+
+
+def test_a_snapshot_with_the_pods_of_one_namespace_says_so(tmp_path: Path) -> None:
+    def asks(*more: Item) -> bool:
+        notes = told("plan", "--cluster", snapshot(tmp_path, *half_empty(*more)))["notes"]
+        return any("were all namespaces read" in note for note in notes)
+
+    assert asks()
+    assert not asks(pod("proxy-1", "a", namespace="kube-system", owner="DaemonSet"))
 
 
 def test_a_snapshot_without_budgets_or_attach_limits_says_so(tmp_path: Path) -> None:

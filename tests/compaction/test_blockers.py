@@ -179,14 +179,24 @@ def test_a_running_job_blocks_unless_the_pool_allows_it() -> None:
     assert verdict(pod("x-1", "a", owner="Job"), pool=Pool(name="all", everything=True, jobs=True)) == "moves"
 
 
-def owner(name: str, wanted: int, ready: int) -> Item:
-    return {"kind": "ReplicaSet", "metadata": {"name": name, "namespace": "default"},
+def owner(name: str, wanted: int, ready: int, kind: str = "ReplicaSet") -> Item:
+    return {"kind": kind, "metadata": {"name": name, "namespace": "default"},
             "spec": {"replicas": wanted}, "status": {"replicas": wanted, "readyReplicas": ready}}  # fmt: skip
 
 
 def test_a_workload_that_is_not_whole_blocks() -> None:
     assert verdict(pod("x-1", "a"), owner("x", 3, 2)) == "owner-not-whole"
     assert verdict(pod("x-1", "a"), owner("x", 3, 3)) == "moves"
+
+
+def test_a_rollout_blocks_the_pods_of_both_its_owners_unless_a_budget_speaks_for_them() -> None:
+    """Each ReplicaSet may be whole while the Deployment is not."""
+    old = pod("x-1", "a", app="x-5d6f", labels={"pod-template-hash": "5d6f"})
+    whole = owner("x-5d6f", 3, 3)
+    rolling, over = owner("x", 4, 3, kind="Deployment"), owner("x", 4, 4, kind="Deployment")
+    assert verdict(old, whole, rolling) == "owner-not-whole"
+    assert verdict(old, whole, over) == "moves"
+    assert verdict(old, whole, rolling, budget("x-5d6f", 1)) == "moves"
 
 
 def test_an_owner_that_is_gone_blocks_only_where_the_snapshot_shows_owners() -> None:

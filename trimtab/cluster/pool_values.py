@@ -112,7 +112,8 @@ def _window(value: Any, path: Path) -> Window:
         raise Bad(path, "a window with from and to, and maybe days and timeZone", shown(value))
     days = value.get("days", list(DAYS))
     if not isinstance(days, list) or not days or not all(day in DAYS for day in days):
-        raise Bad((*path, "days"), f"some of {', '.join(DAYS)}", shown(days))
+        wrong = [shown(day) for day in days if day not in DAYS] if isinstance(days, list) else []
+        raise Bad((*path, "days"), f"some of {', '.join(DAYS)}", ", ".join(wrong) or shown(days))
     zone = value.get("timeZone", "UTC")
     try:
         ZoneInfo(str(zone))

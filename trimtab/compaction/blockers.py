@@ -24,6 +24,7 @@ SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
+TEMPLATE_HASH = "pod-template-hash"
 HOUR = 3600
 SLACK = 30
 """Seconds past its grace after which a terminating pod no longer counts (the autoscaler's own rule)."""
@@ -178,6 +179,20 @@ class Judge:
             return r.SINGLE(f"pod {pod.key} is the only replica of {kind} {name}")
         return None
 
+    def _rolling(self, pod: Pod) -> Reason | None:
+        """Is its Deployment short of pods, be its own ReplicaSet whole? Asked where no budget answers that.
+
+        A ReplicaSet is called like its Deployment and the hash its pods carry (pkg/controller/deployment).
+        """
+        tail = f"-{pod.ask.labels.get(TEMPLATE_HASH, '')}"
+        if pod.owner is None or tail == "-" or not pod.owner.name.endswith(tail):
+            return None
+        name = pod.owner.name.removesuffix(tail)
+        scale = self.inventory.owners.get((pod.namespace, "Deployment", name))
+        if scale is None or scale.wanted is None or scale.ready >= scale.wanted:
+            return None
+        return r.OWNER_SHORT(f"Deployment {pod.namespace}/{name} has {scale.ready} of {scale.wanted} pods ready")
+
     # ── what people wrote on it ──────────────────────────────────────────
     def _annotated(self, pod: Pod, pool: Pool) -> Reason | None:
         notes = pod.annotations
@@ -243,6 +258,8 @@ class Judge:
         if len(over) > 1:
             names = " and ".join(self.inventory.budgets[n].key for n in over)
             return Stays(r.TWO_BUDGETS(f"pod {pod.key} is under {len(over)} budgets ({names})"))
+        if not over and (found := self._rolling(pod)) is not None:
+            return Stays(found)
         if not over:
             return FREE if pod.ready or pool.not_ready else Stays(r.NOT_READY_POD(f"pod {pod.key} is not ready"))
         budget = self.inventory.budgets[over[0]]

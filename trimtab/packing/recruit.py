@@ -113,7 +113,7 @@ class Recruiter:
             return UNJUDGED(
                 f"a term of pod {pod.key} selects pods by the zone or region that they are given when bound"
             )
-        for name, claim in zip(pod.claims, claims, strict=True):
+        for name, claim in zip(pod.claims, claims, strict=True) if claims else ():
             if claim is None or not claim.volume:
                 return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
             if (mode := self.shared.get((pod.namespace, name))) is not None:

@@ -1,7 +1,8 @@
 """Which open node has the least room that is enough?
 
 Open nodes lie on shelves, sorted by what they have free of the scarcer resource; nodes that the same pods may use
-share a shelf. Best fit is then a binary search on few lists. A node too full for the smallest errand lies on none.
+share a shelf. Best fit is then a binary search on few lists. A node without a slot, or too full for the smallest
+errand, lies on none.
 """
 
 from bisect import bisect_left, insort
@@ -77,8 +78,7 @@ class Shelves:
 
     def best(self, errand: Errand) -> int:
         """The open node with the least room that is enough; -1 when there is none."""
-        room = self.room
-        minor, slots, need, simple = room.minor, room.slots, errand.minor, errand.simple and not errand.kind.rest
+        minor, need, simple = self.room.minor, errand.minor, errand.simple and not errand.kind.rest
         floor, best = errand.major << BITS, MOST
         light = need < self._mean * errand.major
         for row in (self._light if light else self._heavy)[errand.where]:
@@ -86,7 +86,7 @@ class Shelves:
                 place, end = bisect_left(shelf, floor), len(shelf)
                 while place < end and (key := shelf[place]) < best:
                     node = key & NODE
-                    if minor[node] >= need and slots[node] > 0 and (simple or self.suits(errand, node)):
+                    if minor[node] >= need and (simple or self.suits(errand, node)):
                         best = key
                     place += 1
             if best < MOST:
@@ -95,14 +95,14 @@ class Shelves:
 
     def others(self, errand: Errand, most: int) -> Iterable[int]:
         """Open nodes with enough room, the tightest of each shelf first; so many are looked at."""
-        room, floor = self.room, errand.major << BITS
+        minor, need, floor = self.room.minor, errand.minor, errand.major << BITS
         for shelf in chain(*self._light[errand.where]):
             start = bisect_left(shelf, floor)
             near = shelf[start : start + most]
             most -= len(near)
             for key in near:
                 node = key & NODE
-                if room.minor[node] >= errand.minor and room.slots[node] > 0 and self.suits(errand, node):
+                if minor[node] >= need and self.suits(errand, node):
                     yield node
 
     def suits(self, errand: Errand, node: int) -> bool:

@@ -210,12 +210,12 @@ def _spanned(held: Iterable[int], first: int, last: int) -> Hours:
 
 
 def observe(windows: Sequence[Window], at: int, values: Sequence[float]) -> None:
-    """One value for each of many windows at one moment: what a poll of a whole cluster brings."""
+    """One value for each of many windows at one moment, no earlier than before: what a poll of everything brings."""
     began = at // HOUR * HOUR
     for window, value, half in zip(windows, values, halves(values), strict=True):
         counts = window.today
         place = (half >> counts.shift) - counts.base
-        if not began <= window.last <= at or not 0 <= place < len(counts.counts):
+        if window.last < began or not 0 <= place < len(counts.counts):
             window.add(at, value)  # as well as the first of each hour
             continue
         try:

@@ -85,6 +85,16 @@ def test_without_a_budget_a_quarter_may_be_missing_but_one_in_any_case() -> None
     assert len(evicted(step(note(*moves), *pods, owner("web", 7)))) == 1
 
 
+def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
+    """Four are wanted, three of the old and one of the new, which is not ready: one is missing, and no other goes."""
+    pods = [pod("web-1", "n1"), pod("web-2", "n2"), pod("web-3", "n2"), owner("web", 3), owner("new", 1)]
+    whole = owner("site", 4, "Deployment")
+    tops = {("default", "ReplicaSet", name): Owner("Deployment", "site") for name in ("web", "new")}
+    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, tops=tops)
+    assert waits(found) == "drain-one-by-one"
+    assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, tops=tops)) == ["web-1"]
+
+
 def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
     pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
     assert evicted(step(note(leaving("web-1"), leaving("web-2")), *pods)) == ["web-1"]

@@ -69,7 +69,7 @@ def _read(given: Given) -> Asked:
     scaler, told = autoscaler.seen(inventory, standing, words, at)
     seen = memory.observed(inventory)
     now_ = Now(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
-    notes = (*found.notes, *told, *seen.notes, *readmitted.notes, *missing.notes(inventory))
+    notes = (*found.notes, *told, *seen.notes, *readmitted.notes, *missing.notes(inventory, cluster.paths))
     return Asked(inventory=inventory, pools=found.pools, now=now_, again=readmitted.again, notes=notes)
 
 

@@ -26,8 +26,11 @@ def mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[Mistake]:
         yield Mistake(file=where, expected=expected, came="none", todo=HOW)
 
 
-def notes(inventory: Inventory) -> Iterator[str]:
+def notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
     """What was taken for absent because nothing of its kind is there."""
+    if live.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
+        namespace = inventory.pods[0].namespace
+        yield f"all pods are of namespace {namespace}: were all namespaces read (-A)? Without it nodes look emptier"
     if not inventory.budgets:
         yield "no PodDisruptionBudget is in the snapshot: no pod is taken for protected by one"
     if any(claim.driver for claim in inventory.claims.values()) and not any(n.attachable for n in inventory.nodes):

@@ -50,7 +50,7 @@ class Moment:
     spent: Counter[int] = field(init=False)
     """Budget → evictions chosen, or made and not seen yet."""
     chosen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Owner → evictions chosen."""
+    """Workload (the Deployment, where there is one) → evictions chosen."""
 
     def __post_init__(self) -> None:
         self.workloads = Workloads.of(self.view)
@@ -223,7 +223,7 @@ class Moment:
         if refusal is not None:
             return refusal
         self.spent.update(over)
-        self.chosen[move.workload] += 1
+        self.chosen[self.workloads.above(move.workload)] += 1
         return a.Evict(move)
 
     def _unaffordable(self, pod: Pod, number: int) -> Wait | None:
@@ -237,8 +237,8 @@ class Moment:
         key = move.workload
         if not move.owner:
             return None
-        most = max(1, self.workloads.wanted(key) // QUARTER)
-        if self.workloads.missing(key) + self.chosen[key] >= most:
+        wanted, missing = self.workloads.together(key)
+        if missing + self.chosen[self.workloads.above(key)] >= max(1, wanted // QUARTER):
             return Wait(a.ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} has other pods missing"))
         return None
 

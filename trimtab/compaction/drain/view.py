@@ -52,6 +52,8 @@ class Workloads:
     view: View
     ready: dict[Key, int] = field(default_factory=dict)
     unready: dict[Key, list[Pod]] = field(default_factory=dict)
+    all_ready: dict[Key, int] = field(default_factory=dict)
+    """Deployment → ready pods of all its ReplicaSets; any other owner → its own."""
 
     @classmethod
     def of(cls, view: View) -> "Workloads":
@@ -64,6 +66,9 @@ class Workloads:
                 made.ready[key] = made.ready.get(key, 0) + 1
             else:
                 made.unready.setdefault(key, []).append(pod)
+        for key, count in made.ready.items():
+            top = made.above(key)
+            made.all_ready[top] = made.all_ready.get(top, 0) + count
         return made
 
     def wanted(self, key: Key) -> int:
@@ -74,6 +79,17 @@ class Workloads:
     def missing(self, key: Key) -> int:
         """Pods it wants and does not have ready."""
         return max(0, self.wanted(key) - self.ready.get(key, 0))
+
+    def above(self, key: Key) -> Key:
+        """The Deployment that owns the owner; the owner itself where none does."""
+        top = self.view.tops.get(key)
+        return (key[0], top.kind, top.name) if top is not None and top.kind == "Deployment" else key
+
+    def together(self, key: Key) -> tuple[int, int]:
+        """(pods wanted, of them missing) of the whole workload: in a rollout a Deployment has pods of two owners."""
+        top = self.above(key)
+        wanted = self.wanted(top)
+        return max(wanted, self.wanted(key)), max(self.missing(key), wanted - self.all_ready.get(top, 0))
 
 
 def gone(pod: Pod, view: View) -> bool:

@@ -193,13 +193,13 @@ def _limit(made: Prepared) -> None:
 
 def _errands(made: Prepared) -> None:
     """Errands read the room's counts; so they come after everything that reserves room."""
-    world, made.ways = made.world, Errands(made.room)
-    made.errands = [None] * len(world.pods)
-    kinds, free, of = world.next_of, made.ways.free, made.ways.of
+    kinds, made.ways = made.world.next_of, Errands(made.room)
+    made.errands = [None] * len(kinds)
+    errands, free, of = made.errands, made.ways.free, made.ways.of
     for node in made.candidates:
         load = made.loads[node]
         for pod in load:
             kind = kinds[pod]
             found = free.get(kind.number)
-            made.errands[pod] = found if found is not None else of(kind, node)
+            errands[pod] = found if found is not None else of(kind, node)
         load.sort(key=lambda pod: kinds[pod].rank)

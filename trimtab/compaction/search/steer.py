@@ -105,7 +105,7 @@ class _Steering:
             return False
         base, around = self.workload[pod] * len(self.zone), self.around
         here = around[base + self.zone[self.search.dest[pod]]]
-        return here > 1 + min([around.get(base + zone, 0) for zone in zones])
+        return here > 1 and here > 1 + min([around.get(base + zone, 0) for zone in zones])
 
     def _zones(self, errand: Errand) -> list[int]:
         found = self._zones_of.get(errand.where)

@@ -21,6 +21,7 @@ from tests.controlplane.auditor import Auditor
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.e2e.installed import vacated
 from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
 from trimtab.cluster.moment import written
 from trimtab.command.install import rbac
@@ -101,6 +102,7 @@ def ready(cluster: Cluster) -> Cluster:
 def with_policies(cluster: Cluster) -> None:
     """The definition stays behind: taken away with one test, it would take the next one's policies along."""
     apart = Cluster(cluster.kubeconfig)
+    vacated(apart)
     apart.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OURS}})
 
     def established() -> bool:

@@ -24,6 +24,8 @@ from types import TracebackType
 
 _BLOCK = re.compile(r"(?:<!-- run: (?P<how>[^>]*?) -->\s*)?```(?P<kind>\w*)\n(?P<text>.*?)```", re.DOTALL)
 _DONE = "--- that was it:"
+_LOG = re.compile(r"[IW]\d{4} [\d:.]+ +\d+ reflector\.go:\d+\] .*")
+"""Helm waits by watches, and tells of one that ended too early that it did: no page shows what comes now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def differs(shown: str, came: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip() and not _LOG.match(line)]
 
 
 def _pattern(line: str) -> str:

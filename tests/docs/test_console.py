@@ -55,6 +55,8 @@ def test_a_page_is_read_as_commands_what_they_show_and_files() -> None:
         ("…\nb\n…", "a\nc", False),
         ("web-… of 6", "web-12 of 6", True),
         ("(a)", "b", False),
+        ("a", 'I1122 02:12:13.167975   28316 reflector.go:664] "Warning: watch ended with error"\na', True),
+        ("a", "I1122 02:12:13.167975   28316 doctor.go:1] no\na", False),
     ],
 )
 def test_what_is_shown_is_compared_line_by_line(shown: str, came: str, same: bool) -> None:

@@ -24,7 +24,7 @@ test: $(READY) ## all tests that need no cluster
 	@$(PYTHON) -m pytest -n auto
 
 fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
-	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_keeper.py
+	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py
 
 test-all: $(READY) ## the same on every Python from 3.11 on that is there
 	@tests/on_every_python
@@ -59,6 +59,6 @@ docs: $(VENV)/.docs ## these docs as pages, in build/docs; a broken link fails
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-e2e e2e-build testbed bench-plan bench-sizing bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest: $(READY)
+e2e e2e-build testbed plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest: $(READY)
 include tests/controlplane/Makefile.inc
 include tests/bench/Makefile.inc

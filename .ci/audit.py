@@ -18,7 +18,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ACCEPTED = HERE / "accepted.txt"
-PATIENCE = 300
+PATIENCE = 120
+"""Seconds."""
 _LINE = re.compile(r"(\S+) (\S+) until (\d{4}-\d\d-\d\d): (\S.*)")
 
 

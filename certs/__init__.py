@@ -1,46 +1,55 @@
 """The serving certificate: issue, due, renew, watch a folder. A leaf: knows nothing of the rest."""
 
-from certs.due import due, due_folder
-from certs.errors import CertsError, Missing, Unusable, Unwritable
-from certs.folder import CA_KEY, CERTIFICATE, Folder, read, read_authority, write
-from certs.loader import Loader
-from certs.pair import Pair
-from certs.problem import Problem
-from certs.renew import issue, renew, renew_if_due
-from certs.rotation import Publish, Rest, Seen, Step, Store, alone, may_serve, next_step, signed_anew, successor, usable
-from certs.status import Status, judged, status
+from certs.ca import issue, renew, renew_if_due
+from certs.expiry import CertificateStatus, certificate_status, is_certificate_due, is_folder_due, status
+from certs.files import CA_KEY, CERTIFICATE, CertificateFiles, KeyPair, read, read_authority, write
+from certs.problems import CertsError, MissingFile, Problem, UnusableFile, UnwritableFile
+from certs.rotation import (
+    PatchCABundle,
+    RotationState,
+    RotationStep,
+    WaitUntil,
+    WriteSecret,
+    is_usable,
+    may_serve,
+    next_pair,
+    next_step,
+    reissued_pair,
+    sole_authority,
+)
+from certs.tls_context import CertificateLoader
 
 __all__ = [
     "CA_KEY",
     "CERTIFICATE",
     "CertsError",
-    "Folder",
-    "Loader",
-    "Missing",
-    "Pair",
+    "CertificateFiles",
+    "CertificateLoader",
+    "MissingFile",
+    "KeyPair",
     "Problem",
-    "Publish",
-    "Rest",
-    "Seen",
-    "Status",
-    "Step",
-    "Store",
-    "Unusable",
-    "Unwritable",
-    "alone",
-    "due",
-    "due_folder",
+    "PatchCABundle",
+    "WaitUntil",
+    "RotationState",
+    "CertificateStatus",
+    "RotationStep",
+    "WriteSecret",
+    "UnusableFile",
+    "UnwritableFile",
+    "sole_authority",
+    "is_certificate_due",
+    "is_folder_due",
     "issue",
-    "judged",
+    "certificate_status",
     "may_serve",
     "next_step",
     "read",
     "read_authority",
     "renew",
     "renew_if_due",
-    "signed_anew",
+    "reissued_pair",
     "status",
-    "successor",
-    "usable",
+    "next_pair",
+    "is_usable",
     "write",
 ]

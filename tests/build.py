@@ -10,25 +10,11 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from trimtab.admission.apiserver import passes
-from trimtab.admission.apiserver.outcome import Refused, Stored
-from trimtab.cluster.api.meta import UNSET, Metadata, OwnerReference, ResourceList, Shape
-from trimtab.cluster.api.node import Node, NodeStatus
-from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources, Toleration
-from trimtab.cluster.api.rules import (
-    LimitRange,
-    LimitRangeItem,
-    LimitRangeSpec,
-    Namespace,
-    Overhead,
-    PriorityClass,
-    QuotaSpec,
-    QuotaStatus,
-    ResourceQuota,
-    RuntimeClass,
-    Scheduling,
-)
-from trimtab.cluster.api.scaling import (
+import msgspec
+
+from trimtab.admission.apiserver import admission_chain
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.cluster.api.autoscaling import (
     ContainerPolicy,
     ContainerRecommendation,
     ResourcePolicy,
@@ -39,14 +25,35 @@ from trimtab.cluster.api.scaling import (
     VPASpec,
     VPAStatus,
 )
-from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.api.core import (
+    LimitRange,
+    LimitRangeItem,
+    LimitRangeSpec,
+    Namespace,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    Overhead,
+    PriorityClass,
+    QuotaSpec,
+    QuotaStatus,
+    ResourceQuota,
+    RuntimeClass,
+    Scheduling,
+    Taint,
+)
+from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, OwnerReference, ResourceList, Revised
+from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources, Toleration
+from trimtab.cluster.api.workload import Workload, WorkloadSpec, WorkloadStatus
 from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
+from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import Decision, decide
-from trimtab.policy.document import Policies
-from trimtab.policy.facts import Facts, from_snapshot
 from trimtab.policy.load import load_policies
-from trimtab.policy.subject import DEFAULT_TERMS, Terms
+from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner
+from trimtab.policy.podpolicy import Policies
+from trimtab.policy.vpa_webhook import anywhere
 
 NAMESPACE = "team-a"
 
@@ -130,12 +137,12 @@ def quota(
     )
 
 
-def facts(*objects: Shape, vpa_acts: bool = True) -> Facts:
+def facts(*objects: ApiObject, vpa_acts: bool = True) -> ClusterFacts:
     """What a snapshot of just these objects would tell."""
-    found: dict[str, list[Shape]] = defaultdict(list)
+    found: dict[str, list[ApiObject]] = defaultdict(list)
     for each in objects:
         found[each.kind if isinstance(each, Workload) else type(each).__name__].append(each)
-    return from_snapshot(Snapshot({kind: tuple(same) for kind, same in found.items()}), vpa_acts=vpa_acts)
+    return from_snapshot(Snapshot({kind: tuple(same) for kind, same in found.items()}), vpa_reach=anywhere(vpa_acts))
 
 
 def owners(owner: str) -> tuple[OwnerReference, ...]:
@@ -144,20 +151,29 @@ def owners(owner: str) -> tuple[OwnerReference, ...]:
     return (OwnerReference(kind=kind, name=name, controller=True),) if owner else ()
 
 
-def workload(name: str, *, owner: str = "", namespace: str = NAMESPACE) -> Workload:
-    """ "Kind/name", perhaps with an owner of its own."""
+def workload(
+    name: str, *, owner: str = "", namespace: str = NAMESPACE, created: str | None = None, replicas: Any = UNSET,
+    **status: int,
+) -> Workload:  # fmt: skip
+    """ "Kind/name", perhaps with an owner of its own; `status`: what its controller says."""
     kind, _, own = name.partition("/")
-    return Workload(
-        kind=kind, metadata=Metadata(name=own, namespace=namespace, owner_references=owners(owner))
+    metadata = Revised(
+        name=own, namespace=namespace, owner_references=owners(owner), creation_timestamp=created
     )  # fmt: skip
+    return Workload(kind=kind, metadata=metadata, spec=WorkloadSpec(replicas=replicas), status=WorkloadStatus(**status))
 
 
 def namespace(name: str = NAMESPACE, **labels: str) -> Namespace:
     return Namespace(metadata=Metadata(name=name, labels=labels))
 
 
-def node(name: str = "n1", **allocatable: str) -> Node:
-    return Node(metadata=Metadata(name=name), status=NodeStatus(allocatable=dict(allocatable)))
+def node(name: str = "n1", *, labels: Any = UNSET, taints: tuple[Taint, ...] = (), provider: str = "",
+         **allocatable: str) -> Node:  # fmt: skip
+    """`provider`: the machine's address in its cloud."""
+    return Node(
+        metadata=Metadata(name=name, labels=labels), spec=NodeSpec(taints=taints, provider_id=provider),
+        status=NodeStatus(allocatable=dict(allocatable)),
+    )  # fmt: skip
 
 
 def vpa(
@@ -168,15 +184,16 @@ def vpa(
     recommends: dict[str, ResourceList] | None = None,
     created: str = "2026-01-01T00:00:00Z",
     policies: tuple[ContainerPolicy, ...] = (),
+    **update: Any,
 ) -> VerticalPodAutoscaler:
-    """`recommends`: container → target."""
+    """`recommends`: container → target; `update`: more of its update policy."""
     kind, _, own = target.partition("/")
     found = tuple(ContainerRecommendation(container_name=c, target=t) for c, t in (recommends or {}).items())
     return VerticalPodAutoscaler(
         metadata=Metadata(name=name, namespace=NAMESPACE, creation_timestamp=created),
         spec=VPASpec(
             target_ref=TargetRef(kind=kind, name=own),
-            update_policy=UpdatePolicy(update_mode=mode),
+            update_policy=UpdatePolicy(update_mode=mode, **update),
             resource_policy=ResourcePolicy(container_policies=policies),
         ),
         status=VPAStatus(recommendation=VPARecommendation(container_recommendations=found)),
@@ -184,11 +201,28 @@ def vpa(
 
 
 def usage(
-    workload: str = "Deployment/web", name: str = "app", *, shard: str = "00", **seen: tuple[str, str]
+    workload: str = "Deployment/web", name: str = "app", *, shard: str = "00", last: int | None = None,
+    ends: int | None = None, confidence: float | None = None, **seen: tuple[str, ...],
+) -> ConfigMap:  # fmt: skip
+    """A published recommendation for one container: resource → (P5, P95), or with the greatest behind them."""
+    found = container_usage(seen, confidence=confidence)
+    return shard_of_usage({name: msgspec.structs.replace(found, last_sample_at=last, ends_at=ends)}, workload, shard)
+
+
+def container_usage(seen: dict[str, tuple[str, ...]], *, confidence: float | None = None) -> ContainerUsage:
+    """Of 14 days: resource → (P5, P95), or with the greatest behind them."""
+    percentiles = {
+        resource: Percentiles(p5=low, p95=high, max=most[0] if most else None, confidence=confidence)
+        for resource, (low, high, *most) in seen.items()
+    }
+    return ContainerUsage(days=14, **percentiles)
+
+
+def shard_of_usage(
+    containers: dict[str, ContainerUsage], workload: str = "Deployment/web", shard: str = "00"
 ) -> ConfigMap:
-    """A published recommendation for one container: resource → (P5, P95)."""
-    percentiles = {resource: Percentiles(p5=low, p95=high) for resource, (low, high) in seen.items()}
-    payload = encode({f"{NAMESPACE}/{workload}": {name: ContainerUsage(days=14, **percentiles)}})
+    """A workload is in one shard with all its containers: of two that speak of it, only the last counts."""
+    payload = encode({f"{NAMESPACE}/{workload}": containers})
     metadata = Metadata(name=f"trimtab-recommendations-{shard}", namespace="trimtab-system", labels={LABEL: "v1"})
     return ConfigMap(metadata=metadata, data={KEY: payload})
 
@@ -225,15 +259,20 @@ def review(
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
 
 
-def decided(pod: Pod, by: Policies, world: Facts | None = None, terms: Terms = DEFAULT_TERMS) -> Decision:
+SIGNER = MarkerSigner(SigningKeys(b"k" * 32), 178_000_000)
+"""As a webhook that has its keys, at some moment."""
+SIGNING = AdmissionSettings(signer=SIGNER)
+
+
+def decided(pod: Pod, by: Policies, world: ClusterFacts | None = None, terms: AdmissionSettings = SIGNING) -> Decision:
     """What the policies make of the pod, in NAMESPACE."""
     return decide(pod, by, world or facts(), NAMESPACE, terms)
 
 
-def stored(pod: Pod, by: Policies, world: Facts | None = None, **server: Any) -> Stored | Refused:
+def stored(pod: Pod, by: Policies, world: ClusterFacts | None = None, **server: Any) -> PodAdmitted | PodRejected:
     """The pod as the API server would store it, with our webhook in the chain."""
     world = world or facts()
-    return passes.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, **server)
+    return admission_chain.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, **server)
 
 
 def codes(decision: Decision, *, loud: bool = False) -> set[str]:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from trimtab.cluster.documents import Document
-from trimtab.cluster.inventory import Inventory, take
+from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.snapshot import build
+from trimtab.cluster.yaml_documents import Document
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -26,7 +26,7 @@ def node(name: str, cpu: str = "4", memory: str = "64Gi", pods: int = 110, **mor
     extra = more.get("extra", {})
     return {
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": more.get("annotations", {}),
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels, "annotations": more.get("annotations", {}),
                      "creationTimestamp": more.get("created", AT)},
         "spec": {"taints": more.get("taints", []), "unschedulable": more.get("cordoned", False)},
         "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": str(pods), **extra},
@@ -83,4 +83,4 @@ def cluster(*items: Item) -> Inventory:
     documents = [Document(file="test", index=number, value=item) for number, item in enumerate(items)]
     reading = build(documents)
     assert not reading.mistakes, reading.mistakes
-    return take(reading.snapshot)
+    return snapshot_inventory(reading.snapshot)

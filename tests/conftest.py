@@ -1,7 +1,8 @@
 """What holds for all tests: no stopwatch for properties (a busy machine is no bug), no settings from outside.
 
 `HYPOTHESIS_PROFILE`: `usual` draws anew each time, `thorough` thirty times as much, `steady` (what every change must
-pass) the same for the same tests: what turns red there is the change's doing.
+pass) the same for the same tests: what turns red there is the change's doing. `brief` is `steady` with a few draws, for
+a second Python.
 """
 
 import os
@@ -9,10 +10,15 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-for name, (examples, of_clusters) in {"usual": (100, 30), "steady": (100, 30), "thorough": (3000, 3000)}.items():
+for name, (examples, of_clusters) in {
+    "usual": (100, 30),
+    "steady": (100, 30),
+    "brief": (10, 3),
+    "thorough": (3000, 3000),
+}.items():
     # What is drawn in tests/property are whole clusters and policies: fewer of them.
     settings.register_profile(
-        name, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=name == "steady",
+        name, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=name in ("steady", "brief"),
         max_examples=examples,
     )  # fmt: skip
     settings.register_profile(f"{name} of clusters", settings.get_profile(name), max_examples=of_clusters)

@@ -1,6 +1,6 @@
 """`python -m trimtab` is `trimtab`."""
 
-from trimtab.command import main
+from trimtab.cli import main
 
 if __name__ == "__main__":
     main()

@@ -4,9 +4,19 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from trimtab.runtime.metrics import CONTENT_TYPE
-from webhook.edge import MAX_BODY, MUTATE, VALIDATE, answer
-from webhook.reply import Reply, problem, text
-from webhook.service import Service
+from webhook.handlers import (
+    HEALTHZ,
+    MAX_BODY,
+    MAX_CHECKED,
+    MUTATE,
+    READYZ,
+    VALIDATE,
+    HttpReply,
+    Service,
+    answer,
+    probe,
+    problem,
+)
 
 ROUTES = "POST /mutate, POST /validate, GET /healthz, GET /readyz, GET /metrics"
 
@@ -30,24 +40,22 @@ def _reviews(app: Flask, service: Service) -> None:
 
     @app.post(VALIDATE)
     def validate() -> Response:
+        request.max_content_length = MAX_CHECKED
         return _response(answer(service, VALIDATE, request.content_type or "", _body()))
 
 
 def _states(app: Flask, service: Service) -> None:
-    @app.get("/healthz")
+    @app.get(HEALTHZ)
     def healthz() -> Response:
-        return _response(text(200, "ok", "the process answers"))
+        return _response(probe(service, HEALTHZ))
 
-    @app.get("/readyz")
+    @app.get(READYZ)
     def readyz() -> Response:
-        if service.stop.begun:
-            return _response(text(503, "stopping", "the process was asked to stop"))
-        ready, why = service.ready()
-        return _response(text(200, "ready", why) if ready else text(503, "not ready", why))
+        return _response(probe(service, READYZ))
 
     @app.get("/metrics")
     def metrics() -> Response:
-        return _response(Reply(200, service.metrics(), CONTENT_TYPE))
+        return _response(HttpReply(200, service.metrics(), CONTENT_TYPE))
 
 
 def _refusals(app: Flask, service: Service) -> None:
@@ -71,5 +79,5 @@ def _body() -> bytes | None:
         return None
 
 
-def _response(reply: Reply) -> Response:
+def _response(reply: HttpReply) -> Response:
     return Response(reply.body, status=reply.status, content_type=reply.content_type)

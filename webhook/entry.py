@@ -4,11 +4,11 @@ import os
 
 from trimtab.runtime import environment, log
 from webhook.asgi import entry
-from webhook.keeping import keep
-from webhook.wiring import build
+from webhook.cert_manager import start_certificate_rotation
+from webhook.main import build
 
 _settings = environment.read(os.environ)
 _service = build(_settings)
-keep(_settings, _service.stop, log.build(_settings.log_level, _settings.log_format))
+start_certificate_rotation(_settings, _service.stop, log.build(_settings.log_level, _settings.log_format))
 
 application = entry(_service, _settings)

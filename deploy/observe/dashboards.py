@@ -81,6 +81,8 @@ POOLS = Dashboard(
         Row("Shape", (
             _one("Nodes over 99 % full", "By what fills them first: of that a larger machine should have more.",
                  f"max by (pool, resource) (trimtab_compactor_pool_full_nodes{{{_MINE}}})", "{{pool}} {{resource}}"),
+            _one("Under-used nodes", "Ready, and at or below the pool's lines now, however short.",
+                 f"max by (pool) (trimtab_compactor_pool_under_used_nodes{{{_MINE}}})", "{{pool}}"),
             _one("Memory for a core",
                  "GiB requested for each core requested: choose machines alike.",
                  f'max by (pool) (trimtab_compactor_pool_requested{{{_MINE}, resource="memory"}}) / 1073741824'
@@ -170,6 +172,35 @@ PODS = Dashboard(
                  " / on (policy, trouble, side) max by (policy, trouble, side) (trimtab_harm_pods{count=\"pods\"})",
                  "{{policy}} {{trouble}} {{side}}", "percentunit"),
         )),
+        Row("Pod overhead by RuntimeClass", (
+            _one("Pods", "Running pods of each RuntimeClass.",
+                 f"max by (runtime_class) {_led('trimtab_runtime_class_pods', 'watchdog')}", "{{runtime_class}}"),
+            _one("Cores", "Reserved beside what containers ask for.",
+                 f"max by (runtime_class) {_led('trimtab_overhead_cpu_cores', 'watchdog')}", "{{runtime_class}}",
+                 stacked=True),
+            _one("Memory", "Reserved beside what containers ask for.",
+                 f"max by (runtime_class) {_led('trimtab_overhead_memory_bytes', 'watchdog')}", "{{runtime_class}}",
+                 "bytes", stacked=True),
+            _one("Kinds of nodes", "That the class's node selector allows; 0: its pods wait for a node.",
+                 f"max by (runtime_class) {_led('trimtab_runtime_class_node_kinds', 'watchdog')}", "{{runtime_class}}"),
+            _one("No node takes its pods", "no-label, cordoned, tainted: each pod must tolerate, may-come: scales up.",
+                 f"max by (runtime_class, reason) {_led('trimtab_runtime_class_without_nodes', 'watchdog')}",
+                 "{{runtime_class}} {{reason}}"),
+            _one("Money", "Dollars an hour for overhead, by requests and what nodes cost.",
+                 f"max by (runtime_class) {_led('trimtab_overhead_dollars_per_hour', 'watchdog')}",
+                 "{{runtime_class}}", "currencyUSD", stacked=True),
+            _one("Money by namespace", "Dollars an hour by requests: of containers, and of their sandboxes.",
+                 f"max by (namespace, part) {_led('trimtab_namespace_dollars_per_hour', 'watchdog')}",
+                 "{{namespace}} {{part}}", "currencyUSD"),
+            _one("Evicted by kubelets", "Pods in an hour, by RuntimeClass; none: of pods without one.",
+                 "max by (runtime_class) (increase(trimtab_runtime_class_evictions_total[1h]))", "{{runtime_class}}"),
+            _one("Use more memory than request and overhead", "Pods that a kubelet short of memory evicts first."
+                 " Of pods with overhead, by cAdvisor and kube-state-metrics.",
+                 'count(max by (namespace, pod) (container_memory_working_set_bytes{container="", pod!=""})'
+                 ' > on (namespace, pod) (sum by (namespace, pod) (kube_pod_overhead_memory_bytes)'
+                 ' + on (namespace, pod)'
+                 ' sum by (namespace, pod) (kube_pod_container_resource_requests{resource="memory"})))', "pods"),
+        )),
         Row("The watchdog", (
             Panel("A look takes, age of data", "Seconds.", (
                 Query(f"max{_led('trimtab_watchdog_look_seconds', 'watchdog')}", "look"),
@@ -198,8 +229,9 @@ SIZES = Dashboard(
         Row("What it does", (
             _one("Series read a second", "That brought something new.",
                  "sum(rate(trimtab_recommender_series_total[$__rate_interval]))", "series"),
-            _one("Samples left out", "No number, below zero, or more than any machine has: a counter that broke.",
-                 "sum(increase(trimtab_recommender_left_out_samples_total[$__rate_interval]))", "samples"),
+            Panel("Left out", "Samples that are no amount: a counter that broke. Looks that nobody took up in time.", (
+                Query("sum(increase(trimtab_recommender_left_out_samples_total[$__rate_interval]))", "samples"),
+                Query("sum(increase(trimtab_recommender_missed_looks_total[$__rate_interval]))", "looks"))),
             _one("Shards written an hour", "Each write of recommendations wakes every webhook.",
                  "sum by (what) (rate(trimtab_recommender_writes_total[$__rate_interval])) * 3600", "{{what}}"),
             Panel("Shards", "That stand, and that were found damaged.", (

@@ -10,9 +10,10 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from trimtab.compactor.metrics import Metrics as Compactor
+from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.recommender.metrics import Metrics as Recommender
 from trimtab.watchdog.metrics import Metrics as Watchdog
-from webhook.metrics import Meters
+from webhook.metrics import WebhookMetrics
 
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 _UNITS = (
@@ -26,7 +27,8 @@ _UNITS = (
     ("_unread", "nodes, pods"), ("_unread_states", "ConfigMaps"),
     ("_missing", "containers"), ("_series", "series"), ("_samples", "samples"), ("_writes", "ConfigMaps"),
     ("_shards", "ConfigMaps"), ("_faults", "times"), ("_failures", "times"), ("_events_lost", "events"),
-    ("_behind", "groups"), ("_pod_kinds", "groups"), ("_harm_brakes", "times"),
+    ("_looks", "looks"), ("_behind", "groups"), ("_pod_kinds", "groups"), ("_harm_brakes", "times"),
+    ("_cpu_cores", "cores"), ("_node_kinds", "kinds of nodes"),
 )  # fmt: skip
 """How a name ends → what its number counts, the first that fits."""
 
@@ -56,9 +58,10 @@ def _name(metric: Metric) -> str:
 
 def _registries() -> dict[str, list[Metric]]:
     webhook, compactor, watchdog, recommender = (_Listening() for _ in range(4))
-    meters = Meters(webhook)
+    meters = WebhookMetrics(webhook)
     for read in (meters.certificate_expiry, meters.facts_age, meters.policies, meters.problems, meters.paused):
         read(float)
+    meters.recommendations(RecommendationAges)
     Compactor(compactor, bool, float)
     Watchdog(watchdog, bool, float)
     Recommender(recommender, bool)

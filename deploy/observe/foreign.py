@@ -1,4 +1,4 @@
-"""Metrics of others that our dashboards ask for, with the labels they have there."""
+"""Metrics of others that our dashboards and rules ask for, with the labels they have there."""
 
 FOREIGN = {
     # cAdvisor, by the kubelet's /metrics/cadvisor; `node` is put on by the scrape's own configuration.
@@ -7,4 +7,9 @@ FOREIGN = {
     # The kubelet's /metrics/resource.
     "node_cpu_usage_seconds_total": {"node"},
     "node_memory_working_set_bytes": {"node"},
+    # kube-state-metrics.
+    "kube_node_status_allocatable": {"node", "resource", "unit"},
+    "kube_pod_container_resource_requests": {"namespace", "pod", "container", "node", "resource", "unit"},
+    "kube_pod_overhead_memory_bytes": {"namespace", "pod"},
+    "kube_pod_status_phase": {"namespace", "pod", "phase"},
 }

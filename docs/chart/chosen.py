@@ -1,7 +1,7 @@
 """A manifest with holes for what can be chosen about objects of its kind."""
 
 from docs.chart.holes import block, each_variable, maybe, number, text
-from trimtab.command.install.names import Manifest
+from trimtab.cli.install.names import Manifest
 
 
 def opened(item: Manifest) -> Manifest:
@@ -43,7 +43,8 @@ def _deployment(item: Manifest) -> Manifest:
 
 def _container(found: Manifest, values: str) -> Manifest:
     form = text(f'{values}.settings.TRIMTAB_LOG_FORMAT | default "json"')
-    env = [{**one, "value": form} if one["name"] == "TRIMTAB_LOG_FORMAT" else one for one in found["env"]]
+    chosen = {"TRIMTAB_LOG_FORMAT": form, "TRIMTAB_SCALE_NAMESPACES": text(f'join ":" {values}.scaleNamespaces')}
+    env = [{**one, "value": chosen.get(one["name"], one["value"])} for one in found["env"]]
     more = each_variable(f'omit {values}.settings "TRIMTAB_LOG_FORMAT"')
     return {
         **found, "imagePullPolicy": maybe(".Values.image.pullPolicy"), "env": [*env, more],

@@ -12,7 +12,7 @@ import yaml
 
 from deploy.observe import dashboards, grafana, rules
 from docs.chart.holes import block, text
-from trimtab.command.install.names import PROCESSES, Manifest, account, labels, manifest
+from trimtab.cli.install.names import PROCESSES, Manifest, account, labels, manifest
 
 _OPERATOR = "monitoring.coreos.com/v1"
 INTERVAL = "30s"

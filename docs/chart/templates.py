@@ -1,18 +1,19 @@
 """The manifests of `trimtab install` with holes for the chart's values, and what only a chart has."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.chosen import hook, opened
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
+from trimtab.cli.install.cleanup import removal
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, labels
+from trimtab.cli.install.rbac import scaling
 from trimtab.cluster.pool import LABEL
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.names import PROCESSES, Manifest, labels
-from trimtab.command.install.removal import removal
-from trimtab.command.install.values import Values
-from trimtab.policy.document import API_VERSION, KIND
+from trimtab.policy.podpolicy import API_VERSION, KIND
 
 _NAMESPACE = text(".Release.Namespace")
 
@@ -60,6 +61,7 @@ def templates() -> dict[str, str]:
     for component, conditions, written in _documents():
         found.setdefault(component, []).append((conditions, written))
     files = {f"{component}.yaml": _joined(parts) for component, parts in found.items()}
+    files["compactor.yaml"] += _conditional([".Values.compactor.enabled"], _scaling("compactor"))
     more = {
         "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
         "uninstall.yaml": _uninstall(), "policies.yaml": _policies(), "pools.yaml": _pools(),
@@ -88,11 +90,12 @@ def _keyed(cert_manager: bool) -> dict[tuple[str, str], Manifest]:
     return {(item["kind"], item["metadata"]["name"]): opened(item) for item in manifests(_values(cert_manager))}
 
 
-def _values(cert_manager: bool) -> Values:
-    return Values(
+def _values(cert_manager: bool) -> InstallValues:
+    return InstallValues(
         namespace=_NAMESPACE, image=text('include "trimtab.image" .'), replicas=number(".Values.webhook.replicas"),
         timeout=number(".Values.webhook.timeoutSeconds"), service_port=number(".Values.webhook.servicePort"),
-        cert_manager=cert_manager,
+        cert_manager=cert_manager, autoscaler_namespace=text(".Values.compactor.autoscaler.namespace"),
+        autoscaler_status=text(".Values.compactor.autoscaler.status"),
     )  # fmt: skip
 
 
@@ -141,7 +144,15 @@ def _dashboards() -> str:
 
 def _uninstall() -> str:
     every = "".join("---\n" + template(hook(found)) for found in removal(_values(cert_manager=False)))
+    every += _scaling("uninstall")
     return _conditional([".Values.uninstall.hook"], every)
+
+
+def _scaling(process: str) -> str:
+    """The right to scale Deployments, in each namespace that the values name."""
+    found = scaling(process, text("."), replace(_values(cert_manager=False), namespace=text("$.Release.Namespace")))
+    every = "".join("---\n" + template(hook(item) if process == "uninstall" else item) for item in found)
+    return "{{- range .Values.compactor.scaleNamespaces }}\n" + every + "{{- end }}\n"
 
 
 def _policies() -> str:

@@ -9,11 +9,10 @@ import yaml
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
+from trimtab.cli.install import deployments
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, account
 from trimtab.cluster.pool_schema import schema as pool_schema
-from trimtab.command.install import serving, working
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.names import PROCESSES, Manifest, account
-from trimtab.command.install.values import Values
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
@@ -27,7 +26,7 @@ SETTINGS: dict[str, type] = {
     "webhook": Settings, "watchdog": WatchdogSettings, "compactor": CompactorSettings,
     "recommender": RecommenderSettings,
 }  # fmt: skip
-DEFAULTS = Values()
+DEFAULTS = InstallValues()
 _OBJECT: Schema = {"type": "object"}
 _NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
@@ -36,6 +35,8 @@ def schema() -> Schema:
     """values.schema.json. Helm refuses what it does not know, with the place."""
     own = {name: _process(name) for name in PROCESSES}
     own["webhook"]["properties"] = {**_only_webhook(), **own["webhook"]["properties"]}
+    own["compactor"]["properties"] = {**own["compactor"]["properties"], "autoscaler": _autoscaler()}
+    own["compactor"]["properties"] |= _only_compactor()
     found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "rules": _rules(),
              "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(), "uninstall": _uninstall(),
              "namespace": _namespace()}  # fmt: skip
@@ -111,8 +112,27 @@ def _only_webhook() -> dict[str, Schema]:
     }  # fmt: skip
 
 
+def _only_compactor() -> dict[str, Schema]:
+    described = (
+        "Namespaces in which it may scale Deployments: a workload of one replica gets a second one while its pod "
+        "moves, where the pool says so. Empty: such pods stay."
+    )
+    item = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
+    return {"scaleNamespaces": _any("array", described, [], items=item, uniqueItems=True)}
+
+
+def _autoscaler() -> Schema:
+    return _group(
+        "Where the cluster autoscaler writes its status. Compactor and webhook may read the ConfigMap of this name.",
+        namespace=_text("The autoscaler's own flag `--namespace`.", DEFAULTS.autoscaler_namespace, pattern=_NAME),
+        status=_text(
+            "The autoscaler's flag `--status-config-map-name`.", DEFAULTS.autoscaler_status, pattern=_NAME
+        ),
+    )  # fmt: skip
+
+
 def _settings(name: str) -> Schema:
-    given = (serving if name == "webhook" else working).environment(DEFAULTS)
+    given = deployments.environment(DEFAULTS) if name == "webhook" else deployments.process_environment(name, DEFAULTS)
     names = [PREFIX + field.name.upper() for field in fields(SETTINGS[name])]
     found = _any("object", f"Settings by their variable, as texts: docs/reference/settings.md, `trimtab {name}`.", {})
     open_ = [variable for variable in names if variable not in given or variable == "TRIMTAB_LOG_FORMAT"]

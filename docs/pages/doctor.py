@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from trimtab.command.doctor.finding import UNSEEN, WELL, Check
-from trimtab.command.doctor.judge import CHECKS
+from trimtab.cli.doctor.command import CHECKS
+from trimtab.cli.doctor.finding import UNSEEN, WELL, Check
 
 _HEAD = """# What `trimtab doctor` looks at
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 
-from trimtab.command.install.names import account
-from trimtab.command.install.rbac import CLUSTER, OWN, Rule
-from trimtab.command.install.seldom import SELDOM
+from trimtab.cli.install.names import account
+from trimtab.cli.install.rbac import CLUSTER, OWN, SELDOM, Rule
 
 _ABOUT = """\
 # Rights
 
-What each account may do, and nothing else: no wildcard, no Secret but one by its name, and in other namespaces nothing
-is created but Events and evictions. Verbs in the last column are used only then, all others from the first minute.
-`make e2e` holds this page against an API server's audit log: nobody is refused anything, and what nobody used is
-explained here.
+What each account may do, and nothing else: no wildcard, no Secret but those of its own by name, and in other namespaces
+nothing is created but Events and evictions. Verbs in the last column are used only then, all others from the first
+minute. `make e2e` holds this page against an API server's audit log: nobody is refused anything, and what nobody used
+is explained here.
 """
 _UNINSTALL = "Helm's hook: the account exists while `helm uninstall` runs.\n"
 

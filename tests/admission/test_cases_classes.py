@@ -3,6 +3,7 @@
 import pytest
 
 from tests.build import (
+    SIGNER,
     changed,
     codes,
     container,
@@ -16,12 +17,12 @@ from tests.build import (
     stored,
     toleration,
 )
-from trimtab.admission.apiserver.outcome import Refused
-from trimtab.admission.patch import diff
+from trimtab.admission.apiserver.outcome import PodRejected
+from trimtab.admission.json_patch import diff
 from trimtab.cluster.api.meta import UNSET, change
 from trimtab.cluster.resources import QoS, qos
-from trimtab.policy import marker
-from trimtab.policy.subject import Terms
+from trimtab.policy import changed_annotation
+from trimtab.policy.pod_context import AdmissionSettings
 
 SMALL = {"cpu": "100m", "memory": "1"}
 KATA_OVERHEAD = {"cpu": "250m", "memory": "160Mi"}
@@ -66,7 +67,7 @@ def test_a3_overhead_that_contradicts_the_class_is_refused_before_we_are_asked()
 def test_a5_overhead_that_no_class_stands_for_is_stripped():
     world = facts(runtime_class("plain"))
     found = [stored(pod(overhead=SMALL, **named), STRIP, world) for named in ({}, {"runtime_class_name": "plain"})]
-    assert [isinstance(each, Refused) for each in found] == [False, False]
+    assert [isinstance(each, PodRejected) for each in found] == [False, False]
 
 
 def test_a5_overhead_of_a_class_that_has_none_is_refused_without_us():
@@ -160,7 +161,7 @@ def test_a16_overhead_is_never_written_where_the_server_does_it(came):
 
 
 def test_a16_where_the_servers_admission_is_off_we_write_exactly_what_the_class_says():
-    found = decided(untrusted(), UNTRUSTED, facts(KATA), Terms(overhead="webhook")).pod.spec
+    found = decided(untrusted(), UNTRUSTED, facts(KATA), AdmissionSettings(overhead="webhook")).pod.spec
     assert (found.overhead, found.node_selector) == (KATA_OVERHEAD, {"pool": "kata"})
     assert found.tolerations == (toleration("kata", operator="Exists"),)
 
@@ -204,9 +205,11 @@ def test_b10_the_marker_of_a_copied_pod_is_replaced():
     rule = policies(policy("{labels: {add: {cost: low}}}"))
     copied = decided(pod(name="other"), rule).pod.metadata.annotations
     found = decided(pod(annotations=copied), rule).pod
-    assert marker.read(found, "team-a") == marker.Marker({"p": {"labels[cost]": "low"}})
+    assert changed_annotation.read(found, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
+        {"p": {"labels[cost]": "low"}}
+    )
 
 
 def test_b10_the_marker_of_a_copied_pod_goes_where_nothing_was_changed():
     copied = decided(pod(name="other"), policies(policy("{labels: {add: {cost: low}}}"))).pod.metadata.annotations
-    assert marker.ANNOTATION not in decided(pod(annotations=copied), NOTHING).pod.metadata.annotations
+    assert changed_annotation.ANNOTATION not in decided(pod(annotations=copied), NOTHING).pod.metadata.annotations

@@ -8,11 +8,10 @@ import pytest
 import yaml
 
 from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
-from trimtab.admission.answer import ASKED, HERE, Outcome, answer
-from trimtab.admission.check import problem
-from trimtab.admission.patch import diff, plain
+from trimtab.admission.handler import ASKED, HERE, AdmissionOutcome, answer
+from trimtab.admission.json_patch import diff, plain, problem
+from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.schema import json_schema
-from trimtab.policy.subject import Terms
 
 NO_CPU_LIMIT = policies(policy("{limits: {cpu: remove}}"))
 MANIFEST = {
@@ -33,7 +32,7 @@ def response(found):
 )
 def test_h1_what_is_no_review_gets_400(body):
     found = answer(body, NO_CPU_LIMIT, facts())
-    assert (found.status, found.record.outcome) == (400, Outcome.MALFORMED)
+    assert (found.status, found.record.outcome) == (400, AdmissionOutcome.MALFORMED)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ def test_h2_another_version_or_kind_is_allowed_unchanged_with_a_warning(version,
 def test_h3_whatever_breaks_the_pod_is_allowed_unchanged():
     broken = None  # facts that are no facts: everything that asks them fails
     found = answer(review(MANIFEST), NO_CPU_LIMIT, broken)  # type: ignore[arg-type]
-    assert (found.status, found.record.outcome) == (200, Outcome.FAILED)
+    assert (found.status, found.record.outcome) == (200, AdmissionOutcome.FAILED)
     assert response(found)["allowed"] is True
 
 
@@ -104,17 +103,20 @@ def test_h8_without_a_patch_there_is_no_patch_type():
 
 
 def test_h12_paused_changes_nothing():
-    assert answer(review(MANIFEST), NO_CPU_LIMIT, facts(), Terms(paused=True)).record.outcome is Outcome.SKIPPED
+    assert (
+        answer(review(MANIFEST), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)).record.outcome
+        is AdmissionOutcome.SKIPPED
+    )
 
 
 def test_h12_a_policy_that_is_off_changes_nothing():
     off = policies(policy("{limits: {cpu: remove}}", enabled="false"))
-    assert answer(review(MANIFEST), off, facts()).record.outcome is Outcome.UNCHANGED
+    assert answer(review(MANIFEST), off, facts()).record.outcome is AdmissionOutcome.UNCHANGED
 
 
 def test_h12_a_namespace_that_opted_out_is_untouched():
     world = facts(namespace(**{"trimtab.dev/opt-out": "true"}))
-    assert answer(review(MANIFEST), NO_CPU_LIMIT, world).record.outcome is Outcome.SKIPPED
+    assert answer(review(MANIFEST), NO_CPU_LIMIT, world).record.outcome is AdmissionOutcome.SKIPPED
 
 
 def test_i7_the_schema_is_a_schema_and_takes_a_policy():
@@ -135,7 +137,7 @@ def test_a_denied_pod_hears_both_values():
     rule = policies(policy("{overhead: {contradicting: deny}}"))
     came = plain(pod(runtime_class_name="kata", overhead={"cpu": "1m"}))
     world = facts(runtime_class("kata", overhead={"cpu": "250m"}))
-    found = response(answer(review(came), rule, world, Terms(overhead="webhook")))
+    found = response(answer(review(came), rule, world, AdmissionSettings(overhead="webhook")))
     assert (found["allowed"], "1m" in found["status"]["message"], "250m" in found["status"]["message"]) == (
         False,
         True,
@@ -151,17 +153,17 @@ def test_nulls_are_absent_as_they_are_to_the_server():
         policies(policy("{placement: {tolerate: [{key: a}], require: [{label: b, exists: true}]}}")),
         facts(),
     )
-    assert found.record.outcome is Outcome.CHANGED
+    assert found.record.outcome is AdmissionOutcome.CHANGED
     assert found.record.decision.pod.spec.tolerations[0].key == "a"
 
 
 def test_a_dry_run_that_asks_for_us_is_answered_in_a_warning_and_nothing_else():
     asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
-    found = response(answer(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), Terms(paused=True)))
+    found = response(answer(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)))
     assert (found["allowed"], "patch" in found) == (True, False)
     assert found["warnings"] == [f"{HERE}, with 1 policies, paused"]
 
 
 def test_what_is_stored_is_decided_whatever_it_asks():
     asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
-    assert answer(review(asking), NO_CPU_LIMIT, facts()).record.outcome == Outcome.CHANGED
+    assert answer(review(asking), NO_CPU_LIMIT, facts()).record.outcome == AdmissionOutcome.CHANGED

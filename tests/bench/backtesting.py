@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trimtab.sizing import estimate
-from trimtab.sizing.enough import Seen, seen
-from trimtab.sizing.rule import RULES, Rule
-from trimtab.sketch.book import Book
-from trimtab.sketch.vpa.container import Container
-from trimtab.sketch.vpa.histogram import Histogram
-from trimtab.usage.owners import Owners
-from trimtab.usage.series import Series
-from trimtab.usage.take import take
+from tests.bench import estimate
+from trimtab.histogram.batch_history import BatchHistory
+from trimtab.histogram.vpa import AggregateContainerState, Histogram
+from trimtab.sizing.request import ADAPTIVE, P95, amount
+from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.series import Series, take
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explanation" / "requests-from-usage.md"
 PICTURE = ROOT / "docs" / "explanation" / "requests-from-usage.svg"
-BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
 Score = tuple[float, float]
 """Waste, and share of time under-provisioned."""
@@ -40,9 +37,9 @@ class Held:
     rows: Sequence[tuple[Any, float]]
     others: Mapping[str, float]
 
-    def seen(self) -> Seen:
+    def seen(self) -> UsageStatistics:
         found = seen(self.resource, self.window)
-        assert isinstance(found, Seen), found
+        assert isinstance(found, UsageStatistics), found
         return found
 
 
@@ -79,8 +76,8 @@ def held(shared: Path) -> list[Held]:
     for name, resource, rows in [*given.cpu_series(), *given.memory_series()]:
         cut = rows[0][0] + given.FIT_DAYS * given.DAY
         fit, rest = [row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]
-        book, by_second = Book(), {int(t.timestamp()): v for t, v in fit}
-        take(book, [series(resource, list(by_second), list(by_second.values()))], Owners())
+        book, by_second = BatchHistory(), {int(t.timestamp()): v for t, v in fit}
+        take(book, [series(resource, list(by_second), list(by_second.values()))], OwnerIndex())
         window = book.window(book.containers()[0], resource)
         theirs = given.baselines(fit, resource)
         others = {"vpa": vpa(fit, resource), "vpa by use": theirs["vpa"], "krr": theirs["krr"]}
@@ -91,7 +88,7 @@ def held(shared: Path) -> list[Held]:
 def vpa(fit: Sequence[tuple[Any, float]], resource: str) -> float:
     """Its default target to the digit: every sample of cpu weighs 0.1, whatever it is (VPA 1.6). The back-test's own
     weighs cpu by use, as the VPA's documents say and its code once meant to."""
-    container = Container()
+    container = AggregateContainerState()
     for t, value in fit:
         (container.use_cpu if resource == "cpu" else container.use_memory)(t.timestamp(), value)
     histogram = container.cpu if resource == "cpu" else container.memory
@@ -100,39 +97,32 @@ def vpa(fit: Sequence[tuple[Any, float]], resource: str) -> float:
     return target / 1000 if resource == "cpu" else float(target)
 
 
+RULES = {"adaptive": ADAPTIVE, "p95": P95}
 OTHERS = ("vpa", "vpa by use", "krr")
 NAMES = (*RULES, *OTHERS)
 
 
-def run(shared: Path, *, write: bool) -> dict[str, float]:
-    """Ours as a share of the VPA's waste, per resource, against whichever of the two VPAs we look worse beside."""
-    score, every, found = yardstick(shared).score, held(shared), {}
+def run(shared: Path, *, write: bool) -> None:
+    """The table of every rule on the given series, printed, and the picture."""
+    score, every = yardstick(shared).score, held(shared)
     text: list[str] = []
     for resource in ("cpu", "memory"):
         of = [one for one in every if one.resource == resource]
-        rules = {name: [score(rule.of(one.seen()), one.rows) for one in of] for name, rule in RULES.items()}
+        rules = {name: [score(amount(rule, one.seen()), one.rows) for one in of] for name, rule in RULES.items()}
         rules |= {name: [score(one.others[name], one.rows) for one in of] for name in OTHERS}
         text += table(resource, of, rules)
-        means = {name: mean(scores) for name, scores in rules.items()}
-        found[resource] = max(beside(resource, means, other) for other in ("vpa", "vpa by use"))
+    print("\n".join(text))
     if write:
-        page = PAGE.read_text(encoding="utf-8")
-        head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
-        PAGE.write_text(f"{head}{BEGIN}\n\n{chr(10).join(text)}\n{END}{tail}", encoding="utf-8")
+        put("measured", text)
         PICTURE.write_text(picture(every, score), encoding="utf-8")
-    return found
 
 
-def beside(resource: str, means: Mapping[str, Score], other: str) -> float:
-    """The least waste of a rule of ours that is under-provisioned no more often than the other, as a share of the
-    other's. Raises SystemExit where there is none."""
-    theirs = means[other]
-    able = [(means[name], name) for name in RULES if means[name][1] <= theirs[1]]
-    if not able:
-        raise SystemExit(f"{resource}: every rule of ours is under-provisioned more often than {other}")
-    ours, name = min(able)
-    print(f"{resource}: {name} wastes {_cell(ours)} of the time under, {other} {_cell(theirs)}")
-    return ours[0] / theirs[0]
+def put(mark: str, lines: Iterable[str]) -> None:
+    """Lines between two marks of the page."""
+    begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+    page = PAGE.read_text(encoding="utf-8")
+    head, tail = page.partition(begin)[0], page.partition(end)[2]
+    PAGE.write_text(f"{head}{begin}\n\n{chr(10).join(lines)}\n\n{end}{tail}", encoding="utf-8")
 
 
 def mean(scores: Sequence[Score]) -> Score:
@@ -154,8 +144,8 @@ def _cell(score: Score) -> str:
 
 # ── the picture ──────────────────────────────────────────────────────────
 WIDE, HIGH, LEFT, LOW = 420, 260, 60, 40
-_COLOURS = {"frontier": "#1f6fb2", "p95": "#e67e22", "steady": "#1e8449", "lean": "#58b368", "vpa": "#c0392b",
-            "vpa by use": "#e6a39a", "krr": "#8e44ad"}  # fmt: skip
+_COLOURS = {"frontier": "#1f6fb2", "adaptive": "#17202a", "p95": "#e67e22", "vpa": "#c0392b", "vpa by use": "#e6a39a",
+            "krr": "#8e44ad"}  # fmt: skip
 
 
 def picture(every: Sequence[Held], score: Any) -> str:
@@ -171,7 +161,7 @@ def picture(every: Sequence[Held], score: Any) -> str:
 def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
     frontier = [(f"P{share * 100:g}", mean([score(one.window.percentiles((share,))[0], one.rows) for one in of]))
                 for share in SHARES]  # fmt: skip
-    rules: dict[str, Score] = {name: mean([score(rule.of(one.seen()), one.rows) for one in of])
+    rules: dict[str, Score] = {name: mean([score(amount(rule, one.seen()), one.rows) for one in of])
                                for name, rule in RULES.items()}  # fmt: skip
     rules |= {name: mean([score(one.others[name], one.rows) for one in of]) for name in OTHERS}
     scores = [*(one for _, one in frontier), *rules.values()]
@@ -204,4 +194,4 @@ def _dot(x: float, y: float, size: int, colour: str, title: str) -> str:
     return f'<circle cx="{x}" cy="{y}" r="{size}" fill="{colour}"><title>{title}</title></circle>'
 
 
-__all__ = ["Rule", "cpu", "rank", "run", "series"]
+__all__ = ["cpu", "rank", "run", "series"]

@@ -3,6 +3,9 @@
 The openb cluster on a real control plane: 310 nodes, 6 170 pods, 260 budgets, the default scheduler; a new pod is Ready
 after twenty seconds, an emptied node is taken after a few. The compactor runs as a process of its own, the audit is a
 watch of its own. The saving is compared with `trimtab simulate` on the cluster as it was, with the pool's settings.
+
+It ends with `RESULT cores_freed=… evictions=… moved_twice=… refused=… broken=… of_promised=… longest_wait_s=…`. It
+fails under 0.97 of what was promised (`of_promised`), and where a pod waited over 20 s for a node (`longest_wait_s`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,12 @@ from tests.e2e.compactors import EAGER, Compactor, noted
 from trimtab.cluster.quantity import milli
 
 START_UP = 20
+MIN_OF_PROMISED = 0.97
+MAX_WAIT_SECONDS = 20
+MAX_TWICE = 0.05
+"""Of the evictions."""
+MAX_REFUSED = 0.01
+"""Of the evictions asked for."""
 LONGEST = int(os.environ.get("BENCH_LIVE_SECONDS", "1200"))
 QUIET = 90
 """Seconds without an eviction after which nothing more is expected."""
@@ -86,10 +95,12 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
         f"{witness.events} events seen; still cordoned: {sorted(_noted(left))}; still waiting: {witness.waiting()}"
     )
     print(*witness.broken, sep="\n", end="")
-    print("RESULT " + " ".join(f"{name}={value}" for name, value in figures.items()))
-    sound = not witness.broken and not witness.waiting() and witness.longest_wait < START_UP
-    kept = share >= 0.9 and len(twice) * 20 <= len(done) and figures["refused"] * 100 < len(evictions)
-    return 0 if sound and kept else 1
+    told = {**figures, "of_promised": f"{share:.3f}", "longest_wait_s": f"{witness.longest_wait:.1f}"}
+    print("RESULT " + " ".join(f"{name}={value}" for name, value in told.items()))
+    sound = not witness.broken and not witness.waiting()
+    is_calm = len(twice) <= MAX_TWICE * len(done) and figures["refused"] < MAX_REFUSED * len(evictions)
+    is_kept = share >= MIN_OF_PROMISED and witness.longest_wait <= MAX_WAIT_SECONDS
+    return 0 if sound and is_calm and is_kept else 1
 
 
 def _until_quiet(one: Compactor, witness: Witness, scaler: Autoscaler) -> float:

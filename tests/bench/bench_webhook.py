@@ -5,13 +5,14 @@
 One core for the server, one for the client. Ours with every shipped policy, recommendations for 10 000 workloads,
 the self-check on and a log line per changed pod. Rounds in shuffled order, medians. Ratios are ours to theirs.
 
-Three kinds of load, told apart because they cost differently:
+Four kinds of load, told apart because they cost differently:
 
     the same     the load client's one body over and over, as for every server this was ever measured beside
     siblings     another uid and another token volume in each: what a ReplicaSet's pods differ in
+    quota        siblings in a namespace with a ResourceQuota whose `used` is another one at each review
     distinct     another owner and `pod-template-hash` besides: never seen before, decided anew every time
 
-The last line is for "the same"; the lines before it have the others.
+The last line has the ratio of each: `webhook_cpu_ratio` is for "the same" typical pod.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PACED = "10s"
 """Two thousand reviews: the load client opens its connections anew each time, and of fewer they would be the p99."""
 UID, TOKEN = "705ab4f5-6393-11e8-b7cc-42010a800002", "7xk2p"
 OTHER = "7d9c6b5f48"
-KINDS = {"siblings": (UID, TOKEN), "distinct": (UID, TOKEN, OTHER)}
+KINDS = {"siblings": (UID, TOKEN), "quota": (UID, TOKEN), "distinct": (UID, TOKEN, OTHER)}
 COUNT = 3000
 MEMORY = 100_000
 
@@ -40,10 +41,14 @@ Loads = dict[tuple[str, str], list[Load]]
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, servers.both(Path(folder)) as (theirs, ours):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        servers.both(Path(folder)) as (theirs, ours),
+        servers.under_quota(Path(folder), ours) as under_quota,
+    ):
         bodies = servers.bodies(Path(folder))
-        _warm(bodies, theirs, ours)
-        found = _rounds(bodies, theirs, ours)
+        _warm(bodies, theirs, ours, under_quota)
+        found = _rounds(bodies, theirs, ours, under_quota)
         burst = [server.load(bodies["typical"], "-burst", "300", "-dur", "1s") for server in (theirs, ours)]
         print(f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
               f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}")  # fmt: skip
@@ -51,15 +56,16 @@ def main() -> None:
     _tell(found, kept, burst[1])
 
 
-def _warm(bodies: dict[str, Path], *both: Server) -> None:
-    for server in both:
+def _warm(bodies: dict[str, Path], *all_three: Server) -> None:
+    for server in all_three:
         for body in bodies.values():
             server.load(body, "-conns", "8", "-dur", "500ms")
 
 
-def _rounds(bodies: dict[str, Path], *both: Server) -> Loads:
+def _rounds(bodies: dict[str, Path], theirs: Server, ours: Server, under_quota: Server) -> Loads:
     found: Loads = defaultdict(list)
-    steps = [(name, server) for name in (*bodies, "rate", *KINDS) for server in both]
+    steps = [(name, server) for name in (*bodies, "rate", *KINDS) for server in (theirs, ours)]
+    steps[steps.index(("quota", ours))] = ("quota", under_quota)
     for number in range(ROUNDS):
         random.shuffle(steps)
         for name, server in steps:
@@ -102,10 +108,11 @@ def _tell(found: Loads, kept: tuple[int, int, int], burst: Load) -> None:
     before, after, failed = kept
     print(f"resident before and after {MEMORY:,} reviews: {before / 2**20:.1f} and {after / 2**20:.1f} MiB")
     errors = sum(load.errors for (_, who), loads in found.items() if who == "trimtab" for load in loads)
-    print(f"webhook_cpu_ratio_small={_ratio(found, 'small'):.2f} siblings={_ratio(found, 'siblings'):.2f}"
-          f" distinct={_ratio(found, 'distinct'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}")  # fmt: skip
+    print(f"webhook_cpu_ratio_small={_ratio(found, 'small'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}")
     slower, errors = p99["trimtab"] / p99["reference"], errors + failed + burst.errors
     print(f"RESULT webhook_cpu_ratio={_ratio(found, 'typical'):.2f} webhook_cpu_ratio_big={_ratio(found, 'big'):.2f}"
+          f" siblings={_ratio(found, 'siblings'):.2f} siblings_under_quota={_ratio(found, 'quota'):.2f}"
+          f" distinct={_ratio(found, 'distinct'):.2f}"
           f" webhook_p99_ratio={slower:.2f} errors={errors}")  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """One measurement in a process of its own: CPU of this process, and memory over what it began with.
 
     python -m tests.bench.measured ours|streamed|typed|planned KUBECONFIG
-    python -m tests.bench.measured event URL COUNT
+    python -m tests.bench.measured event|typed-event URL COUNT
     python -m tests.bench.measured outage URL
 
 Prints one line of JSON.
@@ -21,12 +21,11 @@ from typing import Any
 from kubernetes.client import ApiClient, Configuration
 
 from trimtab.kube.client import Client, connect
-from trimtab.kube.keep import Keeper
-from trimtab.kube.kinds import PLACES
-from trimtab.kube.planned import Planned
+from trimtab.kube.informers import ClusterInformers
 from trimtab.kube.reflector import Reflector
-from trimtab.kube.state import Terms
-from trimtab.kube.watch import Watch
+from trimtab.kube.resources import PLACES
+from trimtab.kube.transform import FieldPruner, PlannerPodTransform
+from trimtab.kube.watch_state import WatchSettings
 
 PAGE = 500
 
@@ -39,6 +38,8 @@ def main() -> None:
         found = _listed(lambda: _typed(where))
     elif what == "event":
         found = _events(where, int(more[0]))
+    elif what == "typed-event":
+        found = _typed_events(where, int(more[0]))
     else:
         found = _outage(where)
     print(json.dumps(found))
@@ -62,9 +63,9 @@ def _rss() -> float:
 
 
 def _ours(kubeconfig: str, *, streaming: bool, planned: bool) -> tuple[int, Any]:
-    """What `Watch` does for pods; `planned`: holding the records that plans are made of."""
-    hold: Any = Planned() if planned else Keeper()
-    it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, terms=Terms(streaming=streaming))
+    """What `ClusterInformers` does for pods; `planned`: holding the records that plans are made of."""
+    hold: Any = PlannerPodTransform() if planned else FieldPruner()
+    it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, terms=WatchSettings(streaming=streaming))
     threading.Thread(target=it.run, daemon=True).start()
     while not it.state.synced:
         assert not it.state.error, it.state
@@ -92,7 +93,7 @@ def _plain(url: str) -> Client:
 
 
 def _events(url: str, count: int) -> dict[str, float]:
-    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], Planned())
+    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], PlannerPodTransform())
     threading.Thread(target=it.run, daemon=True).start()
     while it.state.events < count // 10:  # warm
         time.sleep(0.001)
@@ -103,9 +104,28 @@ def _events(url: str, count: int) -> dict[str, float]:
     return {"events": seen, "cpu_us": (time.process_time() - cpu) / seen * 1e6, "wall_s": time.monotonic() - wall}
 
 
+def _typed_events(url: str, count: int) -> dict[str, float]:
+    """The official client's watch, which makes a model of each pod; the last one of a name is held."""
+    from kubernetes import client, watch
+
+    api = client.CoreV1Api(ApiClient(Configuration(host=url, retries=False)))  # type: ignore[arg-type]
+    held: dict[str, Any] = {}
+    begun, cpu, wall = 0, time.process_time(), time.monotonic()
+    it = watch.Watch()
+    for seen, event in enumerate(it.stream(api.list_pod_for_all_namespaces, resource_version="1"), 1):
+        held[event["object"].metadata.name] = event["object"]
+        if seen == count // 10:  # warm
+            begun, cpu, wall = seen, time.process_time(), time.monotonic()
+        if seen >= count:
+            it.stop()
+            break
+    seen -= begun
+    return {"events": seen, "cpu_us": (time.process_time() - cpu) / seen * 1e6, "wall_s": time.monotonic() - wall}
+
+
 def _outage(url: str) -> dict[str, float]:
     """Ten seconds of a server that is gone, for every list that a Watch has."""
-    watch = Watch(_plain(url))
+    watch = ClusterInformers(_plain(url))
     for it in watch.reflectors:
         it._version = "1"
     watch.start()

@@ -114,6 +114,13 @@ def both(home: Path) -> Iterator[tuple[Server, Server]]:
 
 
 @contextmanager
+def under_quota(home: Path, like: Server) -> Iterator[Server]:
+    """Ours beside `both`, in a namespace with a quota whose use is another one at each review."""
+    with ours(home, like.client, module="tests.bench.under_quota") as our:
+        yield our
+
+
+@contextmanager
 def _reference(home: Path, binary: Path, client: Path) -> Iterator[Server]:
     port, pair = _free_port(), home / "certs"
     command = [str(binary), "-mode", "typed", "-h2=false", "-addr", f"127.0.0.1:{port}"]
@@ -129,8 +136,11 @@ def _reference(home: Path, binary: Path, client: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def ours(home: Path, client: Path, **settings: str) -> Iterator[Server]:
-    """`trimtab webhook` as installed: every shipped policy, the self-check, a log line per changed pod."""
+def ours(home: Path, client: Path, *, module: str = "trimtab", **settings: str) -> Iterator[Server]:
+    """`trimtab webhook` as installed: every shipped policy, the self-check, a log line per changed pod.
+
+    module: what is run in its place.
+    """
     (home / "snapshot.json").write_text(json.dumps(crowd.snapshot()))
     given = {
         "LISTEN": "127.0.0.1:0", "CERTS": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
@@ -138,11 +148,11 @@ def ours(home: Path, client: Path, **settings: str) -> Iterator[Server]:
     }  # fmt: skip
     surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": value for name, value in given.items()}}
     (home / "ready.json").unlink(missing_ok=True)
-    with (home / "log").open("wb") as log:
-        command = _pinned(SERVER_CORE, sys.executable, "-m", "trimtab", "webhook")
+    with (home / f"{module}.log").open("wb") as log:
+        command = _pinned(SERVER_CORE, sys.executable, "-m", module, "webhook")
         process = subprocess.Popen(command, cwd=crowd.ROOT, env=surroundings, stderr=log, stdout=log)
     try:
-        url = _ready(home, process)
+        url = _ready(home, process, home / f"{module}.log")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         yield Server("trimtab", url, (process.pid, *map(int, children)), client)
     finally:
@@ -150,11 +160,11 @@ def ours(home: Path, client: Path, **settings: str) -> Iterator[Server]:
         process.wait(20)
 
 
-def _ready(home: Path, process: subprocess.Popen[bytes]) -> str:
+def _ready(home: Path, process: subprocess.Popen[bytes], log: Path) -> str:
     deadline = time.monotonic() + 60
     while not (home / "ready.json").exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"the webhook did not start: {(home / 'log').read_text()[-2000:]}")
+            raise SystemExit(f"the webhook did not start: {log.read_text()[-2000:]}")
         time.sleep(0.05)
     return str(json.loads((home / "ready.json").read_text())["url"])
 

@@ -18,23 +18,20 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from tests.bench import crowd, servers
-from trimtab.admission import answer as answers
-from trimtab.admission import review as wire
-from trimtab.admission.check import problem
-from trimtab.admission.judge import judge
-from trimtab.admission.likeness import likeness
-from trimtab.admission.patch import diff
-from trimtab.admission.remembered import Memory
+from trimtab.admission import admission_review as wire
+from trimtab.admission import handler as answers
+from trimtab.admission.admission_result import judge
+from trimtab.admission.json_patch import diff, problem
+from trimtab.admission.response_cache import ResponseCache, likeness
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import load
-from trimtab.policy.asked import ask
+from trimtab.policy.applicable_policies import ask
+from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import decided
-from trimtab.policy.facts import Facts, from_snapshot
 from trimtab.policy.load import load_policies
-from trimtab.policy.subject import DEFAULT_TERMS, Subject
+from trimtab.policy.pod_context import DEFAULT_TERMS, PodContext
 from trimtab.runtime import files, log
-from webhook.metrics import Meters
-from webhook.told import Teller
+from webhook.metrics import DecisionLogger, WebhookMetrics
 
 NAMESPACE = "payments"
 RUNS, TIMES = 300, 1
@@ -52,24 +49,27 @@ def _in(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.json" for name in ("small", "typical", "big")}
 
 
-def _steps(body: bytes, facts: Facts) -> dict[str, float]:
+def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
     policies = load_policies(files.read([Path(path) for path in crowd.POLICIES.split(":")])).policies
-    review, memory = wire.decode(body), Memory()
+    review, memory = wire.decode(body), ResponseCache()
     raw = bytes(review.request.object)
     pod: Pod = answers._pods.decode(raw)
     found = judge(pod, policies, facts, NAMESPACE)
     first = answers.answer(body, policies, facts, DEFAULT_TERMS, memory)
     key = (NAMESPACE, (likeness(raw) or (raw, b""))[0])
-    teller = Teller(Meters(CollectorRegistry()), log.build("info", "json", io.StringIO()))
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build("info", "json", io.StringIO()))
 
-    asked = decided(pod, policies, facts, NAMESPACE)[1]
+    def subject(it: Pod) -> PodContext:
+        return PodContext(pod=it, namespace=NAMESPACE, facts=facts)
+
+    asked = decided(subject(pod), policies)[1]
 
     def match() -> None:
-        ask(policies, Subject(pod=pod, namespace=NAMESPACE, facts=facts))
+        ask(policies, subject(pod))
 
     def check() -> None:
         def again(it: Pod) -> Pod:
-            return decided(it, policies, facts, NAMESPACE, watching=False, like=asked)[0].pod
+            return decided(subject(it), policies, watching=False, like=asked)[0].pod
 
         problem(pod, found.decision.pod, found.operations, again, facts, NAMESPACE)
 
@@ -77,7 +77,7 @@ def _steps(body: bytes, facts: Facts) -> dict[str, float]:
         "decode the review": lambda: bytes(wire.decode(body).request.object),
         "decode the pod": lambda: answers._pods.decode(raw),
         "match": match,
-        "decide": lambda: decided(pod, policies, facts, NAMESPACE),
+        "decide": lambda: decided(subject(pod), policies),
         "patch": lambda: diff(pod, found.decision.pod),
         "check": check,
         "encode": lambda: wire.encode(review, answers._judged(found).response),

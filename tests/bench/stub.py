@@ -42,10 +42,12 @@ class Stub:
                     self._answer(connection, head, events)
 
     def _answer(self, connection: socket.socket, head: bytes, events: list[bytes]) -> None:
-        if b"watch=1" in head:
+        if b"watch=1" in head or b"watch=true" in head:  # ours, and the official client's
             connection.sendall(HEAD)
             for number in range(self._count):
                 connection.sendall(events[number % len(events)])
+            if b"watch=true" in head:  # the official client reads to the end before it lets go
+                connection.sendall(b"0\r\n\r\n")
             return
         body = json.dumps({"metadata": {"resourceVersion": "1"}, "items": self._pods}).encode()
         connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)

@@ -182,3 +182,22 @@ def verify(items, waves):
             worst = sum(max(turns.values()) for turns in nodes.values())
             assert worst <= state.budgets[budget], f"budget {budget}: {worst} at once, {state.budgets[budget]} allowed"
     return len(moved), gone
+
+
+def verify_headroom(items, waves, label, percent):
+    """Does every pool that lost a node, or took a pod from another, keep its share of cpu and of memory free?"""
+    state, gone, touched = read(items), set(), set()
+    pool = {name: node["metadata"]["labels"].get(label) for name, node in state.nodes.items()}
+    for node, moves in (step for wave in waves for step in wave):
+        gone.add(node)
+        touched.add(pool[node])
+        for name, source, target, _ in moves:
+            lift(state, name)
+            put(state, name, target)
+            touched |= {pool[target]} - {pool[source]}
+    for resource in ("cpu", "memory"):
+        for name in touched:
+            stay = [node for node in state.nodes if pool[node] == name and node not in gone]
+            have = sum(number(resource, state.nodes[node]["status"]["allocatable"][resource]) for node in stay)
+            used = sum(state.used[node][resource] for node in stay)
+            assert (have - used) * 100 >= percent * have, f"pool {name}: {have - used} of {have} {resource} free"

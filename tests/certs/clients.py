@@ -7,16 +7,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs import Pair
+from certs import KeyPair
 
 
 def client_pair(
-    signer: Pair,
+    signer: KeyPair,
     name: str,
     *,
     until: datetime | None = None,
     use: x509.ObjectIdentifier = ExtendedKeyUsageOID.CLIENT_AUTH,
-) -> Pair:
+) -> KeyPair:
     """One that carries this common name."""
     now, key = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
     made = (
@@ -31,7 +31,7 @@ def client_pair(
         .sign(signer.private_key(), hashes.SHA256())
     )
     encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-    return Pair(
+    return KeyPair(
         certificate=made.public_bytes(encoding),
         key=key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain),
     )

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import certs
-from certs.issue import authority
+from certs.ca import authority
 from tests.certs.clients import client_pair
 
 NOW = datetime.now(UTC)
@@ -37,8 +37,8 @@ class World:
         self.clients = path / "clients.crt"
         self.clients.write_bytes(self.authority.certificate)
 
-    def server(self, *, asks: bool = False) -> certs.Loader:
-        return certs.Loader(self.path / "certs", clients=self.clients if asks else None)
+    def server(self, *, asks: bool = False) -> certs.CertificateLoader:
+        return certs.CertificateLoader(self.path / "certs", clients=self.clients if asks else None)
 
     def client(self, ciphers: str = "", version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
         made = ssl.create_default_context(cadata=self.folder.bundle.decode())
@@ -51,7 +51,7 @@ class World:
             made.set_ciphers(f"{ciphers}:@SECLEVEL=0")
         return made
 
-    def with_certificate(self, pair: certs.Pair) -> ssl.SSLContext:
+    def with_certificate(self, pair: certs.KeyPair) -> ssl.SSLContext:
         made = self.client()
         held = self.path / "client.pem"
         held.write_bytes(pair.certificate + pair.key)
@@ -134,7 +134,7 @@ def _serve_rsa(world: World) -> None:
     )
     (world.path / "certs" / "tls.crt").write_bytes(pem)
     (world.path / "certs" / "tls.key").write_bytes(plain)
-    world.folder = certs.Folder(bundle=pem, pair=certs.Pair(certificate=pem, key=plain))
+    world.folder = certs.CertificateFiles(bundle=pem, pair=certs.KeyPair(certificate=pem, key=plain))
 
 
 def test_nobody_is_asked_for_a_certificate_unless_authorities_are_named(world: World) -> None:
@@ -160,7 +160,7 @@ def test_who_shows_a_good_one_is_known_by_its_name(world: World) -> None:
     ],
     ids=["of another authority", "expired", "for servers"],
 )
-def test_a_bad_certificate_is_refused_in_the_handshake(world: World, pair: Callable[[World], certs.Pair]) -> None:
+def test_a_bad_certificate_is_refused_in_the_handshake(world: World, pair: Callable[[World], certs.KeyPair]) -> None:
     with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
         shaken(world.server(asks=True).front, world.with_certificate(pair(world)))
 
@@ -177,7 +177,7 @@ def test_new_authorities_count_from_the_next_connection_on(world: World) -> None
 @pytest.mark.parametrize("content", [None, b"", b"no PEM"])
 def test_a_new_pair_does_not_wait_for_authorities_that_are_no_good(world: World, content: bytes | None) -> None:
     told: list[certs.Problem | None] = []
-    loader = certs.Loader(world.path / "certs", told.append, world.clients)
+    loader = certs.CertificateLoader(world.path / "certs", told.append, world.clients)
     client = client_pair(world.authority, "apiserver")
     world.clients.unlink()
     if content is not None:
@@ -191,7 +191,9 @@ def test_a_new_pair_does_not_wait_for_authorities_that_are_no_good(world: World,
     assert told[-1] is None
 
 
-@pytest.mark.parametrize(("content", "error"), [(None, certs.Missing), (b"", certs.Unusable), (b"x", certs.Unusable)])
+@pytest.mark.parametrize(
+    ("content", "error"), [(None, certs.MissingFile), (b"", certs.UnusableFile), (b"x", certs.UnusableFile)]
+)
 def test_a_server_does_not_start_without_the_authorities_it_was_told_of(
     world: World, content: bytes | None, error: type[certs.CertsError]
 ) -> None:

@@ -14,32 +14,34 @@ DAY = timedelta(days=1)
 
 FRESH = certs.issue(NAMES, now=NOW, life=SHARED_LIFE)
 OTHER = certs.issue(NAMES, now=NOW, life=SHARED_LIFE)
-BEGUN = certs.successor(FRESH, now=NOW + DAY)
+BEGUN = certs.next_pair(FRESH, now=NOW + DAY)
 """A new authority stands in front; the pair is still of the old one."""
-DONE = certs.signed_anew(BEGUN, NAMES, now=NOW + DAY)
+DONE = certs.reissued_pair(BEGUN, NAMES, now=NOW + DAY)
 BROKEN = replace(FRESH, pair=replace(FRESH.pair, key=OTHER.pair.key))
 
 
-def step(store: certs.Folder | None, *places: bytes, now: datetime = NOW + DAY, **more: object) -> certs.Step:
-    return certs.next_step(certs.Seen(store=store, places=places, **more), NAMES, now=now)  # type: ignore[arg-type]
+def step(
+    store: certs.CertificateFiles | None, *places: bytes, now: datetime = NOW + DAY, **more: object
+) -> certs.RotationStep:
+    return certs.next_step(certs.RotationState(store=store, places=places, **more), NAMES, now=now)  # type: ignore[arg-type]
 
 
-def codes(found: certs.Step) -> list[str]:
-    assert isinstance(found, certs.Store)
+def codes(found: certs.RotationStep) -> list[str]:
+    assert isinstance(found, certs.WriteSecret)
     return [reason.code for reason in found.reasons]
 
 
 def test_an_empty_store_gets_a_pair_of_90_days() -> None:
     found = step(None)
     assert codes(found) == ["empty"]
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert found.folder.pair.leaf().not_valid_after_utc == NOW + DAY + SHARED_LIFE
-    assert certs.usable(found.folder, NOW + DAY)
+    assert certs.is_usable(found.folder, NOW + DAY)
 
 
 def test_a_store_that_somebody_emptied_gets_the_pair_we_serve_under_a_new_authority_beside_the_old() -> None:
     found = step(None, serving=replace(FRESH, authority_key=None))
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert found.folder.pair == FRESH.pair
     assert found.folder.bundle.endswith(FRESH.bundle)
     assert found.folder.bundle != FRESH.bundle
@@ -47,18 +49,18 @@ def test_a_store_that_somebody_emptied_gets_the_pair_we_serve_under_a_new_author
 
 @pytest.mark.parametrize("place", [b"", b"nonsense", OTHER.bundle, FRESH.bundle + OTHER.bundle])
 def test_a_place_with_another_bundle_gets_the_stores(place: bytes) -> None:
-    assert step(FRESH, FRESH.bundle, place) == certs.Publish(FRESH.bundle)
+    assert step(FRESH, FRESH.bundle, place) == certs.PatchCABundle(FRESH.bundle)
 
 
 @pytest.mark.parametrize("places", [(), (FRESH.bundle,), (FRESH.bundle, FRESH.bundle)])
 def test_where_all_is_well_nothing_is_done(places: tuple[bytes, ...]) -> None:
-    assert step(FRESH, *places) == certs.Rest()
+    assert step(FRESH, *places) == certs.WaitUntil()
 
 
 def test_a_pair_past_two_thirds_is_signed_anew_by_the_same_authority() -> None:
     found = step(FRESH, FRESH.bundle, now=NOW + 61 * DAY, settled=True)
     assert codes(found) == ["two-thirds"]
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert found.folder.bundle == FRESH.bundle
 
 
@@ -74,44 +76,44 @@ def test_a_pair_that_cannot_be_served_waits_for_nobody() -> None:
 def test_a_lost_authority_is_replaced_and_the_pair_stays(bundle: bytes) -> None:
     found = step(replace(FRESH, bundle=bundle))
     assert codes(found) == ["no-certificate"]
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert found.folder.pair == FRESH.pair
 
 
 def test_an_authority_whose_key_is_lost_gets_a_successor() -> None:
     found = step(replace(FRESH, authority_key=None))
     assert codes(found) == ["no-ca-key"]
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert (found.folder.pair, found.folder.bundle.endswith(FRESH.bundle)) == (FRESH.pair, True)
 
 
 def test_a_new_authority_is_told_everywhere_before_it_signs() -> None:
-    assert step(BEGUN, FRESH.bundle, FRESH.bundle) == certs.Publish(BEGUN.bundle)
-    assert step(BEGUN, BEGUN.bundle, FRESH.bundle) == certs.Publish(BEGUN.bundle)
+    assert step(BEGUN, FRESH.bundle, FRESH.bundle) == certs.PatchCABundle(BEGUN.bundle)
+    assert step(BEGUN, BEGUN.bundle, FRESH.bundle) == certs.PatchCABundle(BEGUN.bundle)
 
 
 def test_a_new_authority_signs_only_when_everybody_has_noticed() -> None:
     waiting = step(BEGUN, BEGUN.bundle)
-    assert isinstance(waiting, certs.Rest)
+    assert isinstance(waiting, certs.WaitUntil)
     assert [reason.code for reason in waiting.waiting] == ["ca-superseded"]
     found = step(BEGUN, BEGUN.bundle, settled=True)
     assert codes(found) == ["ca-superseded"]
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert found.folder.bundle == BEGUN.bundle
 
 
 def test_the_old_authority_leaves_when_nothing_it_signed_can_be_valid() -> None:
     late = NOW + 2 * DAY + OVERLAP
-    alive = certs.signed_anew(DONE, NAMES, now=late)
-    assert step(DONE, DONE.bundle, now=NOW + 2 * DAY) == certs.Rest()
+    alive = certs.reissued_pair(DONE, NAMES, now=late)
+    assert step(DONE, DONE.bundle, now=NOW + 2 * DAY) == certs.WaitUntil()
     found = step(alive, alive.bundle, now=late)
     assert codes(found) == ["ca-unused"]
-    assert isinstance(found, certs.Store)
+    assert isinstance(found, certs.WriteSecret)
     assert found.folder.bundle == DONE.bundle.removesuffix(FRESH.bundle)
 
 
 def test_an_old_authority_past_its_own_end_does_not_come_along() -> None:
-    assert certs.successor(FRESH, now=NOW + 4000 * DAY).bundle.count(b"BEGIN") == 1
+    assert certs.next_pair(FRESH, now=NOW + 4000 * DAY).bundle.count(b"BEGIN") == 1
 
 
 @pytest.mark.parametrize(

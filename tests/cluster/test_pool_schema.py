@@ -6,9 +6,9 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.cluster.test_pool_file import WHOLE, read
+from tests.cluster.test_pool_config import WHOLE, read
 from trimtab.cluster.pool import PRESETS
-from trimtab.cluster.pool_file import EXTRA, TABLE, TOP
+from trimtab.cluster.pool_config import EXTRA, TABLE, TOP
 from trimtab.cluster.pool_schema import schema
 
 CHECK = jsonschema.Draft7Validator(schema())

@@ -1,7 +1,15 @@
 import pytest
 
 from tests.build import container, pod, resources
-from trimtab.cluster.resources import QoS, Role, pod_limits, pod_requests, qos, role
+from trimtab.cluster.resources import (
+    QoS,
+    Role,
+    pod_limits,
+    pod_requests,
+    qos,
+    requests_without_overhead,
+    role,
+)
 
 
 def asks(cpu: str, name: str = "app", **fields):
@@ -81,3 +89,12 @@ def test_pod_level_resources_decide_the_class_of_service():
 def test_roles():
     found = [role(c, init=True) for c in (container("i"), container("s", restart_policy="Always"))]
     assert [*found, role(container(), init=False)] == [Role.INIT, Role.SIDECAR, Role.MAIN]
+
+
+def test_of_one_resource_the_sum_is_what_it_is_among_all():
+    sidecar = asks("1", "mesh", restart_policy="Always")
+    both = container("app", requests={"cpu": "1", "memory": "1Gi"})
+    spec = pod(both, init=(asks("2", "before"), sidecar, asks("2", "after"))).spec
+    assert requests_without_overhead(spec, only="cpu") == {"cpu": requests_without_overhead(spec)["cpu"]}
+    assert requests_without_overhead(spec, only="memory") == {"memory": 1 << 30}
+    assert requests_without_overhead(spec, only="example.com/gpu") == {}

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import facts, owners, pod, toleration, workload
-from trimtab.cluster.api.meta import LabelSelector, Metadata, Requirement
+from trimtab.cluster.api.meta import LabelSelector, Metadata, SelectorRequirement
 from trimtab.cluster.owner import Owner, chain
 from trimtab.cluster.selectors import covered, glob, labels_match, requirement_matches
 
@@ -19,7 +19,7 @@ LABELS = {"a": "1", "n": "5"}
     ],
 )  # fmt: skip
 def test_an_expression_holds_as_kubernetes_says(key, operator, values, holds):
-    assert requirement_matches(Requirement(key=key, operator=operator, values=values), LABELS) is holds
+    assert requirement_matches(SelectorRequirement(key=key, operator=operator, values=values), LABELS) is holds
 
 
 def test_an_empty_selector_matches_everything():
@@ -27,7 +27,7 @@ def test_an_empty_selector_matches_everything():
 
 
 def test_a_selector_asks_for_all_its_labels_and_expressions():
-    wish = LabelSelector(match_labels={"a": "1"}, match_expressions=(Requirement(key="b", operator="Exists"),))
+    wish = LabelSelector(match_labels={"a": "1"}, match_expressions=(SelectorRequirement(key="b", operator="Exists"),))
     assert (labels_match(wish, LABELS), labels_match(wish, LABELS | {"b": ""})) == (False, True)
 
 

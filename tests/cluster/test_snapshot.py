@@ -10,7 +10,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations, decode, encode
 from trimtab.cluster.snapshot import load
-from trimtab.policy.facts import from_snapshot
+from trimtab.policy.cluster_facts import from_snapshot
 
 POD = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "app"}]}}
 
@@ -63,7 +63,19 @@ def test_what_makes_no_sense_is_told_with_its_place(document, field):
             st.sampled_from(["app", "proxy"]),
             st.builds(
                 ContainerUsage,
-                cpu=st.none() | st.builds(Percentiles, p5=st.just("1m"), p95=st.sampled_from(["2m", 3, 0.5])),
+                cpu=st.none()
+                | st.builds(
+                    Percentiles,
+                    p5=st.just("1m"),
+                    p95=st.sampled_from(["2m", 3, 0.5]),
+                    young=st.booleans(),
+                    request=st.none() | st.just("7m"),
+                    signs=st.just(()) | st.just(("grows",)),
+                    confidence=st.none() | st.floats(0, 1),
+                ),
+                computed_at=st.none() | st.integers(0, 10**10),
+                last_sample_at=st.none() | st.integers(0, 10**10),
+                ends_at=st.none() | st.integers(0, 10**10),
                 days=st.none() | st.integers(0, 30) | st.floats(0, 30),
                 samples=st.none() | st.integers(0, 10**6),
             ),
@@ -75,7 +87,7 @@ def test_recommendations_come_back_as_they_were_published(workloads):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [('"p95":"900m"', '"p95":"901m"'), ('"schema":1', '"schema":2'), ("}", ""), ('"900m"', '"much"')]
+    ("old", "new"), [('"p95":"900m"', '"p95":"901m"'), ('"schema":2', '"schema":3'), ("}", ""), ('"900m"', '"much"')]
 )
 def test_a_shard_that_is_damaged_is_unreadable(old, new):
     payload = usage(cpu=("1m", "900m")).data["recommendations.json"]
@@ -86,7 +98,12 @@ def test_a_shard_that_is_damaged_is_unreadable(old, new):
     "odd",
     [{"cpu": {"p5": "900m", "p95": "1m"}}, {"cpu": {"p5": "-1m", "p95": "1m"}}, {"memory": {"p5": "1Mi", "p95": "1k"}},
      {"cpu": {"p5": "1m", "p50": "3m", "p95": "2m"}}, {"cpu": {"p5": "1m", "p95": "2m", "max": "1m"}},
-     {"cpu": {"p5": "1m", "p95": "2m", "max": "much"}}, {"days": -1}, {"samples": -1}, {"confidence": 1.5}],
+     {"cpu": {"p5": "1m", "p95": "2m", "max": "much"}}, {"days": -1}, {"samples": -1}, {"confidence": 1.5},
+     {"cpu": {"p5": "1m", "p90": "3m", "p95": "2m"}}, {"cpu": {"p5": "1m", "p95": "3m", "p99": "2m"}},
+     {"cpu": {"p5": "1m", "p95": "2m", "request": "-1m"}}, {"cpu": {"p5": "1m", "p95": "2m", "share": 2}},
+     {"memory": {"p5": "1Mi", "p95": "2Mi", "floor": "much"}}, {"memory": {"p5": "1Mi", "p95": "2Mi", "kills": -1}},
+     {"cpu": {"p5": "1m", "p95": "2m", "confidence": -1}},
+     {"last": -5}, {"until": 10**12}],
 )  # fmt: skip
 def test_a_shard_that_says_what_nobody_can_have_seen_is_unreadable(odd):
     payload = json.dumps({"schema": 1, "workloads": {"n/Deployment/a": {"app": odd}}})

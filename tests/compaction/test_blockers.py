@@ -1,13 +1,15 @@
 """May this pod move? The cases of the peers' own tests (§5.2), and rules nobody else has."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.cluster_of import ALL, NOW, SAFE, Item, budget, cluster, node, pod
 from trimtab.cluster.pool import Pool
-from trimtab.compaction.blockers import FREE, Judge, Moves, Stays, Verdict
-from trimtab.compaction.candidates import Now
+from trimtab.compaction.blockers import FREE, Blocked, Evictable, EvictionChecker, Verdict
+from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.packing.world import build
+from trimtab.scheduling.cluster_model import build
 
 MIRROR = "kubernetes.io/config.mirror"
 DISTURB = "karpenter.sh/do-not-disrupt"
@@ -16,7 +18,9 @@ DISTURB = "karpenter.sh/do-not-disrupt"
 def verdict(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -> str:
     """ "moves", "skipped", or the code of the reason it stays."""
     found = judged(item, *others, pool=pool, now=now)
-    return "moves" if isinstance(found, Moves) else found.reason.code.name if isinstance(found, Stays) else "skipped"
+    return (
+        "moves" if isinstance(found, Evictable) else found.reason.code.name if isinstance(found, Blocked) else "skipped"
+    )
 
 
 def judged(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -> Verdict:
@@ -24,7 +28,7 @@ def judged(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -
     twin = {**pod("twin", "b"), "metadata": {**item["metadata"], "name": "twin", "uid": "twin", "annotations": {}}}
     inventory = cluster(node("a"), node("b"), item, twin, *others)
     mine = next(p for p in inventory.pods if p.name == item["metadata"]["name"])
-    return Judge.of(inventory, now).verdict(mine, pool)
+    return EvictionChecker.of(inventory, now).verdict(mine, pool)
 
 
 def test_case_13_a_pod_without_controller_blocks() -> None:
@@ -78,7 +82,7 @@ def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted
         pod("d-1", "a", owner="DaemonSet"), pod("m-1", "a", owner="Node", annotations={MIRROR: "1"}),
         pod("c-1", "a", spec={"priority": 2000000000}),
     ]  # fmt: skip
-    found = plan(build(cluster(node("a"), node("b"), *items)), [ALL], Now(at=NOW))
+    found = plan(build(cluster(node("a"), node("b"), *items)), [ALL], PlanningContext(at=NOW))
     assert not found.moves
     assert found.pods["default/c-1"].code.name == "system-critical"
 
@@ -145,7 +149,7 @@ def test_an_unready_pod_may_go_while_enough_others_are_healthy() -> None:
 
 
 def test_an_unready_pod_spends_from_a_budget_that_wants_no_healthy_pods() -> None:
-    assert judged(pod("x-1", "a", ready=False), budget("x", 3)) == Moves(0)
+    assert judged(pod("x-1", "a", ready=False), budget("x", 3)) == Evictable(0)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +164,7 @@ def test_a_pod_that_may_be_evicted_by_its_own_word_waits_for_its_budget_all_the_
     safe = pod("x-1", "a", annotations={SAFE: "true"})
     assert verdict(safe, budget("x", 0, most=1)) == "budget-spent"
     assert verdict(safe, budget("x", 0)) == "budget-never-allows"
-    assert judged(safe, budget("x", 1)) == Moves(0)
+    assert judged(safe, budget("x", 1)) == Evictable(0)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +183,8 @@ def test_a_running_job_blocks_unless_the_pool_allows_it() -> None:
     assert verdict(pod("x-1", "a", owner="Job"), pool=Pool(name="all", everything=True, jobs=True)) == "moves"
 
 
-def owner(name: str, wanted: int, ready: int, kind: str = "ReplicaSet") -> Item:
-    return {"kind": kind, "metadata": {"name": name, "namespace": "default"},
+def owner(name: str, wanted: int, ready: int, kind: str = "ReplicaSet", namespace: str = "default") -> Item:
+    return {"kind": kind, "metadata": {"name": name, "namespace": namespace},
             "spec": {"replicas": wanted}, "status": {"replicas": wanted, "readyReplicas": ready}}  # fmt: skip
 
 
@@ -228,13 +232,34 @@ def claimed(volume: Item) -> list[Item]:
 def test_a_pod_with_a_volume_that_lives_on_its_node_stays_for_that_reason(source: Item) -> None:
     volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     items = [node("a"), node("b"), pod("x-1", "a", spec=volumes), pod("x-2", "b", "3"), *claimed(source)]
-    found = plan(build(cluster(*items)), [ALL], Now(at=NOW))
+    found = plan(build(cluster(*items)), [ALL], PlanningContext(at=NOW))
     assert found.pods["default/x-1"].code.name == "local-volume"
 
 
 def test_the_next_pod_of_a_workload_waits_until_the_one_that_was_moved_is_ready() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("y-1", "b", "3")]
-    now = Now(at=NOW, moved=frozenset({"default/x-2"}))
+    now = PlanningContext(at=NOW, moved=frozenset({"default/x-2"}))
     waiting = plan(build(cluster(*items, pod("x-2", "b", "100m", ready=False))), [ALL], now)
     assert waiting.pods["default/x-1"].code.name == "workload-unsettled"
     assert not plan(build(cluster(*items, pod("x-2", "b", "100m"))), [ALL], now).pods.get("default/x-1")
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "namespace", "kind", "becomes"),
+    [
+        (None, "default", "ReplicaSet", "moves"),
+        ((), "default", "ReplicaSet", "single-replica-without-right"),
+        (("shop",), "default", "ReplicaSet", "single-replica-without-right"),
+        (("shop",), "shop", "ReplicaSet", "moves"),
+        ((), "default", "StatefulSet", "moves"),
+    ],
+)
+def test_the_only_replica_of_a_deployment_moves_where_the_compactor_may_give_it_a_second_one(
+    namespaces: tuple[str, ...] | None, namespace: str, kind: str, becomes: str
+) -> None:
+    """A StatefulSet is given none: its pod has a name of its own."""
+    pool = replace(ALL, scale_namespaces=None if namespaces is None else frozenset(namespaces))
+    only = pod("x-1", "a", owner=kind, namespace=namespace)
+    assert verdict(only, owner("x", 1, 1, kind=kind, namespace=namespace), pool=pool) == becomes
+    twins = (owner("x", 2, 2, kind=kind, namespace=namespace),)
+    assert verdict(only, *twins, pool=pool) == "moves"

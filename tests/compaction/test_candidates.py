@@ -5,23 +5,22 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
-from trimtab.cluster.autoscaler import Autoscaler, Group
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.windows import Window
-from trimtab.compaction.candidates import Now
-from trimtab.compaction.observations import Failure, Observations
+from trimtab.cluster.timestamps import WeeklyWindow
+from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.compaction.values import Plan
-from trimtab.packing.world import build
+from trimtab.compaction.plan_types import Failure, Observations, Plan
+from trimtab.scheduling.cluster_model import build
 
 HALF = replace(ALL, under={"cpu": 50})
 
 
-def planned(*items: Item, pool: Pool = ALL, now: Now = Now(at=NOW)) -> Plan:  # noqa: B008
+def planned(*items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(at=NOW)) -> Plan:  # noqa: B008
     return plan(build(cluster(*items)), [pool], now)
 
 
-def why(name: str, *items: Item, pool: Pool = ALL, now: Now = Now(at=NOW)) -> str:  # noqa: B008
+def why(name: str, *items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(at=NOW)) -> str:  # noqa: B008
     found = planned(*items, pool=pool, now=now)
     return found.refusals[name].code.name if name in found.refusals else "goes"
 
@@ -132,12 +131,12 @@ def test_a_pod_on_a_node_that_is_not_there_is_told() -> None:
 def test_nodes_in_no_pool_or_in_two_are_told() -> None:
     mine, other = Pool(name="a", labels={"p": "a"}), Pool(name="b", labels={"q": "b"})
     world = build(cluster(node("a", labels={"p": "a", "q": "b"}), node("b")))
-    found = plan(world, [mine, other], Now(at=NOW))
+    found = plan(world, [mine, other], PlanningContext(at=NOW))
     assert [found.refusals[n].code.name for n in "ab"] == ["node-in-two-pools", "node-in-no-pool"]
 
 
 def test_a_pool_that_matches_nothing_is_told() -> None:
-    found = plan(build(cluster(node("a"))), [Pool(name="web")], Now(at=NOW))
+    found = plan(build(cluster(node("a"))), [Pool(name="web")], PlanningContext(at=NOW))
     assert found.pools["web"].code.name == "pool-matches-nothing"
 
 
@@ -145,8 +144,8 @@ def test_a_pool_that_matches_nothing_is_told() -> None:
 TWO = (node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "b"))
 
 
-def seen(**more: object) -> Now:
-    return Now(at=NOW, observations=Observations(under_since={"a": NOW - 300, "b": NOW - 300}, **more))  # type: ignore[arg-type]
+def seen(**more: object) -> PlanningContext:
+    return PlanningContext(at=NOW, observations=Observations(under_since={"a": NOW - 300, "b": NOW - 300}, **more))  # type: ignore[arg-type]
 
 
 def test_case_72_under_the_line_for_five_minutes_of_ten() -> None:
@@ -162,7 +161,7 @@ def test_case_72_in_no_group_annotation_set_and_at_minimum() -> None:
 def test_a_failed_drain_backs_off_doubling() -> None:
     failed = Failure(times=3, last=NOW - 1000)
     assert failed.until == NOW - 1000 + 1200
-    now = Now(at=NOW, observations=Observations(under_since={"a": 0, "b": 0}, failures={"a": failed}))
+    now = PlanningContext(at=NOW, observations=Observations(under_since={"a": 0, "b": 0}, failures={"a": failed}))
     assert why("a", *TWO, now=now) == "drain-failed-before"
     assert Failure(times=50, last=0).until == 7200
 
@@ -180,12 +179,12 @@ def test_a_pool_with_a_new_node_is_not_quiet() -> None:
 
 
 def test_outside_its_window_a_pool_does_nothing() -> None:
-    night = Window(start=22 * 60, end=5 * 60, zone="Europe/Berlin")
+    night = WeeklyWindow(start=22 * 60, end=5 * 60, zone="Europe/Berlin")
     assert why("a", *TWO, pool=replace(ALL, windows=(night,))) == "goes"
     assert why("a", *TWO, pool=replace(ALL, windows=(replace(night, zone="Asia/Tokyo"),))) == "outside-window"
 
 
-CALM = Group(name="gke-all-1", healthy=True, scale_up="NoActivity")
+CALM = NodeGroupStatus(name="gke-all-1", healthy=True, scale_up="NoActivity")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +201,7 @@ CALM = Group(name="gke-all-1", healthy=True, scale_up="NoActivity")
 )  # fmt: skip
 def test_the_autoscalers_word(autoscaler: Autoscaler, code: str) -> None:
     # A threshold of 0 leaves nothing to the autoscaler itself.
-    assert why("a", *TWO, now=Now(at=NOW, autoscaler=replace(autoscaler, threshold=0))) == code
+    assert why("a", *TWO, now=PlanningContext(at=NOW, autoscaler=replace(autoscaler, threshold=0))) == code
 
 
 def test_too_few_nodes_under_the_line() -> None:
@@ -216,7 +215,7 @@ def test_too_many_unready_nodes_stop_everything() -> None:
 
 def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
     groups = tuple(replace(CALM, name=f"gke-all-{n}", min_size=1) for n in (1, 2))
-    now = Now(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups))
+    now = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups))
     found = planned(*TWO, now=now)
     assert found.refusals["a"].code.name == "pool-at-minimum"
     assert "the autoscaler keeps at least 2 nodes" in str(found.refusals["a"])
@@ -228,7 +227,7 @@ def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
 GROUPS = tuple(
     replace(CALM, name=f"https://cloud/zones/z{n}/instanceGroups/gke-c-all-{n}-grp", min_size=1) for n in (1, 2)
 )
-SCALED = Now(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=GROUPS))
+SCALED = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=GROUPS))
 
 
 def of_group(name: str, group: int) -> Item:

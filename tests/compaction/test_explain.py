@@ -1,10 +1,12 @@
 """The chain of reasons in words."""
 
-from tests.cluster_of import ALL, NOW, budget, cluster, node, pod
+import pytest
+
+from tests.cluster_of import ALL, HOST, NOW, budget, cluster, node, pod
 from trimtab.compaction import explain
-from trimtab.compaction.candidates import Now
+from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.packing.world import build
+from trimtab.scheduling.cluster_model import build
 
 WORLD = build(
     cluster(
@@ -13,7 +15,7 @@ WORLD = build(
         pod("z-1", "c", "100m", spec={"nodeSelector": {"disk": "fast"}}),
     )
 )  # fmt: skip
-PLAN = plan(WORLD, [ALL], Now(at=NOW))
+PLAN = plan(WORLD, [ALL], PlanningContext(at=NOW))
 
 
 def test_a_node_that_goes_tells_its_wave_and_where_each_pod_goes() -> None:
@@ -35,16 +37,41 @@ def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:
 
 
 def test_a_pod_that_moves_and_one_that_could() -> None:
-    assert explain.pod(PLAN, WORLD, "default/x-1")[0] == "pod default/x-1 goes from node a"
+    assert explain.pod(PLAN, WORLD, "default/x-1")[0].startswith("pod default/x-1 goes from node a")
     assert "would fit on 2 of 2 other nodes" in explain.pod(PLAN, WORLD, "default/y-1")[-1]
+
+
+def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
+    lines = explain.pod(PLAN, WORLD, "default/x-1")
+    assert lines == (
+        "pod default/x-1 goes from node a in wave 1 of 1",
+        "pod default/x-1 has a place on node b, paid by budget default/x",
+        "budget default/x allows 1 disruption now",
+        "as things are it would also fit on 0 of 1 other nodes that stay",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        ({}, "it could have gone instead of others: its 1 pods"),
+        ({"spec": {"nodeSelector": {HOST: "b"}}}, "it could not have gone instead"),
+    ],
+)
+def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask: dict[str, str], told: str) -> None:
+    world = build(cluster(node("a"), node("b"), pod("x-1", "a", "500m"), pod("y-1", "b", **ask)))
+    found = plan(world, [ALL], PlanningContext(at=NOW))
+    (stays,) = found.refusals
+    assert found.refusals[stays].code.name == "receives-pods"
+    assert explain.node(found, world, stays)[-1].startswith(told)
 
 
 def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_budget() -> None:
     stays = pod("y-1", "b", annotations={"trimtab.dev/keep": "true"})
     items = (node("a"), node("b"), pod("x-1", "a"), pod("x-10", "a"), stays, budget("x", 2, name="x-1"))
     world = build(cluster(*items))
-    lines = explain.pod(plan(world, [ALL], Now(at=NOW)), world, "default/x-1")
-    assert lines[1:] == ("pod default/x-1 has a place on node b, paid by budget default/x-1",)
+    lines = explain.pod(plan(world, [ALL], PlanningContext(at=NOW)), world, "default/x-1")
+    assert lines[1] == "pod default/x-1 has a place on node b, paid by budget default/x-1"
 
 
 def test_what_is_not_there_has_no_reasons() -> None:

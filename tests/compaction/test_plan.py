@@ -5,31 +5,15 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster_of import ALL, NOW, ZONE, Item, apart, budget, cluster, node, pod, spread
-from trimtab.cluster.autoscaler import Autoscaler
-from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
-from trimtab.compaction.candidates import Now
-from trimtab.compaction.drain.pace import due
-from trimtab.compaction.observations import Observations
-from trimtab.compaction.plan import plan
+from tests.compaction.plans import goes, keeper, planned
+from trimtab.cluster.pool import Goal
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.drain.start import due
+from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.recheck import recheck
-from trimtab.compaction.values import Plan
-from trimtab.packing.world import build
+from trimtab.scheduling.cluster_model import build
 
 
-def planned(*items: Item, pool: Pool = ALL, now: Now = Now(at=NOW), effort: int | None = None) -> Plan:  # noqa: B008
-    return plan(build(cluster(*items)), [pool], now, effort)
-
-
-def goes(*items: Item, pool: Pool = ALL) -> list[str]:
-    return sorted(step.node for step in planned(*items, pool=pool).steps)
-
-
-def keeper(name: str, on: str, cpu: str) -> Item:
-    """A pod that keeps its node."""
-    return pod(name, on, cpu, annotations={"trimtab.dev/keep": "true"})
-
-
-# ── §5.3 fit and plan ────────────────────────────────────────────────────
 def test_case_36_an_empty_node_goes() -> None:
     assert goes(node("a"), keeper("k-1", "b", "1"), node("b")) == ["a"]
 
@@ -56,7 +40,7 @@ def test_case_40_a_node_that_is_gone_at_the_recheck_has_that_reason() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b", "1"), pod("x-3", "b", "1")]
     step = planned(*items).steps[0]
     assert step.node == "a"
-    reason = recheck(step, build(cluster(*items[1:])), [ALL], Now(at=NOW))
+    reason = recheck(step, build(cluster(*items[1:])), [ALL], PlanningContext(at=NOW))
     assert reason is not None
     assert reason.code.name == "node-gone"
 
@@ -92,8 +76,8 @@ def test_room_is_kept_for_pods_that_still_have_to_leave_a_node_that_is_being_emp
     going = node("a") | {"spec": {**node("a")["spec"], "unschedulable": True}}
     items = [going, node("b"), node("c"), keeper("k-1", "c", "1"), pod("x-1", "a", "2500m"), pod("y-1", "b", "2500m")]
     items.append(keeper("late-1", "a", "100m"))
-    now = Now(at=NOW, observations=Observations(under_since={"b": 0}, draining={"a": "all"}))
-    idle = Now(at=NOW, observations=Observations(under_since={"b": 0}))
+    now = PlanningContext(at=NOW, observations=Observations(under_since={"b": 0}, draining={"a": "all"}))
+    idle = PlanningContext(at=NOW, observations=Observations(under_since={"b": 0}))
     assert [step.node for step in planned(*items, now=idle).steps] == ["b"]
     assert [step.node for step in planned(*items, now=now).steps] == []
 
@@ -150,36 +134,6 @@ def test_case_56_do_not_disrupt_on_the_other_node_or_its_pod() -> None:
     assert goes(*on_node) == goes(*on_pod) == ["n1"]
 
 
-def test_case_59_a_pod_that_no_node_could_ever_take_stops_nothing() -> None:
-    hopeless = pod("lost-1", spec={"nodeSelector": {"nobody": "has"}})
-    assert goes(*TWO_AND_ONE, hopeless) == ["n1"]
-
-
-def test_a_pod_that_waits_for_room_in_the_pool_stops_it() -> None:
-    items = [node("a"), node("b"), pod("x-1", "a", "3"), pod("x-2", "b", "3"), pod("w-1", cpu="2")]
-    assert planned(*items).pools["all"].code.name == "pods-waiting"
-
-
-def test_a_pod_that_waits_for_a_device_only_stops_pools_that_have_it() -> None:
-    waits = pod("w-1", extra={"example.com/gpu": "1"})
-    items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b")]
-    assert goes(*items, waits) == ["a"]
-    full = [node("g", extra={"example.com/gpu": "1"}), pod("y-1", "g", extra={"example.com/gpu": "1"})]
-    assert planned(*items, *full, waits).pools["all"].code.name == "pods-waiting"
-
-
-UNBOUND = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "new"}}]}
-
-
-@pytest.mark.parametrize("spec", [UNBOUND, {"schedulerName": "volcano"}, {"resourceClaims": [{"name": "c"}]}])
-def test_a_pod_that_waits_and_cannot_be_judged_may_need_the_room_all_the_same(spec: Item) -> None:
-    items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("x-2", "b", "1")]
-    assert planned(*items, pod("w-1", cpu="4", spec=spec)).pools["all"].code.name == "pods-waiting"
-    assert planned(*items, pod("w-1", cpu="3", spec=spec)).refusals["b"].code.name == "room-promised"
-    assert goes(*items, pod("w-1", cpu="2", spec=spec)) == ["a"]
-    assert goes(*items, pod("w-1", cpu="64", spec=spec)) == ["a"]
-
-
 @pytest.mark.parametrize("spec", [{"schedulingGates": [{"name": "queue"}]}, {"priority": -11}])
 def test_a_pod_that_is_held_back_or_holds_a_place_for_others_waits_for_no_node(spec: Item) -> None:
     assert goes(node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"), pod("w-1", cpu="4", spec=spec)) == ["a"]
@@ -205,8 +159,8 @@ def test_case_64_arithmetic_over_all_nodes_is_not_enough() -> None:
 
 
 def test_case_65_places_by_what_is_free() -> None:
-    from trimtab.packing.place import place
-    from trimtab.packing.room import Room
+    from trimtab.scheduling.cluster_model import FreeCapacity as Room
+    from trimtab.scheduling.filters import place
 
     spots = [node("s1", "1"), node("s2", "1"), node("s3", "1")]
     used = [keeper("k-1", "s1", "900m"), keeper("k-2", "s2", "800m"), keeper("k-3", "s3", "300m")]
@@ -221,6 +175,8 @@ def test_case_65_places_by_what_is_free() -> None:
 
 
 # ── §5.4 limits and budgets ──────────────────────────────────────────────
+
+
 def test_case_67_a_node_whose_budget_cannot_pay_for_all_its_pods_at_once_goes_in_turns() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "a"), pod("x-3", "b"), pod("x-4", "b"), pod("x-5", "b")]
     found = planned(*items, budget("x", 1))
@@ -269,6 +225,8 @@ def test_a_minimum_per_zone() -> None:
 
 
 # ── what the plan is for ─────────────────────────────────────────────────
+
+
 def test_ten_nodes_at_55_percent_are_compacted_where_a_threshold_of_half_finds_nothing() -> None:
     items = [
         item for i in range(10) for item in (node(f"n{i}", "2"), *(pod(f"x-{i}{j}", f"n{i}", "550m") for j in (1, 2)))
@@ -303,63 +261,9 @@ def test_a_node_without_a_price_is_taken_for_as_dear_as_the_others_by_its_cores(
     assert (found.unit, found.bound.unpinned_saves >= 200) == ("micro-dollars an hour", True)
 
 
-def test_headroom_is_really_left() -> None:
-    items = [item for i in range(10) for item in (node(f"n{i}", "4"), pod(f"x-{i}", f"n{i}", "1"))]
-    assert len(goes(*items)) == 7
-    assert len(goes(*items, pool=replace(ALL, headroom=Headroom(percent=30)))) == 6
-    assert len(goes(*items, pool=replace(ALL, headroom=Headroom(nodes=1)))) == 6
-    assert len(goes(*items, pool=replace(ALL, spare=Spare.NODE))) == 6
-
-
-def two_pools(**more: object) -> tuple[Pool, Pool]:
-    p, q = (Pool(name=n, min_nodes=0, single_replicas=True) for n in "pq")
-    return p, replace(q, **more)  # type: ignore[arg-type]
-
-
-def of_pool(name: str, cpu: str = "4") -> Item:
-    return node(name, cpu, labels={"trimtab.dev/pool": name[0]})
-
-
-def test_an_empty_node_stays_where_its_pool_would_have_too_little_room() -> None:
-    items = [node("a"), node("b"), keeper("k-1", "b", "3800m")]
-    assert goes(*items, pool=replace(ALL, headroom=Headroom(percent=10))) == []
-
-
-def test_pods_that_go_to_another_pool_leave_that_pool_its_headroom() -> None:
-    items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1"), keeper("k-1", "q1", "2500m")]
-    for percent, gone in ((10, ["p1"]), (20, [])):
-        pools = two_pools(headroom=Headroom(percent=percent))
-        found = plan(build(cluster(*items)), pools, Now(at=NOW))
-        assert [step.node for step in found.steps] == gone
-
-
-def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> None:
-    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}}  # fmt: skip
-    items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1", spec=near), keeper("k-1", "q1", "2500m")]
-    for percent, gone in ((10, ["p1"]), (20, [])):
-        pools = two_pools(headroom=Headroom(percent=percent))
-        found = plan(build(cluster(*items)), pools, Now(at=NOW))
-        assert [step.node for step in found.steps] == gone
-
-
 def test_a_cluster_of_daemons_alone_is_planned_though_one_may_not_go() -> None:
     items = [node("a"), pod("d-1", "a", owner="DaemonSet", annotations={"trimtab.dev/keep": "true"})]
     assert planned(*items).refusals["a"].code.name == "pod-must-stay"
-
-
-def test_a_dying_zone_must_find_room_elsewhere() -> None:
-    items = [
-        item for i in range(6) for item in (node(f"n{i}", "4", labels={ZONE: f"z{i % 2}"}), pod(f"x-{i}", f"n{i}", "1"))
-    ]
-    assert len(goes(*items)) == 4
-    assert len(goes(*items, pool=replace(ALL, spare=Spare.ZONE))) == 2
-
-
-def test_room_for_the_largest_pod_is_kept() -> None:
-    items = [item for i in range(4) for item in (node(f"n{i}", "4"), pod(f"x-{i}", f"n{i}", "2"))]
-    assert len(goes(*items)) == 2
-    assert len(goes(*items, pool=replace(ALL, headroom=Headroom(largest_pod=True)))) == 1
 
 
 def test_a_plan_that_saves_too_little_for_its_evictions_is_none() -> None:
@@ -369,40 +273,17 @@ def test_a_plan_that_saves_too_little_for_its_evictions_is_none() -> None:
     assert found.refusals["a"].code.name == "not-worth-it"
 
 
-def test_what_the_autoscaler_removes_itself_is_left_to_it() -> None:
-    items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
-    now = Now(at=NOW, autoscaler=Autoscaler(updated=NOW))
-    assert planned(*items, now=now).refusals["a"].code.name == "left-to-autoscaler"
-
-
-@pytest.mark.parametrize(("gpus", "flag", "left"), [("1", 50, True), ("2", 50, False), ("2", 60, True)])
-def test_of_a_node_with_gpus_the_autoscaler_looks_at_nothing_else(gpus: str, flag: int, left: bool) -> None:
-    four = {"extra": {"nvidia.com/gpu": "4"}}
-    busy = pod("x-1", "a", "3", extra={"nvidia.com/gpu": gpus})
-    items = [node("a", **four), node("b", **four), busy, keeper("k-1", "b", "1")]
-    found = planned(*items, now=Now(at=NOW, autoscaler=Autoscaler(updated=NOW, gpu_threshold=flag)))
-    assert ("a" in found.refusals) == left
-
-
-def test_fits_elsewhere_counts_what_the_pod_would_be_given_again() -> None:
-    items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "2")]
-    world = build(cluster(*items), again=lambda found: {"cpu": 3000} if found.name == "x-1" else None)
-    assert not plan(world, [ALL], Now(at=NOW)).steps
-    smaller = build(cluster(*items), again=lambda found: {"cpu": 10})
-    assert len(plan(smaller, [ALL], Now(at=NOW)).steps) == 1
-
-
 def test_a_pod_that_was_moved_is_left_in_peace() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
-    found = planned(*items, now=Now(at=NOW, moved=frozenset({"default/x-1"})))
+    found = planned(*items, now=PlanningContext(at=NOW, moved=frozenset({"default/x-1"})))
     assert found.pods["default/x-1"].code.name == "moved-before"
 
 
 def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
     step = planned(*items).steps[0]
-    assert recheck(step, build(cluster(*items)), [ALL], Now(at=NOW)) is None
-    reason = recheck(step, build(cluster(*items, pod("x-2", "a", "1"))), [ALL], Now(at=NOW))
+    assert recheck(step, build(cluster(*items)), [ALL], PlanningContext(at=NOW)) is None
+    reason = recheck(step, build(cluster(*items, pod("x-2", "a", "1"))), [ALL], PlanningContext(at=NOW))
     assert reason is not None
     assert reason.code.name == "node-changed"
 
@@ -414,6 +295,6 @@ def test_every_node_is_in_a_wave_or_has_a_reason() -> None:
 
 
 def test_an_offline_plan_says_what_it_assumed() -> None:
-    notes = " ".join(planned(node("a"), now=Now()).notes)
+    notes = " ".join(planned(node("a"), now=PlanningContext()).notes)
     assert "taken for settled" in notes
     assert "no time was given" in notes

@@ -6,16 +6,15 @@ Every line is asked twice, without the setting and with it: without it node a go
 import pytest
 
 from tests.cluster_of import NOW, ZONE, Item, cluster, node, pod
-from trimtab.cluster.documents import Document
-from trimtab.cluster.moment import written
 from trimtab.cluster.pool import LABEL, Pool
-from trimtab.cluster.pool_file import KEY, pools
-from trimtab.compaction.candidates import Now
-from trimtab.compaction.drain.pace import due
-from trimtab.compaction.observations import Observations
+from trimtab.cluster.pool_config import KEY, pools
+from trimtab.cluster.timestamps import written
+from trimtab.cluster.yaml_documents import Document
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.drain.start import due
 from trimtab.compaction.plan import plan
-from trimtab.compaction.values import Plan
-from trimtab.packing.world import build
+from trimtab.compaction.plan_types import Observations, Plan
+from trimtab.scheduling.cluster_model import build
 
 GPU = "nvidia.com/gpu"
 SINCE = Observations(under_since={"a": NOW - 900}, evictions=())
@@ -35,7 +34,7 @@ def pool(*said: str) -> Pool:
 
 
 def planned(items: list[Item], *said: str) -> Plan:
-    return plan(build(cluster(*items)), [pool(*said)], Now(at=NOW, observations=SINCE))
+    return plan(build(cluster(*items)), [pool(*said)], PlanningContext(at=NOW, observations=SINCE))
 
 
 def fate(items: list[Item], *said: str) -> str:
@@ -119,7 +118,7 @@ def test_jobs_stay_unless_their_protection_is_taken_off() -> None:
 def test_the_pace_is_kept(said: str, begin: int) -> None:
     items = [node("k", "8"), full("k"), *(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
     mine, seen = pool(said), Observations(under_since=dict.fromkeys("abck", 0))
-    wave = plan(build(cluster(*items)), [mine], Now(at=NOW, observations=seen)).waves[0]
+    wave = plan(build(cluster(*items)), [mine], PlanningContext(at=NOW, observations=seen)).waves[0]
     assert (len(wave.steps), len(due(wave, mine, seen, NOW))) == (3, begin)
 
 

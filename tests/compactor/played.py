@@ -10,38 +10,46 @@ from io import StringIO
 from typing import Any
 
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
-from trimtab.cluster.autoscaler import Autoscaler
-from trimtab.cluster.moment import written
-from trimtab.cluster.node import Node
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import Headroom, Pool
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.signature import SigningKeys
+from trimtab.cluster.timestamps import written
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain import memory as memories
-from trimtab.compaction.drain.memory import Memory, Record
-from trimtab.compaction.drain.note import Leaving, Note
-from trimtab.compaction.drain.note import write as note_text
-from trimtab.compaction.drain.terms import Terms
-from trimtab.compaction.drain.view import View
-from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Answer, Became, Changed, Denied, Gone, NotNow
-from trimtab.compactor.drains import Drains
-from trimtab.compactor.faults import Faults
+from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, gathered
+from trimtab.compaction.drain.annotation import write as note_text
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compactor.actuator import (
+    ActuatorConflict,
+    ActuatorForbidden,
+    ActuatorNotFound,
+    ActuatorUnavailable,
+    DryRunActuator,
+    EvictionResponse,
+    EvictionResult,
+)
+from trimtab.compactor.drainer import Drainer
+from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
-from trimtab.compactor.planning import Planning
-from trimtab.compactor.rehearsal import Rehearsal
-from trimtab.compactor.steering import LEAVING, Steering
-from trimtab.packing.fit import admits
-from trimtab.packing.room import Room
-from trimtab.packing.world import build
+from trimtab.compactor.planner import CompactionPlanner
+from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.compactor.soft_taint import LEAVING, LeavingTaint
 from trimtab.runtime import log
-from trimtab.runtime.stop import Stop
+from trimtab.runtime.graceful_shutdown import GracefulShutdown
+from trimtab.scheduling.cluster_model import FreeCapacity, build
+from trimtab.scheduling.filters import admits
 
 ACT = Pool(
     name="all", everything=True, min_nodes=0, dry_run=False, node_age=0, receiver_age=0, quiet=0, under_for=0,
     headroom=Headroom(), drains=3, evictions_per_hour=1000,
 )  # fmt: skip
-TERMS = Terms(taken=600)
+TERMS = DrainTimeouts(taken=600)
+KEYS = SigningKeys(b"the key of a cluster that is played")
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -61,13 +69,18 @@ class Played:
         self.budgets: dict[str, int] = {}
         """App → how many may be missing."""
         self.pools: tuple[Pool, ...] = (ACT,)
+        self.keys = KEYS
         self.paused = ""
         self.scaler: Autoscaler | None = None
         """It reports all the time."""
         self.takes_after: int | None = None
         """The autoscaler takes a node that is empty for so long; None: never."""
+        self.buys_after: int | None = None
+        """It adds a node of four cores for pods that have waited for so long; None: never."""
+        self.successors: dict[str, str] = {}
+        """App → cpu that a pod made from now on asks for: a VPA raised it."""
         self.stored: dict[str, str] = {}
-        self.records: list[Record] = []
+        self.records: list[HistoryEntry] = []
         self.writes: list[str] = []
         self.faults: dict[int, str] = {}
         """Number of a write → killed, lost (done, nobody knows), failed, changed."""
@@ -82,6 +95,7 @@ class Played:
         """Budgets that were broken."""
         self._version = 0
         self._empty_since: dict[str, int] = {}
+        self.bought: list[str] = []
 
     # ── a world in a few words ───────────────────────────────────────────────────────────────────────
 
@@ -116,12 +130,13 @@ class Played:
 
     # ── what a process sees ──────────────────────────────────────────────────────────────────────────
 
-    def look(self) -> View:
+    def look(self) -> ClusterView:
         inventory = cluster(*deepcopy(self.items()))
         versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
         tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
-        return View(
+        return ClusterView(
             at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, tops=tops,
+            notes=gathered(inventory.nodes, self.keys, ""),
             autoscaler=replace(self.scaler, updated=self.now) if self.scaler is not None else None,
         )  # fmt: skip
 
@@ -158,34 +173,34 @@ class Played:
         fault = self.faults.pop(len(self.writes), "")
         self.writes.append(what)
         if what.startswith(self.denied):
-            raise Denied(f"{what}: a webhook says no")
+            raise ActuatorForbidden(f"{what}: a webhook says no")
         if fault == "failed":
-            raise NotNow(what)
+            raise ActuatorUnavailable(what)
         if fault == "changed":
-            raise Changed(what)
+            raise ActuatorConflict(what)
         return fault
 
     def _after(self, fault: str, what: str) -> None:
         if fault == "killed":
             raise Killed
         if fault == "lost":
-            raise NotNow(what)
+            raise ActuatorUnavailable(what)
 
     def _node(self, name: str, version: str) -> Item:
         if name not in self.nodes:
-            raise Gone(name)
+            raise ActuatorNotFound(name)
         found = self.nodes[name]
         if found["metadata"]["resourceVersion"] != version:
-            raise Changed(name)
+            raise ActuatorConflict(name)
         return found
 
-    def cordon(self, node: str, version: str, note: Note) -> None:
-        fault = self._write(f"cordon {node}")
-        found = self._node(node, version)
+    def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+        fault = self._write(f"cordon {node.name}")
+        found = self._node(node.name, version)
         found["spec"]["unschedulable"] = True
-        found["metadata"]["annotations"][CORDONED_BY_US] = note_text(note)
+        found["metadata"]["annotations"][CORDONED_BY_US] = note_text(note, node, self.keys)
         self._touch(found)
-        self._after(fault, node)
+        self._after(fault, node.name)
 
     def release(self, node: str, version: str, *, uncordon: bool) -> None:
         fault = self._write(f"release {node}")
@@ -197,15 +212,15 @@ class Played:
         self._touch(found)
         self._after(fault, node)
 
-    def evict(self, move: Leaving) -> Answer:
+    def evict(self, move: PodToEvict) -> EvictionResponse:
         fault = self._write(f"evict {move.pod}")
         found = self.pods.get(move.uid)
-        answer = Answer(became=Became.EVICTED)
+        answer = EvictionResponse(became=EvictionResult.EVICTED)
         if found is not None and not _ending(found):
             app = found["metadata"]["labels"]["app"]
             if app in self.budgets and not self.room(app):
                 self.refused += 1
-                answer = Answer(became=Became.REFUSED, message="no room")
+                answer = EvictionResponse(became=EvictionResult.REFUSED, message="no room")
             else:
                 found["metadata"]["deletionTimestamp"] = written(self.now + 30)
                 found["ends"] = self.now + self.ends_after
@@ -221,7 +236,7 @@ class Played:
         self._after(fault, deployment)
         return done
 
-    def steer(self, node: Node, version: str, *, leaving: bool) -> None:
+    def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         fault = self._write(f"taint {node.name} {leaving}")
         found = self._node(node.name, version)
         taints = [taint for taint in found["spec"]["taints"] if taint["key"] != LEAVING]
@@ -229,18 +244,18 @@ class Played:
         self._touch(found)
         self._after(fault, node.name)
 
-    def tell(self, record: Record) -> None:
+    def tell(self, record: HistoryEntry) -> None:
         self.records.append(record)
 
     # ── where books are kept ─────────────────────────────────────────────────────────────────────────
 
-    def load(self) -> Mapping[str, Memory | Unreadable]:
+    def load(self) -> Mapping[str, PoolState | Unreadable]:
         return {pool: memories.read(pool, {memories.KEY: text}) for pool, text in self.stored.items()}
 
-    def save(self, pool: str, memory: Memory) -> None:
+    def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
         fault = self._write(f"save {pool}")
         if self.full:
-            raise NotNow(f"save {pool}")
+            raise ActuatorUnavailable(f"save {pool}")
         self.stored[pool] = memories.write(memory)
         self._after(fault, pool)
 
@@ -253,6 +268,7 @@ class Played:
         for app, wanted in self.wanted.items():
             self._scale(app, wanted)
         self._bind()
+        self._buy()
         for found in self.pods.values():
             if found["spec"]["nodeName"] and not _ready(found) and self.now >= found.get("bound", 0) + self.ready_after:
                 found["status"]["conditions"][0]["status"] = "True"
@@ -267,7 +283,7 @@ class Played:
             cpu, more = next(
                 (p["like"] for p in self.pods.values() if p["metadata"]["labels"]["app"] == app), ("1m", {})
             )
-            self._make(app, "", cpu, ready=False, **more)
+            self._make(app, "", self.successors.get(app, cpu), ready=False, **more)
         # The youngest that is not ready goes first.
         for extra in sorted(here, key=lambda p: (_ready(p), -int(p["metadata"]["uid"][1:])))[
             : max(0, len(here) - wanted)
@@ -279,7 +295,7 @@ class Played:
         if not waiting:
             return
         world = build(cluster(*deepcopy(self.items())))
-        room = Room(world)
+        room = FreeCapacity(world)
         for found, kind in world.waiting:
             fits = [n for n in range(len(world.nodes)) if admits(room, kind, n)]
             if fits:
@@ -287,6 +303,19 @@ class Played:
                 room.take(kind, place)
                 self.pods[found.uid]["spec"]["nodeName"] = world.nodes[place].name
                 self.pods[found.uid]["bound"] = self.now
+            conditions = self.pods[found.uid]["status"]["conditions"][:1]
+            tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            self.pods[found.uid]["status"]["conditions"] = conditions if fits else [*conditions, tried]
+
+    def _buy(self) -> None:
+        """One node for all that have waited for long enough: the next look shows whether that will do."""
+        if self.buys_after is None:
+            return
+        late = written(self.now - self.buys_after)
+        waiting = [p for p in self.pods.values() if not p["spec"]["nodeName"]]
+        if any(p["metadata"]["creationTimestamp"] <= late for p in waiting):
+            self.bought.append(f"bought-{len(self.bought)}")
+            self.with_nodes(self.bought[-1], created=written(self.now))
 
     def _take(self) -> None:
         holding = {p["spec"]["nodeName"] for p in self.pods.values()}
@@ -306,6 +335,14 @@ class Played:
     def noted(self) -> list[str]:
         return sorted(name for name, item in self.nodes.items() if CORDONED_BY_US in item["metadata"]["annotations"])
 
+    def annotate(self, name: str, note: DrainAnnotation | str, keys: SigningKeys = KEYS) -> None:
+        """A note that somebody wrote on the node: signed with these keys, or a text as it is."""
+        item = self.nodes[name]
+        [seen] = [node for node in self.look().inventory.nodes if node.name == name]
+        text = note if isinstance(note, str) else note_text(note, seen, keys)
+        item["metadata"]["annotations"][CORDONED_BY_US] = text
+        self._touch(item)
+
     def on(self, name: str) -> list[str]:
         return sorted(p["metadata"]["name"] for p in self.pods.values() if p["spec"]["nodeName"] == name)
 
@@ -321,20 +358,21 @@ def _ready(item: Item) -> bool:
     return bool(item["status"]["conditions"][0]["status"] == "True")
 
 
-def process(played: Played, terms: Terms = TERMS, *, settle: float = 2, interval: float = 10) -> Loop:
+def process(played: Played, terms: DrainTimeouts = TERMS, *, settle: float = 2, interval: float = 10) -> Loop:
     """A fresh process: it knows nothing but what stands in the cluster."""
-    books = Books(played, (played.tell,))
+    books = PoolStates(played, (played.tell,))
     books.open(played.now)
-    faults = Faults(log.build("error", "json", played.log))
+    faults = ErrorGuard(log.build("error", "json", played.log))
     return Loop(
-        look=played.look, books=books, drains=Drains(played, books, terms, Stop(), faults),
-        planning=Planning(played, Rehearsal(), books, terms, settle, faults), steering=Steering(played),
+        look=played.look, books=books, drains=Drainer(played, books, terms, GracefulShutdown(), faults),
+        planning=CompactionPlanner(played, DryRunActuator(), books, terms, settle, faults),
+        steering=LeavingTaint(played),
         log=log.build("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
         kept=lambda pool: pool in played.stored,
     )  # fmt: skip
 
 
-def run(played: Played, rounds: int = 60, loop: Loop | None = None, terms: Terms = TERMS) -> Loop:
+def run(played: Played, rounds: int = 60, loop: Loop | None = None, terms: DrainTimeouts = TERMS) -> Loop:
     """So many rounds, time passing between them; a process that dies is followed by a fresh one."""
     loop = loop or process(played, terms)
     for _ in range(rounds):

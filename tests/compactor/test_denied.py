@@ -8,12 +8,12 @@ import pytest
 
 from tests.compactor.five import begun, five
 from tests.compactor.played import ACT, Played, process, run
-from trimtab.compaction.drain.note import Leaving
-from trimtab.compactor.acting import Acting
-from trimtab.compactor.doors import Answer, Denied, NotNow
+from trimtab.compaction.drain.annotation import PodToEvict
+from trimtab.compactor.actuator import ActuatorForbidden, ActuatorUnavailable, EvictionResponse
+from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.compactor.loop import Loop
 from trimtab.kube.errors import refused
-from trimtab.kube.writer import Writer
+from trimtab.kube.objects import Writer
 
 
 def two() -> tuple[Played, Loop, str, str]:
@@ -74,9 +74,9 @@ def test_a_node_that_may_not_be_cordoned_keeps_no_other_from_being_emptied() -> 
     [(400, True), (403, True), (422, True), (500, True), (401, False), (429, False), (503, False), (504, False)],
 )
 def test_a_no_to_one_write_is_told_from_a_server_that_has_no_time(status: int, alone: bool) -> None:
-    with pytest.raises(NotNow) as found:
-        Acting(Refusing(client=None, status=status), None).release("n1", "7", uncordon=True)  # type: ignore[arg-type]
-    assert isinstance(found.value, Denied) is alone
+    with pytest.raises(ActuatorUnavailable) as found:
+        KubeActuator(Refusing(client=None, status=status), None, None).release("n1", "7", uncordon=True)  # type: ignore[arg-type]
+    assert isinstance(found.value, ActuatorForbidden) is alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def test_where_each_write_takes_long_no_pod_is_evicted_on_an_old_look() -> None:
     loop.elapsed = loop.drains.elapsed = lambda: clock[0]
     evict = played.evict
 
-    def slowly(move: Leaving) -> Answer:
+    def slowly(move: PodToEvict) -> EvictionResponse:
         clock[0] += 10
         return evict(move)
 

@@ -10,9 +10,9 @@ from tests.compactor.five import begun, five, meant
 from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.pool import KEEP
 from trimtab.compaction.candidates import CORDONED_BY_US, NO_SCALE_DOWN
-from trimtab.compaction.drain.memory import Memory
-from trimtab.compaction.drain.note import Note, write
-from trimtab.compaction.drain.view import View
+from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor.loop import Loop
 from trimtab.runtime import log
 
@@ -123,7 +123,7 @@ def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
 def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
     played = five()
     loop = process(played)
-    closed = Memory(strikes=2, closed=NOW)
+    closed = PoolState(strikes=2, closed=NOW)
     said: dict[str, int] = {}
     loop.reopened = said.get
     loop.books.put("all", closed)
@@ -143,8 +143,8 @@ def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
 def test_another_compactors_drain_is_left_alone() -> None:
     played = five()
     loop = process(played)
-    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
-    played.nodes["n1"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    note = DrainAnnotation(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.annotate("n1", note)
     played.nodes["n1"]["spec"]["unschedulable"] = True
     played.paused = "so that nothing else happens"
     run(played, 3, loop)
@@ -171,8 +171,8 @@ def test_another_compactors_taint_is_left_alone() -> None:
 def test_a_node_that_another_namespaces_compactor_left_is_told_of_and_takes_no_other_nodes_turn() -> None:
     played = five()
     played.pools = (replace(ACT, drains=1),)
-    note = Note(drain="d", pool="all", since=NOW, home="elsewhere")
-    played.nodes["n5"]["metadata"]["annotations"][CORDONED_BY_US] = write(note)
+    note = DrainAnnotation(drain="d", pool="all", since=NOW, home="elsewhere")
+    played.annotate("n5", note)
     played.nodes["n5"]["spec"]["unschedulable"] = True
     told = StringIO()
     loop = process(played)
@@ -191,9 +191,9 @@ def meddled(played: Played, loop: Loop) -> None:
     """Somebody writes on every node between our look and our write, in the first round that writes."""
     look = loop.look
 
-    def late() -> View:
+    def late() -> ClusterView:
         seen = look()
-        assert isinstance(seen, View)
+        assert isinstance(seen, ClusterView)
         for item in played.nodes.values():
             if THEIRS not in item["spec"]["taints"]:
                 item["spec"]["taints"].append(dict(THEIRS))
@@ -274,4 +274,4 @@ def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
     run(played, 20, loop)
     loop.end()
     assert played.cordoned == [name]
-    assert played.told("dropped") == ["drain-uncordoned"]
+    assert played.told("dropped") == ["drain-note-missing"]

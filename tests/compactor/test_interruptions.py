@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.compactor.played import ACT, TERMS, Played, process, run
-from trimtab.compactor.steering import LEAVING
+from trimtab.compactor.soft_taint import LEAVING
 
 FAULTS = st.sampled_from(["killed", "lost", "failed", "changed"])
 

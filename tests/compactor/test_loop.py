@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.compactor.five import five, meant
 from tests.compactor.played import ACT, TERMS, Played, process, run
-from trimtab.cluster.autoscaler import Autoscaler
+from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.settings import Settings
 from trimtab.runtime.metrics import render

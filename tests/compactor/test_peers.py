@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.cluster_of import ALL, NOW, cluster, node, pod
 from tests.compactor.played import ACT, Played, process, run
-from trimtab.compaction.candidates import Now
+from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.packing.world import build
+from trimtab.scheduling.cluster_model import build
 
 UNDER_HALF = replace(ACT, under={"cpu": 50}, drains=1)
 
@@ -46,7 +46,7 @@ def goes(**system: str) -> list[tuple[str, list[str]]]:
     pods = [pod(f"big-{number}", "b", "400m") for number in range(5)]
     dns = pod("dns-1", "a", "100m", namespace="kube-system", **system)
     made = cluster(node("a"), node("b"), pod("web-1", "a"), dns, *pods)
-    found = plan(build(made), [ALL], Now(at=NOW))
+    found = plan(build(made), [ALL], PlanningContext(at=NOW))
     return [(step.node, sorted(move.pod for move in step.moves)) for step in found.steps]
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.drain.memory import KEY, Memory, write
-from trimtab.compactor.doors import NotNow
-from trimtab.compactor.store import UNREAD, ConfigMaps, name_of
+from trimtab.cluster.signature import SigningKeys
+from trimtab.compaction.drain.pool_state import KEY, PoolState, write
+from trimtab.compactor.actuator import ActuatorUnavailable
+from trimtab.compactor.node_signatures import NodeSigner
+from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL, ConfigMapPoolStateStore, name_of
 from trimtab.kube.errors import refused
-from trimtab.kube.writer import Writer
+from trimtab.kube.objects import Writer
 from trimtab.runtime import log
 
 
@@ -39,19 +41,39 @@ class Cluster:
         return b"{}"
 
 
-def store(cluster: Cluster) -> ConfigMaps:
-    return ConfigMaps(Writer(client=cluster), "ours", log.build("error"))  # type: ignore[arg-type]
+def store(cluster: Cluster, serials: dict[str, int] | None = None, uid: str = "u1") -> ConfigMapPoolStateStore:
+    writer = Writer(client=cluster)  # type: ignore[arg-type]
+    return ConfigMapPoolStateStore(
+        writer, "ours", log.build("error"), NodeSigner(writer, "ours", uid, KEYS, serials or {})
+    )
 
 
-def kept(pool: str, text: str, **data: Any) -> dict[str, Any]:
-    labels = {"trimtab.dev/state": pool}
-    return {"metadata": {"name": name_of(pool), "namespace": "ours", "labels": labels}, "data": {KEY: text, **data}}
+KEYS = SigningKeys(b"k" * 32)
+
+
+def kept(pool: str, text: str, *, name: str = "", serial: int = 7, **data: Any) -> dict[str, Any]:
+    """As the compactor stores it."""
+    signature = KEYS.sign("state of a pool", "u1", pool, str(serial), text)
+    data = {KEY: text, "serial": str(serial), "signature": signature, **data}
+    meta = {"name": name or name_of(pool), "namespace": "ours", "labels": {"trimtab.dev/state": pool}}
+    return {"metadata": meta, "data": data}
 
 
 def test_what_is_kept_is_read_by_pool() -> None:
-    cluster = Cluster(kept("web", write(Memory(saved=3))), kept("db", ""))
-    assert store(cluster).load() == {"web": Memory(saved=3), "db": Memory()}
+    cluster = Cluster(kept("web", write(PoolState(saved=3))), kept("db", ""))
+    assert store(cluster).load() == {"web": PoolState(saved=3), "db": PoolState()}
     assert cluster.written == []
+
+
+def test_what_the_previous_key_signed_is_signed_anew_and_its_number_rises() -> None:
+    cluster = Cluster(kept("web", write(PoolState(saved=3))))
+    found, keys = store(cluster), SigningKeys(b"n" * 32, KEYS.current)
+    found.signing.keys = keys
+    assert found.load() == {"web": PoolState(saved=3)}
+    [written] = cluster.written
+    data = written["data"]
+    assert keys.without_previous.verify(data["signature"], "state of a pool", "u1", "web", data["serial"], data[KEY])
+    assert (data[KEY], int(data["serial"])) == (write(PoolState(saved=3)), 8)
 
 
 @pytest.mark.parametrize("text", ["{", '{"v":99}', '{"under":3}'])
@@ -62,8 +84,8 @@ def test_what_cannot_be_read_is_put_aside_whole_before_anything_is_written_over_
     assert isinstance(found, Unreadable)
     assert aside["metadata"]["name"] in found.problem
     assert aside["metadata"]["name"] != name_of("web")
-    assert aside["metadata"]["labels"] == {UNREAD: "web"}, "and it is nobody's state"
-    assert aside["data"] == {KEY: text, "more": "theirs"}
+    assert aside["metadata"]["labels"] == {UNREADABLE_STATE_LABEL: "web"}, "and it is nobody's state"
+    assert aside["data"] == kept("web", text, more="theirs")["data"]
 
 
 def test_what_was_put_aside_is_not_written_over_by_what_came_after_it() -> None:
@@ -76,10 +98,91 @@ def test_what_was_put_aside_is_not_written_over_by_what_came_after_it() -> None:
 
 
 def test_what_can_be_neither_read_nor_put_aside_opens_no_books() -> None:
-    with pytest.raises(NotNow):
+    with pytest.raises(ActuatorUnavailable):
         store(Cluster(kept("web", "{"), refuses=True)).load()
 
 
 def test_an_object_that_makes_no_sense_at_all_opens_no_books() -> None:
-    with pytest.raises(NotNow, match="trimtab-state-web"):
+    with pytest.raises(ActuatorUnavailable, match="trimtab-state-web"):
         store(Cluster({**kept("web", ""), "data": 3})).load()
+
+
+STATE = write(PoolState(surged={"bank/web": "d1"}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"signature": ""}, "no signature"),
+        ({"signature": "00" * 16}, "not of this compactor"),
+        ({"serial": "8"}, "not of this compactor"),
+        ({KEY: write(PoolState(surged={"bank/web": "d2"}))}, "not of this compactor"),
+    ],
+)
+def test_a_state_that_somebody_else_wrote_is_put_aside_and_never_believed(changed: dict[str, str], why: str) -> None:
+    item = kept("web", STATE)
+    item["data"] |= changed
+    cluster = Cluster(item)
+    found = store(cluster).load()["web"]
+    assert isinstance(found, Unreadable)
+    assert why in found.problem
+    assert cluster.written[0]["data"] == item["data"]
+
+
+def test_a_state_of_another_pool_or_of_another_installation_is_not_believed() -> None:
+    copied = {**kept("web", STATE)["data"]}
+    other = kept("db", STATE)
+    other["data"] = copied
+    assert isinstance(store(Cluster(other)).load()["db"], Unreadable)
+    assert isinstance(store(Cluster(kept("web", STATE)), uid="u2").load()["web"], Unreadable)
+
+
+def test_an_older_state_that_is_written_back_is_not_believed() -> None:
+    assert store(Cluster(kept("web", STATE, serial=9)), {"web": 9}).load() == {
+        "web": PoolState(surged={"bank/web": "d1"})
+    }
+    found = store(Cluster(kept("web", STATE, serial=8)), {"web": 9}).load()["web"]
+    assert isinstance(found, Unreadable)
+    assert "older" in found.problem
+
+
+def test_a_state_that_somebody_emptied_is_not_believed_once_one_was_final() -> None:
+    item = {**kept("web", ""), "data": {}}
+    assert store(Cluster(item)).load() == {"web": PoolState()}
+    assert isinstance(store(Cluster(item), {"web": 1}).load()["web"], Unreadable)
+
+
+def test_a_configmap_of_another_name_is_no_state_whatever_its_label() -> None:
+    cluster = Cluster(kept("web", STATE, name="anything"))
+    assert store(cluster).load() == {}
+    assert cluster.written == []
+
+
+def test_each_state_has_a_higher_number_than_the_one_before() -> None:
+    cluster = Cluster(kept("web", STATE, serial=7))
+    books = store(cluster, {"web": 5})
+    books.load()
+    for number in (8, 9):
+        books.save("web", PoolState(saved=number), final=False)
+        assert cluster.written[-1]["data"]["serial"] == str(number)
+    fresh = store(Cluster(), {"web": 5})
+    fresh.save("web", PoolState(), final=False)
+    assert fresh.writer.client.written[-1]["data"]["serial"] == "6"  # type: ignore[attr-defined]
+
+
+def test_a_state_that_somebody_deleted_is_lost_and_its_pool_is_not_as_good_as_new() -> None:
+    found = store(Cluster(), {"web": 9}).load()
+    assert isinstance(found["web"], Unreadable)
+    assert "deleted" in found["web"].problem
+
+
+@pytest.mark.parametrize("before", [[], [{**kept("web", STATE), "data": {KEY: STATE}}]], ids=["deleted", "spoiled"])
+def test_once_a_state_was_lost_none_that_was_ever_signed_counts(before: list[dict[str, Any]]) -> None:
+    """Those that were not final have numbers above the one that the Secret remembers."""
+    cluster = Cluster(*before)
+    books = store(cluster, {"web": 5})
+    books.load()
+    books.save("web", PoolState(closed=1), final=False)
+    serial = int(cluster.written[-1]["data"]["serial"])
+    written_back = store(Cluster(kept("web", STATE, serial=5000)), {"web": serial}).load()
+    assert isinstance(written_back["web"], Unreadable)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import ssl
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,6 +60,8 @@ class Api:
         self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         self._pool = urllib3.PoolManager(ssl_context=context_of(access), retries=False, maxsize=16, block=False)
         self._kinds: dict[tuple[str, str], Kind] = {}
+        self.warnings: deque[str] = deque(maxlen=100)
+        """The last that the server gave with its answers, refusals included."""
 
     def request(
         self,
@@ -70,19 +73,21 @@ class Api:
         timeout: float | None = None,
         **query: Any,
     ) -> Any:
-        """The decoded answer; text where it is not JSON. `query` values that are None are left out.
+        """The decoded answer; text where it is not JSON. `query` values that are None are left out; bytes are sent as
+        they are.
 
         `path` may be a whole URL, of another server of the same authority.
         """
         given = {name: value for name, value in query.items() if value is not None}
         base = "" if path.startswith("http") else self.server
         url = base + path + (f"?{urlencode(given, doseq=True)}" if given else "")
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {**self._headers, "Accept": "application/json", "Content-Type": content_type}
         try:
             answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout or self._timeout)
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(f"{method} {path}: {error}") from error
+        self.warnings.extend(_warning_text(header) for header in answer.headers.getlist("Warning"))
         if answer.status >= 400:
             raise ApiError(f"{method} {path}", answer.status, answer.data)
         is_json = answer.headers.get("Content-Type", "").startswith("application/json")
@@ -148,6 +153,11 @@ class Api:
                     found.setdefault(("", name.lower()), kind)
                     found[(group_version, name.lower())] = kind
         return found
+
+
+def _warning_text(header: str) -> str:
+    """What a header such as `299 - "text"` says."""
+    return header.partition('"')[2].rpartition('"')[0].replace('\\"', '"')
 
 
 def context_of(access: kubeconfig.Access) -> ssl.SSLContext:

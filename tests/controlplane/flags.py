@@ -77,6 +77,7 @@ def kube_apiserver(at: Layout) -> list[str]:
         f"--tls-private-key-file={at.serving.key}",
         f"--client-ca-file={ca}",
         "--authorization-mode=Node,RBAC",  # our roles are part of what is tested
+        "--enable-admission-plugins=NodeRestriction",  # a kubelet writes its own node alone, as everywhere
         "--allow-privileged=true",
         "--service-cluster-ip-range=10.96.0.0/16",
         f"--service-account-issuer={at.url('kube-apiserver')}",

@@ -67,9 +67,9 @@ class Verbs:
         path = self.api.path(self.api.kind(kind), namespace or self.namespace, name, sub)
         return self._object("PATCH", path, changes, content_type=MERGE)
 
-    def evict(self, pod: str) -> None:
+    def evict(self, pod: str, namespace: str | None = None) -> None:
         """By the eviction API: a budget that is spent answers 429."""
-        path = self.api.path(self.api.kind("Pod"), self.namespace, pod, "eviction")
+        path = self.api.path(self.api.kind("Pod"), namespace or self.namespace, pod, "eviction")
         self._object("POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
 
     def eventually(self, fn: Callable[[], T], within: float = 30.0, what: str = "", every: float = 0.1) -> T:

@@ -15,10 +15,12 @@ from deploy.observe.grafana import Dashboard, drawn
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = rules.everything()
+OLD_NAMES = rules.everything(rules.OLD_NAMES)
 SCRAPED = {"job", "instance", "le"}
 """Labels that every scrape, or the kind of a metric, adds."""
 EXPORTED = {name: SCRAPED | set(metric.labels) for metric in everything() for name in metric.series}
 KNOWN = EXPORTED | FOREIGN | {rule.name: {"pool", "resource", "path", "code"} for rule in RULES if not rule.alert}
+KNOWN |= {rule.name: {"node", "nodepool"} for rule in OLD_NAMES}
 
 
 def asked() -> Iterator[tuple[str, str]]:
@@ -30,7 +32,10 @@ def asked() -> Iterator[tuple[str, str]]:
                 yield f"{board.title}: {panel.title}", query.asks
 
 
-@pytest.mark.parametrize(("where", "expression"), list(asked()), ids=lambda text: text[:60])
+WANTED = [*asked(), *((rule.name, rule.asks) for rule in OLD_NAMES)]
+
+
+@pytest.mark.parametrize(("where", "expression"), WANTED, ids=lambda text: text[:60])
 def test_every_metric_and_label_that_is_asked_for_exists(where: str, expression: str) -> None:
     found = series(expression)
     assert found, "asks for nothing"

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from tests.docs.test_links import PAGES, ROOT
-from trimtab.command.main import cli
+from trimtab.cli.main import cli
 
 _SHOWN = re.compile(r"^(?:    |\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|kubectl )?trimtab (.+)$", re.MULTILINE)
 _BLOCKS = re.compile(r"```(?:sh|console|bash)?\n(.*?)```", re.DOTALL)

@@ -19,13 +19,12 @@ def cells(text: str, first: str) -> list[str]:
     return [re.sub(r"[*\s\u202f\u00a0]", "", cell) for cell in row.strip("|").split("|")][1:]
 
 
-@pytest.mark.parametrize("resource", ["cpu", "memory"])
-def test_sizing_is_quoted_as_it_was_measured(resource: str) -> None:
-    _, _, table = SIZING.partition(f"\n| {resource} | p95 ")
-    columns = ["p95", "steady", "lean", "vpa", "vpa by use", "krr"]
-    means = dict(zip(columns, cells(table.partition("\n\n")[0], "**mean**"), strict=True))
-    quoted = cells(PEERS, f"{resource}: waste, short")
-    assert quoted == [means[name].replace("%at", "%,") for name in ("p95", "lean", "vpa", "krr")]
+@pytest.mark.parametrize(
+    ("quoted", "first", "second"), [("cpu: waste, short", 1, 2), ("memory: waste, episodes", 4, 5)]
+)
+def test_sizing_is_quoted_as_it_was_measured(quoted: str, first: int, second: int) -> None:
+    measured = [cells(SIZING, f"held out | {rule} |") for rule in ("adaptive", "p95", "krr")]
+    assert cells(PEERS, quoted) == [f"{row[first]},{row[second]}" for row in measured]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,7 @@ def test_sizing_is_quoted_as_it_was_measured(resource: str) -> None:
         ("cluster-autoscaler, threshold 0.5", "cluster-autoscaler, threshold 0.5"),
         ("cluster-autoscaler, threshold 1.0", "cluster-autoscaler, threshold 1.0"),
         ("descheduler, 80, MostAllocated", "descheduler 80, MostAllocated"),
-        ("Trimtab, simulated", "**Trimtab, goal cost, places as planned**"),
+        ("Trimtab |", "**Trimtab, goal cost, live**"),
     ],
 )
 def test_nodes_are_quoted_as_they_were_measured(quoted: str, measured: str) -> None:
@@ -42,6 +41,12 @@ def test_nodes_are_quoted_as_they_were_measured(quoted: str, measured: str) -> N
     _, freed, evicted, per, _ = cells(NODES, measured)
     assert (cores, evictions) == (freed, evicted)
     assert abs(float(each) - float(per)) < 0.06
+
+
+def test_what_was_promised_is_quoted_beside_what_was_seen_live() -> None:
+    _, cores, evictions, _, _ = cells(NODES, "**Trimtab, goal cost, places as planned**")
+    told = re.sub(r"(?<=\d)[\s\u202f\u00a0](?=\d)", "", PEERS)
+    assert f"promises {cores} cores for {evictions} evictions" in told
 
 
 def test_the_page_names_where_others_are_better() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.names import PROCESSES, account
-from trimtab.command.install.removal import removal
-from trimtab.command.install.values import Values
+from tests.docs.threats import WHAT, WHO
+from trimtab.cli.install.cleanup import removal
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
-NAMESPACE = Values().namespace
+NAMESPACE = InstallValues().namespace
+WHO_IS_THERE = "Who is there"
+OUR_SECRETS = [["trimtab-webhook-tls"], ["trimtab-webhook-signing"], ["trimtab-compactor-signing"]]
 Right = tuple[str, str, str, str]
 """(where, verb, resource.group, name or nothing)"""
 
@@ -24,7 +26,7 @@ def granted(process: str) -> set[Right]:
     """What the rendered roles of a process say."""
     return {
         ("own namespace" if role["kind"] == "Role" else "cluster", verb, _called(resource, group), name)
-        for role in (*manifests(Values()), *removal(Values()))
+        for role in (*manifests(InstallValues()), *removal(InstallValues()))
         if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account(process)
         for rule in role["rules"]
         for group in rule["apiGroups"]
@@ -60,25 +62,67 @@ def test_the_page_and_the_roles_say_the_same(process: str) -> None:
     assert told(process) - granted(process) == set(), "rights that nobody has"
 
 
-@pytest.mark.parametrize("values", [Values(), Values(cert_manager=True)])
-def test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has(values: Values) -> None:
+@pytest.mark.parametrize("values", [InstallValues(), InstallValues(cert_manager=True)])
+def test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has(values: InstallValues) -> None:
     for role in manifests(values):
         for rule in role.get("rules", []) if role["kind"] in ("Role", "ClusterRole") else []:
             assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
             assert not {"impersonate", "bind", "escalate"} & {*rule["verbs"]}
             assert not {"serviceaccounts/token", "roles", "clusterroles"} & {*rule["resources"]}
             assert "pods" not in rule["resources"] or not {"create", "update", "patch"} & {*rule["verbs"]}
-            assert "secrets" not in rule["resources"] or rule.get("resourceNames") == ["trimtab-webhook-tls"]
+            assert "secrets" not in rule["resources"] or rule.get("resourceNames") in OUR_SECRETS
             assert role["kind"] == "Role" or "secrets" not in rule["resources"]
 
 
 def test_with_cert_manager_the_webhook_has_neither_named_right() -> None:
-    roles = [one for one in manifests(Values(cert_manager=True)) if one["kind"] in ("Role", "ClusterRole")]
-    assert not [rule for role in roles for rule in role["rules"] if "resourceNames" in rule]
+    roles = [one for one in manifests(InstallValues(cert_manager=True)) if one["kind"] in ("Role", "ClusterRole")]
+    named = {name for role in roles for rule in role["rules"] for name in rule.get("resourceNames", ())}
+    assert not named & {"trimtab", "trimtab-webhook-tls"}
 
 
 def test_a_new_right_is_noticed() -> None:
     row = "| cluster | get, patch | `deployments.apps/scale` `pods` named `x` | nothing |"
     assert set(_rights(row)) == {
         ("cluster", verb, resource, "x") for verb in ("get", "patch") for resource in ("deployments.apps/scale", "pods")
+    }
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of each line of the table under a heading."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def begins(name: str, names: Iterable[str]) -> str:
+    """The one of these that the name begins with."""
+    [found] = [one for one in names if re.match(rf"{re.escape(one)}(?!\w)", name)]
+    return found
+
+
+def exists(test: str) -> bool:
+    path, _, name = test.partition("::")
+    file = ROOT / path
+    return bool(name) and file.exists() and f"\ndef {name}(" in file.read_text(encoding="utf-8")
+
+
+def test_each_thing_that_somebody_must_not_get_is_tried_by_a_test() -> None:
+    told = {begins(who, WHO): [item.strip() for item in must_not.split(";")] for who, _, must_not in rows(WHO_IS_THERE)}
+    assert told == {who: list(items) for who, items in WHO.items()}
+
+
+def test_each_threat_has_tests_of_what_bounds_it() -> None:
+    assert [begins(threat, WHAT) for threat, _, _ in rows("What goes wrong, and what then")] == list(WHAT)
+
+
+def test_the_tests_that_hold_the_threat_model_are_there() -> None:
+    named = {test for found in (*WHO.values(), WHAT) for tests in found.values() for test in tests}
+    assert [test for test in sorted(named) if not exists(test)] == []
+    assert all(tests for found in (*WHO.values(), WHAT) for tests in found.values())
+
+
+def test_what_a_right_cannot_say_is_what_is_installed() -> None:
+    told = {name.strip("`") for name, _, _ in rows("What a right cannot say")}
+    assert told == {
+        item["metadata"]["name"] for item in manifests(InstallValues()) if item["kind"] == "ValidatingAdmissionPolicy"
     }

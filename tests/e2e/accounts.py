@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.controlplane.rights import Used
-from trimtab.command.install.names import account
-from trimtab.command.install.rbac import CLUSTER, OWN, Rule
+from trimtab.cli.install.names import account
+from trimtab.cli.install.rbac import CLUSTER, OWN, Rule
 
 ACCOUNTS = {account(name): name for name in CLUSTER}
 

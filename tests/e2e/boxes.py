@@ -99,7 +99,9 @@ class Box:
 
     def _environment(self) -> dict[str, str]:
         server = self._api.server.removeprefix("https://").split(":")
-        own = {one["name"]: one["value"].replace("0.0.0.0", self.address) for one in self.container.get("env", ())}
+        # The API server leaves an empty value out.
+        env = self.container.get("env", ())
+        own = {one["name"]: one.get("value", "").replace("0.0.0.0", self.address) for one in env}
         return {
             "PATH": os.environ["PATH"], "HOME": "/", "PYTHONDONTWRITEBYTECODE": "1", "HOSTNAME": self.name,
             "KUBERNETES_SERVICE_HOST": server[0], "KUBERNETES_SERVICE_PORT": server[1], **own,

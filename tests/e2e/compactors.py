@@ -9,17 +9,18 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane import environ
+from tests.controlplane import environ, objects
 from tests.controlplane.cluster import Cluster
 
 Object = dict[str, Any]
 USER = "compactor"
+SIGNING = "trimtab-compactor-signing"
 NOTE = "trimtab.dev/cordoned-for"
 QUICK = {
     "INTERVAL": "2", "SETTLE": "0.5", "TICK": "0.2", "LEASE": "3", "RENEW_DEADLINE": "1.5", "RETRY": "0.3",
@@ -40,9 +41,16 @@ class Compactor:
         self, cluster: Cluster, folder: Path, *, program: Sequence[str] = ("trimtab", "compactor"), **more: str
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        signing_secret(cluster)
         self.ready = folder / f"ready-{time.monotonic_ns()}"
         self.log = folder / f"{self.ready.name}.log"
-        told = {**QUICK, "NAMESPACE": cluster.namespace, "READY_FILE": str(self.ready), **more}
+        told = {
+            **QUICK,
+            "NAMESPACE": cluster.namespace,
+            "SCALE_NAMESPACES": cluster.namespace,
+            "READY_FILE": str(self.ready),
+            **more,
+        }
         user = told.pop("USER", USER)
         told.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(user, "system:masters")))
         settings = {f"TRIMTAB_{name}": value for name, value in told.items()}
@@ -67,6 +75,12 @@ class Compactor:
 
     def told(self, event: str) -> list[Object]:
         return [line for line in self.lines() if line["event"] == f"compactor.{event}"]
+
+
+def signing_secret(cluster: Cluster) -> None:
+    """As the manifests render it: empty, and left as it is where it is there."""
+    if not [found for found in cluster.list("Secret") if found["metadata"]["name"] == SIGNING]:
+        cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SIGNING}})
 
 
 @contextmanager
@@ -106,13 +120,31 @@ def nodes(cluster: Cluster, name: str) -> list[Object]:
     return cluster.list("Node", selector=f"pool={name}", everywhere=True)
 
 
+def group_of_pool(name: str) -> Callable[[Object], str]:
+    """Node → the pool's node group, which is called like it; empty for nodes of no pool or another."""
+    return lambda node: name if node["metadata"]["labels"].get("pool") == name else ""
+
+
+def adding(cluster: Cluster, name: str) -> Callable[[Object], str]:
+    """A machine for a pod of this pool: a node of four cores."""
+
+    def add(pod: Object) -> str:
+        if pod["spec"].get("nodeSelector", {}).get("pool") != name:
+            return ""
+        machine = f"{name}-more-{time.monotonic_ns()}"
+        cluster.create(objects.node(machine, cpu="4", memory="16Gi", pods=110, labels={"pool": name}, taints=()))
+        return name
+
+    return add
+
+
 def is_cordoned(node: Object) -> bool:
     return bool(node["spec"].get("unschedulable"))
 
 
 def noted(node: Object) -> Object | None:
     text = node["metadata"].get("annotations", {}).get(NOTE)
-    return json.loads(text) if text else None
+    return json.loads(text)["note"] if text else None
 
 
 @dataclass

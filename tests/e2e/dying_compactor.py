@@ -12,9 +12,9 @@ from kubernetes.client import ApiClient
 from trimtab.compactor.process import HUNG, NAME, Process
 from trimtab.compactor.settings import Settings
 from trimtab.kube.client import Client, connect
-from trimtab.kube.replica import replica
+from trimtab.kube.leader_process import replica
 from trimtab.runtime import environment, log
-from trimtab.runtime.stop import on_signals
+from trimtab.runtime.graceful_shutdown import on_signals
 
 
 class Dying(Client):

@@ -10,16 +10,16 @@ from typing import Any
 import certs
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.command.doctor.finding import Severity
-from trimtab.command.doctor.judge import Told, is_well, judged
-from trimtab.command.doctor.look import look
-from trimtab.command.install.names import CONFIGURATION, SECRET, WEBHOOK
-from trimtab.kube import whole
-from trimtab.kube.writer import Writer
-from webhook import shared
-from webhook.keeping import called
+from trimtab.cli.doctor.cluster_reader import look
+from trimtab.cli.doctor.command import CheckResult, is_well, judged
+from trimtab.cli.doctor.finding import FindingSeverity
+from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK
+from trimtab.kube import objects
+from trimtab.kube.objects import Writer
+from webhook import cert_manager
+from webhook.cert_manager import called
 
-MUTATING, VALIDATING = shared.CONFIGURATIONS
+MUTATING, VALIDATING = cert_manager.CONFIGURATIONS
 
 
 def inside(here: Installed, namespace: str) -> Cluster:
@@ -37,13 +37,13 @@ def reports(here: Installed, ago: int = 0) -> None:
     here.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"status": status}})
 
 
-def seen(here: Installed) -> tuple[Told, ...]:
+def seen(here: Installed) -> tuple[CheckResult, ...]:
     return judged(look(here.client, here.values.namespace, here.cluster.namespace))
 
 
 def codes(here: Installed) -> set[str]:
     """Of everything that is not as it should be."""
-    return {each.finding.reason.code.name for each in seen(here) if each.finding.severity != Severity.OK}
+    return {each.finding.reason.code.name for each in seen(here) if each.finding.severity != FindingSeverity.OK}
 
 
 Fault = Callable[[Installed], AbstractContextManager[None]]
@@ -61,10 +61,10 @@ def finds(*names: str) -> Callable[[Fault], Fault]:
 def changed(here: Installed, kind: str, change: Callable[[dict[str, Any]], Any], name: str = CONFIGURATION) -> None:
     """The object with this done to it, as somebody does it."""
     namespace = here.values.namespace if kind in ("Deployment", "Secret", "Lease") else ""
-    found = whole.get(here.client, kind, name, namespace)
+    found = objects.get(here.client, kind, name, namespace)
     assert found is not None
     change(found)
-    whole.put(Writer(client=here.client), found)
+    objects.put(Writer(client=here.client), found)
 
 
 @contextmanager
@@ -100,8 +100,8 @@ def nobody_answers_behind_the_service(here: Installed) -> Iterator[None]:
 def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
     with nobody_keeps(here):
-        found = whole.get(here.client, MUTATING, CONFIGURATION) or {}
-        whole.put(Writer(client=here.client), shared.trusting(found, other))
+        found = objects.get(here.client, MUTATING, CONFIGURATION) or {}
+        objects.put(Writer(client=here.client), cert_manager.trusting(found, other))
         yield
 
 
@@ -118,7 +118,7 @@ def a_configuration_without_a_bundle(here: Installed) -> Iterator[None]:
 def a_pair_that_expired(here: Installed) -> Iterator[None]:
     then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
     with nobody_keeps(here):
-        here.write(certs.signed_anew(here.store, names, now=then, life=timedelta(days=1)))
+        here.write(certs.reissued_pair(here.store, names, now=then, life=timedelta(days=1)))
         yield
 
 
@@ -126,7 +126,7 @@ def a_pair_that_expired(here: Installed) -> Iterator[None]:
 @contextmanager
 def a_pair_of_another_name(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
-        here.write(certs.signed_anew(here.store, ["elsewhere.svc"], now=datetime.now(UTC)))
+        here.write(certs.reissued_pair(here.store, ["elsewhere.svc"], now=datetime.now(UTC)))
         yield
 
 
@@ -161,6 +161,49 @@ def a_role_that_somebody_cut(here: Installed) -> Iterator[None]:
     with mended(here):
         changed(here, "ClusterRole", lambda found: found["rules"].pop(), "trimtab-compactor")
         yield
+
+
+@finds("account-policy-missing")
+@contextmanager
+def a_policy_on_an_account_is_gone(here: Installed) -> Iterator[None]:
+    with mended(here):
+        here.cluster.delete("ValidatingAdmissionPolicy", "trimtab-compactor-nodes")
+        yield
+
+
+@finds("account-policy-missing", "account-policy-differs")
+@contextmanager
+def policies_on_accounts_that_somebody_softened(here: Installed) -> Iterator[None]:
+    kind, rule = "ValidatingAdmissionPolicy", {"expression": "true", "message": "any"}
+    with mended(here):
+        changed(
+            here, f"{kind}Binding", lambda found: found["spec"].update(validationActions=["Audit"]),
+            "trimtab-recommender-configmaps",
+        )  # fmt: skip
+        changed(here, kind, lambda found: found["spec"].update(validations=[rule]), "trimtab-compactor-nodes")
+        yield
+
+
+@finds("pool-scales-nowhere")
+@contextmanager
+def a_pool_that_asks_for_what_nobody_may(here: Installed) -> Iterator[None]:
+    meta = {"name": "pool-x", "namespace": here.values.namespace, "labels": {"trimtab.dev/pool": "x"}}
+    said = "nodes: {labels: {pool: x}}\nprotect: {singleReplicas: false}"
+    here.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": said}})
+    yield
+    inside(here, here.values.namespace).delete("ConfigMap", "pool-x")
+
+
+@finds("drain-not-authentic")
+@contextmanager
+def a_note_that_nobody_signed(here: Installed) -> Iterator[None]:
+    [node, *_] = [found["metadata"]["name"] for found in here.cluster.list("Node", selector="pool=doctor")]
+    say: Callable[[str | None], object] = lambda text: here.cluster.patch(  # noqa: E731
+        "Node", node, {"metadata": {"annotations": {"trimtab.dev/cordoned-for": text}}}
+    )
+    say('{"drain":"x","pool":"x","since":1,"v":1}')
+    yield
+    say(None)
 
 
 @finds("process-missing")
@@ -238,3 +281,16 @@ def documents_that_came_in_while_nobody_looked(here: Installed) -> Iterator[None
         yield
         inside(here, here.values.namespace).delete("ConfigMap", "pool-x")
         here.cluster.delete("PodPolicy", "nonsense")
+
+
+@finds("estafette-runs-beside")
+@contextmanager
+def an_estafette_compactor_that_runs_beside_us(here: Installed) -> Iterator[None]:
+    labels = {"app": "estafette-k8s-node-compactor"}
+    container = {"name": "compactor", "image": "estafette/estafette-k8s-node-compactor:0.1.42"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": "old-compactor", "namespace": here.cluster.namespace}
+    here.cluster.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+    yield
+    here.cluster.delete("Deployment", "old-compactor")

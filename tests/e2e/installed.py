@@ -23,14 +23,13 @@ import certs
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
-from trimtab.command.install import carry
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.names import CONFIGURATION, SECRET, account
-from trimtab.command.install.values import Values
-from trimtab.kube import whole
+from trimtab.cli.install import apply as apply_module
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import CONFIGURATION, SECRET, InstallValues, account
+from trimtab.kube import objects
 from trimtab.kube.client import connect
-from trimtab.kube.writer import Writer
-from webhook import shared
+from trimtab.kube.objects import Writer
+from webhook import cert_manager
 
 
 class Installed:
@@ -38,7 +37,7 @@ class Installed:
 
     def __init__(self, cluster: Cluster, home: Path) -> None:
         self.cluster, self.home, self.balancer = cluster, home, Balancer()
-        self.values = Values(service_port=self.balancer.port)
+        self.values = InstallValues(service_port=self.balancer.port)
         self.client = connect(str(cluster.kubeconfig))
         self.replicas: list[Replica] = []
         self._count = 0
@@ -50,11 +49,11 @@ class Installed:
             {**found, "spec": external} if found["kind"] == "Service" else found for found in manifests(self.values)
         ]
 
-    def apply(self) -> list[carry.Done]:
-        return list(carry.apply(Writer(client=self.client), self.manifests, self.values))
+    def apply(self) -> list[apply_module.CleanupStep]:
+        return list(apply_module.apply(Writer(client=self.client), self.manifests, self.values))
 
-    def remove(self) -> list[carry.Done]:
-        return list(carry.remove(Writer(client=self.client), self.manifests, self.values, everything=True))
+    def remove(self) -> list[apply_module.CleanupStep]:
+        return list(apply_module.remove(Writer(client=self.client), self.manifests, self.values, everything=True))
 
     def start(self, count: int = 1) -> list[Replica]:
         """So many more, behind the balancer when they are ready."""
@@ -96,25 +95,25 @@ class Installed:
         return file
 
     @property
-    def store(self) -> certs.Folder:
+    def store(self) -> certs.CertificateFiles:
         """What the Secret holds."""
-        found = shared.folder_of(self._secret)
+        found = cert_manager.folder_of(self._secret)
         assert found is not None
         return found
 
     @property
     def _secret(self) -> dict[str, Any]:
-        return whole.get(self.client, "Secret", SECRET, self.values.namespace) or {}
+        return objects.get(self.client, "Secret", SECRET, self.values.namespace) or {}
 
-    def write(self, folder: certs.Folder) -> None:
+    def write(self, folder: certs.CertificateFiles) -> None:
         """Into the Secret, as somebody else."""
-        whole.put(Writer(client=self.client), shared.filled(self._secret, folder))
+        objects.put(Writer(client=self.client), cert_manager.filled(self._secret, folder))
 
     @property
     def places(self) -> set[bytes]:
         """Every caBundle there is of ours."""
-        found = (whole.get(self.client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS)
-        return {bundle for configuration in found for bundle in shared.bundles(configuration or {})}
+        found = (objects.get(self.client, kind, CONFIGURATION) for kind in cert_manager.CONFIGURATIONS)
+        return {bundle for configuration in found for bundle in cert_manager.ca_bundles(configuration or {})}
 
     @property
     def served(self) -> set[bytes]:
@@ -168,7 +167,10 @@ class Installed:
 
 def vacated(cluster: Cluster) -> None:
     """What an earlier test took away is gone, and not only on its way out."""
-    for kind, name in (("Namespace", Values().namespace), ("CustomResourceDefinition", "podpolicies.trimtab.dev")):
+    for kind, name in (
+        ("Namespace", InstallValues().namespace),
+        ("CustomResourceDefinition", "podpolicies.trimtab.dev"),
+    ):
         cluster.eventually(lambda kind=kind, name=name: _settled(cluster, kind, name), within=90, what=f"no old {name}")
 
 

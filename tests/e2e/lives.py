@@ -16,7 +16,7 @@ from tests.e2e.boxes import ROOT, Box
 from tests.e2e.charts import CHART, NAMESPACE, Helm
 from tests.e2e.installed import vacated
 from tests.e2e.kubelet import PLACED, Kubelet
-from trimtab.command.install.names import PROCESSES
+from trimtab.cli.install.names import PROCESSES
 
 POOL = "batch"
 QUICK = {"TRIMTAB_INTERVAL": "1", "TRIMTAB_LEASE": "6", "TRIMTAB_RENEW_DEADLINE": "3", "TRIMTAB_RETRY": "0.5",

@@ -7,6 +7,7 @@ A thousand containers under cAdvisor's names, a scrape every half hour. Of conta
 from __future__ import annotations
 
 import shutil
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -34,6 +35,10 @@ class Used:
     number: int
     since: int = 0
     """Second at which it began; before the first scrape for nearly all."""
+    cluster: str = ""
+    """An external label; empty: none."""
+    times: int = 1
+    """How many times as much it used."""
 
     @property
     def workload(self) -> str:
@@ -42,17 +47,19 @@ class Used:
     @property
     def labels(self) -> str:
         pod = f"{self.workload}-7d4b9c6f5d-x2x4k"
-        return f'namespace="team-{self.number % 20}",pod="{pod}",container="app",image="registry/app",job="cadvisor"'
+        cluster = f'cluster="{self.cluster}",' if self.cluster else ""
+        own = f'namespace="team-{self.number % 20}",pod="{pod}",container="app"'
+        return f'{cluster}{own},image="registry/app",job="cadvisor"'
 
     @property
     def base(self) -> float:
         """Cores."""
-        return 0.02 + self.number % 50 / 100
+        return (0.02 + self.number % 50 / 100) * self.times
 
     @property
     def held(self) -> int:
         """Bytes."""
-        return (64 + self.number % 100 * 4) * MI
+        return (64 + self.number % 100 * 4) * MI * self.times
 
     def cores(self, at: int) -> float:
         return self.base * (3 if 9 * 3600 < at % 86400 <= 15 * 3600 else 1)
@@ -91,8 +98,11 @@ def missing() -> str:
 
 
 @contextmanager
-def serving(folder: Path, used: list[Used], start: int = START) -> Iterator[str]:
-    """Its URL; two weeks from `start`. Raises where it does not come up."""
+def serving(
+    folder: Path, used: list[Used], start: int = START, *, web: str = "", client: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """Its URL; two weeks from `start`. `web`: its web configuration; `client`: what its TLS asks of clients, None where
+    it has none. Raises where it does not come up."""
     source, data = folder / "metrics.txt", folder / "data"
     write(source, used, start)
     command = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=1500h", "openmetrics", source, data]
@@ -100,26 +110,36 @@ def serving(folder: Path, used: list[Used], start: int = START) -> Iterator[str]
     source.unlink()
     (folder / "prometheus.yml").write_text("global: {}\n")
     (port,) = free(1)
+    more = []
+    if web:
+        (folder / "web.yml").write_text(web)
+        more.append(f"--web.config.file={folder / 'web.yml'}")
     log = (folder / "prometheus.log").open("wb")
     server = subprocess.Popen(
         ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
-         "--storage.tsdb.retention.time=10y", f"--web.listen-address=127.0.0.1:{port}"],
+         "--storage.tsdb.retention.time=10y", f"--web.listen-address=127.0.0.1:{port}", *more],
         stdout=log, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
-        ready(f"http://127.0.0.1:{port}", server, folder / "prometheus.log")
-        yield f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}" if client is None else f"https://localhost:{port}"
+        ready(url, server, folder / "prometheus.log", client)
+        yield url
     finally:
         server.terminate()
         server.wait(30)
         log.close()
 
 
-def ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+def ready(url: str, server: subprocess.Popen[bytes], log: Path, client: ssl.SSLContext | None = None) -> None:
+    """Wait until it answers, be it that it wants a password."""
     for _ in range(300):
         try:
-            with urllib.request.urlopen(f"{url}/-/ready", timeout=5):
+            with urllib.request.urlopen(f"{url}/-/ready", timeout=5, context=client):
                 return
+        except urllib.error.HTTPError as error:
+            if error.code == 401:
+                return
+            time.sleep(0.1)
         except (urllib.error.URLError, OSError):
             assert server.poll() is None, log.read_text()[-2000:]
             time.sleep(0.1)

@@ -16,7 +16,7 @@ from typing import Any
 from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
-from trimtab.command.install import rbac
+from trimtab.cli.install import rbac
 
 USER = "system:serviceaccount:trimtab-system:trimtab-recommender"
 GROUP = "rbac.authorization.k8s.io"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.controlplane import environ, ports
-from trimtab.command.install import working
-from trimtab.command.install.serving import environment
-from trimtab.command.install.values import Values
+from trimtab.cli.install import deployments
+from trimtab.cli.install.deployments import environment
+from trimtab.cli.install.names import InstallValues
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 0.3
@@ -74,7 +74,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 class Replica:
     """One process, with the environment of the Deployment and the token of its account."""
 
-    def __init__(self, home: Path, values: Values, kubeconfig: Path, team: str) -> None:
+    def __init__(self, home: Path, values: InstallValues, kubeconfig: Path, team: str) -> None:
         home.mkdir(parents=True)
         self.team = team
         [self.port] = ports.free(1)
@@ -100,12 +100,12 @@ class Replica:
         """The sum over its series of this name."""
         return total(self._ask("/metrics"), name, {})
 
-    def asked(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Its response to the review of this pod of the team."""
+    def asked(self, given: dict[str, Any], namespace: str = "") -> dict[str, Any]:
+        """Its response to the review of this pod of a namespace, the team's by default."""
         review = {
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
-                "uid": "asked", "operation": "CREATE", "namespace": self.team, "object": given,
+                "uid": "asked", "operation": "CREATE", "namespace": namespace or self.team, "object": given,
                 "resource": {"group": "", "version": "v1", "resource": "pods"},
             },
         }  # fmt: skip
@@ -138,14 +138,26 @@ class Replica:
         self.process.wait(40)
 
 
+SHORT_LEASE = {
+    "TRIMTAB_LEASE": "9", "TRIMTAB_RENEW_DEADLINE": "5", "TRIMTAB_WRITE_DEADLINE": "3.5", "TRIMTAB_RETRY": "0.5",
+}  # fmt: skip
+"""Who finds no Lease waits as long as one lasts: half a minute and more by default."""
+
+
 class Worker:
     """A process behind a Lease, with the environment of its Deployment and the token of its account."""
 
-    def __init__(self, home: Path, process: str, values: Values, kubeconfig: Path) -> None:
+    def __init__(self, home: Path, process: str, values: InstallValues, kubeconfig: Path) -> None:
         home.mkdir(parents=True)
         self.log, self._ready = home / "log", home / "ready.json"
-        own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(self._ready), "TRIMTAB_INTERVAL": "1"}
-        surroundings = {**environ.plain(), **working.environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(self._ready), "TRIMTAB_INTERVAL": "1",
+               **SHORT_LEASE}  # fmt: skip
+        surroundings = {
+            **environ.plain(),
+            **deployments.process_environment(process, values),
+            **own,
+            "KUBECONFIG": str(kubeconfig),
+        }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "trimtab", process], cwd=ROOT, env=surroundings, stderr=log

@@ -24,6 +24,7 @@ QUIET = {
     "pool_resource:trimtab_used:ratio": _KUBELET,
     "pool_resource:trimtab_used:amount": _KUBELET,
     "pool_resource:trimtab_used_requested:ratio": _KUBELET,
+    "container_memory_working_set_bytes": _KUBELET,
     "trimtab_compactor_drains_total": _NOTHING_YET,
     "trimtab_compactor_evictions_total": _NOTHING_YET,
     "trimtab_compactor_saved": _NOTHING_YET,
@@ -32,6 +33,18 @@ QUIET = {
     "trimtab_unpatched_pods": _NOTHING_YET,
     "trimtab_skipped_pods": _NOTHING_YET,
     "trimtab_wrong_overhead_pods": _NOTHING_YET,
+    **dict.fromkeys(
+        (
+            "trimtab_runtime_class_pods",
+            "trimtab_overhead_cpu_cores",
+            "trimtab_overhead_memory_bytes",
+            "trimtab_runtime_class_node_kinds",
+            "trimtab_runtime_class_without_nodes",
+            "trimtab_runtime_class_evictions_total",
+            "trimtab_overhead_dollars_per_hour",
+        ),
+        "no pod has a RuntimeClass here",
+    ),
 }
 """Series that are there only when there is something to tell → why not in a healthy young installation."""
 

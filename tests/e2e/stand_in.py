@@ -24,7 +24,7 @@ class StandIn:
 
 
 @contextmanager
-def standing_in(here: Installed, folder: certs.Folder) -> Iterator[StandIn]:
+def standing_in(here: Installed, folder: certs.CertificateFiles) -> Iterator[StandIn]:
     """Somebody with this pair in our place."""
     found = StandIn()
 

@@ -14,9 +14,10 @@ import yaml
 from deploy.observe import dashboards, rules
 from docs.chart import observed
 from tests.controlplane.binaries import Binaries
+from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, objects
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.values import Values
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import InstallValues
 
 ALSO_THE_NAMESPACE = {"namespace": {"create": True}}
 
@@ -27,7 +28,7 @@ def test_lint_finds_nothing(helm: Helm) -> None:
 
 
 def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built: Binaries) -> None:
-    installed = objects(manifests(Values()))
+    installed = objects(manifests(InstallValues()))
     base = subprocess.run([built["kubectl"], "kustomize", BASE], check=True, capture_output=True, text=True)
     assert objects(base.stdout) == installed
     assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed
@@ -38,7 +39,32 @@ def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(bui
     wanted = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
     made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
-    assert objects(made.stdout) == objects(manifests(Values(namespace="ours")))
+    placed = [of_the_cluster(item) for item in yaml.safe_load_all(made.stdout)]
+    assert objects(placed) == objects(manifests(InstallValues(namespace="ours")))
+
+
+def test_the_autoscalers_status_elsewhere_is_read_there_and_granted_by_that_name(helm: Helm) -> None:
+    found = objects(helm.rendered({"compactor": {"autoscaler": {"namespace": "scaling", "status": "ours-status"}}}))
+    rules = found["ClusterRole", "", "trimtab-compactor"]["rules"]
+    assert [rule["resourceNames"] for rule in rules if "configmaps" in rule["resources"]] == [["ours-status"]]
+    [container] = found["Deployment", NAMESPACE, "trimtab-compactor"]["spec"]["template"]["spec"]["containers"]
+    told = {variable["name"]: variable.get("value") for variable in container["env"]}
+    assert told["TRIMTAB_AUTOSCALER_NAMESPACE"] == "scaling"
+    assert told["TRIMTAB_AUTOSCALER_STATUS"] == "ours-status"
+
+
+def of_the_cluster(item: dict[str, Any]) -> dict[str, Any]:
+    """Kustomize takes kinds it does not know for namespaced ones; kubectl takes the namespace off again."""
+    if not item["kind"].startswith("ValidatingAdmissionPolicy"):
+        return item
+    return {**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "namespace"}}
+
+
+def test_kubectl_applies_the_policies_that_kustomize_took_for_namespaced_ones(cluster: Cluster) -> None:
+    found = [item for item in manifests(InstallValues()) if item["kind"].startswith("ValidatingAdmissionPolicy")]
+    placed = [{**item, "metadata": {**item["metadata"], "namespace": cluster.namespace}} for item in found]
+    printed = cluster.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(placed))
+    assert printed.count("serverside-applied") == len(found)
 
 
 @pytest.mark.parametrize("name", ["monitors", "rules", "dashboards"])
@@ -73,22 +99,22 @@ def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_
 
 
 def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
-    missing = objects(manifests(Values())).keys() - objects(helm.rendered()).keys()
+    missing = objects(manifests(InstallValues())).keys() - objects(helm.rendered()).keys()
     assert missing == {("Namespace", "", NAMESPACE)}
 
 
 @pytest.mark.parametrize(
     ("values", "given"),
     [
-        (Values(cert_manager=True), {"webhook": {"certManager": True}}),
+        (InstallValues(cert_manager=True), {"webhook": {"certManager": True}}),
         (
-            Values(namespace="ours", image="registry/trimtab:2", replicas=5, timeout=2, service_port=8443),
+            InstallValues(namespace="ours", image="registry/trimtab:2", replicas=5, timeout=2, service_port=8443),
             {"image": {"repository": "registry/trimtab", "tag": "2"},
              "webhook": {"replicas": 5, "timeoutSeconds": 2, "servicePort": 8443}},
         ),
     ],
 )  # fmt: skip
-def test_what_both_can_be_told_gives_the_same(values: Values, given: dict[str, Any], helm: Helm) -> None:
+def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
     found = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
     expected = objects(manifests(values))
     for one in (found, expected):

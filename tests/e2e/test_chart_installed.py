@@ -12,25 +12,30 @@ from typing import Any
 import pytest
 import yaml
 
-from certs.issue import authority
+from certs.ca import authority
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import CHART, MUCH, NAMESPACE, Helm, objects
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.values import Values
-from trimtab.kube import whole
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import InstallValues
+from trimtab.kube import objects as objects_module
 from trimtab.kube.client import connect
-from trimtab.kube.writer import Writer
-from webhook import shared
+from trimtab.kube.objects import Writer
+from webhook import cert_manager
 
 BUNDLE = authority(now=datetime.now(UTC)).certificate
+
+
+_TERMINATING = ("wait", f"namespace/{NAMESPACE}", "--for=jsonpath={.status.phase}=Terminating", "--timeout=0s")
 
 
 @pytest.fixture
 def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
     """The namespace and the CRD, as somebody made them before; taken away afterwards."""
     kubectl = Kubectl(built["kubectl"], whole_cluster.kubeconfig)
-    before = yaml.safe_dump_all(manifests(Values())[:2])
+    before = yaml.safe_dump_all(manifests(InstallValues())[:2])
+    # Tests of another file may have removed an installation a moment ago: its namespace takes a while to end.
+    whole_cluster.eventually(lambda: not kubectl.says(*_TERMINATING), within=90, what="no namespace that ends")
     kubectl("apply", "--server-side", "-f", "-", given=before)
     whole_cluster.eventually(lambda: kubectl.says("get", "podpolicies", "-A"), within=30, what="the CRD served")
     yield kubectl
@@ -120,14 +125,14 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
     login = ("--kubeconfig", whole_cluster.kubeconfig, "--namespace", NAMESPACE)
     helm.run("install", "trimtab", CHART, *login, "--skip-crds")
     client = connect(str(whole_cluster.kubeconfig))
-    for kind in shared.CONFIGURATIONS:
-        configuration = whole.get(client, kind, "trimtab")
+    for kind in cert_manager.CONFIGURATIONS:
+        configuration = objects_module.get(client, kind, "trimtab")
         assert configuration is not None
-        whole.put(Writer(client=client), shared.trusting(configuration, BUNDLE))
+        objects_module.put(Writer(client=client), cert_manager.trusting(configuration, BUNDLE))
     helm.run("upgrade", "trimtab", CHART, *login, values={"webhook": {"timeoutSeconds": 2}})
-    for kind in shared.CONFIGURATIONS:
-        found = whole.get(client, kind, "trimtab") or {}
-        assert set(shared.bundles(found)) == {BUNDLE}
+    for kind in cert_manager.CONFIGURATIONS:
+        found = objects_module.get(client, kind, "trimtab") or {}
+        assert set(cert_manager.ca_bundles(found)) == {BUNDLE}
         assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
     client.close()
     helm.run("uninstall", "trimtab", *login, "--wait", "--no-hooks")  # nobody runs its pod here: test_life does

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.controlplane import objects
 from tests.controlplane.autoscaler import Autoscaler
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.witness import Witness
-from tests.e2e.compactors import Object, budget, compactor, is_cordoned, nodes, pool
+from tests.e2e.compactors import adding, budget, compactor, group_of_pool, is_cordoned, nodes, pool
 
 SLOW = {"testbed.trimtab.dev/ready-after": "1s"}
 
@@ -25,14 +24,7 @@ def test_the_two_shrink_a_pool_and_settle_and_no_node_is_added_back(cluster: Clu
     cluster.eventually(lambda: len(cluster.running()) == 20, within=60)
     cluster.apply(pool(cluster, name))
 
-    def add(pod: Object) -> str:
-        if pod["spec"].get("nodeSelector", {}).get("pool") != name:
-            return ""
-        made = f"{name}-more-{time.monotonic_ns()}"
-        cluster.create(objects.node(made, cpu="4", memory="16Gi", pods=110, labels={"pool": name}, taints=()))
-        return name
-
-    scaler = Autoscaler(cluster, lambda node: name if node["metadata"]["labels"].get("pool") == name else "", add)
+    scaler = Autoscaler(cluster, group_of_pool(name), adding(cluster, name))
     with scaler, Witness(cluster) as witness, compactor(cluster, tmp_path, AUTOSCALER="seen", REST="0") as one:
         cluster.eventually(lambda: len(nodes(cluster, name)) == 7, within=90, every=0.5, what="seven nodes left")
         cluster.eventually(lambda: len(one.told("taken")) == 3)

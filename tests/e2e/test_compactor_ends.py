@@ -99,6 +99,21 @@ def test_a_successor_that_finds_no_node_opens_the_node(stage: Stage, cluster: Cl
         cluster.eventually(lambda: stage.is_open(name))
 
 
+def test_a_successor_that_a_quota_refuses_opens_the_node_at_once(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    stage.slow("3s")
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}}
+    cluster.apply(quota)
+    cluster.eventually(lambda: cluster.get("ResourceQuota", "few").get("status", {}).get("used"), what="pods counted")
+    with compactor(cluster, tmp_path, DRAIN_LIMIT="600", READY_LIMIT="600") as one:
+        name = stage.began(one)
+        stage.ended(one, "drain-successor-not-created", within=60)
+        cluster.eventually(lambda: stage.is_open(name))
+        assert "exceeded quota: few" in one.told("released")[0]["why"]
+        assert not one.told("closed")
+
+
 def test_what_somebody_opened_again_stays_open(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
     with compactor(cluster, tmp_path) as one:
         name = stage.began(one)
@@ -180,7 +195,8 @@ def test_a_pool_whose_settings_are_deleted_gets_its_node_back(stage: Stage, clus
 
 
 def test_a_node_that_becomes_not_ready_is_given_back(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
-    with compactor(cluster, tmp_path) as one:
+    """Long before its pods, which do not end while kwok stands still, are called stuck."""
+    with compactor(cluster, tmp_path, END_LIMIT="120") as one:
         name = stage.began(one)
         cluster.freeze("kwok")  # else it mends the node at once
         try:

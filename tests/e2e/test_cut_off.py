@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_watch import KINDS, changes, compact, is_equal, streams
 from trimtab.kube.client import connect
-from trimtab.kube.state import Terms
-from trimtab.kube.watch import Watch
+from trimtab.kube.informers import ClusterInformers
+from trimtab.kube.watch_state import WatchSettings
 
 
 class Line:
@@ -83,7 +83,7 @@ def test_a_watch_that_was_cut_off_over_a_compaction_lists_anew_and_is_equal(clus
     direct = connect(str(cluster.kubeconfig))
     with a_line(cluster, tmp_path) as (line, named):
         client = connect(str(named))
-        with Watch(client, KINDS, terms=Terms(page=50)) as watch:
+        with ClusterInformers(client, KINDS, terms=WatchSettings(page=50)) as watch:
             assert watch.wait(20)
             cluster.eventually(lambda: streams(watch, True))
             pods = watch.states()["pods"].lists

@@ -16,10 +16,10 @@ import yaml
 from tests.e2e.faults import FAULTS, MUTATING, changed, codes, inside, mended, reports, seen
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT
-from trimtab.command.doctor.judge import Told, is_well
-from trimtab.command.install.names import CONFIGURATION, account
-from trimtab.kube import whole
-from webhook import shared
+from trimtab.cli.doctor.command import CheckResult, is_well
+from trimtab.cli.install.names import CONFIGURATION, account
+from trimtab.kube import objects
+from webhook import cert_manager
 
 WORKERS = ("watchdog", "compactor", "recommender")
 
@@ -67,7 +67,7 @@ def test_nothing_of_what_it_tried_is_stored(wired: Installed) -> None:
     doctor(wired)
     names = [found["metadata"]["name"] for found in wired.cluster.list("Pod")]
     assert not [name for name in names if name.startswith("trimtab-doctor")]
-    assert whole.get(wired.client, "PodPolicy", "trimtab-doctor-asks") is None
+    assert objects.get(wired.client, "PodPolicy", "trimtab-doctor-asks") is None
 
 
 def test_who_may_not_look_is_told_which_right_is_missing_and_nothing_is_called_well(wired: Installed) -> None:
@@ -118,10 +118,10 @@ def test_where_no_api_server_answers_it_fails(wired: Installed, tmp_path: Path) 
 
 def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed) -> None:
     def cut(role: dict[str, Any]) -> None:
-        role["rules"] = [rule for rule in role["rules"] if "resourceNames" not in rule]
+        role["rules"] = [rule for rule in role["rules"] if CONFIGURATION not in rule.get("resourceNames", ())]
 
     def kept_by(keeper: str | None) -> None:
-        wired.cluster.patch(MUTATING, CONFIGURATION, {"metadata": {"annotations": {shared.INJECTED[0]: keeper}}})
+        wired.cluster.patch(MUTATING, CONFIGURATION, {"metadata": {"annotations": {cert_manager.INJECTED[0]: keeper}}})
 
     with mended(wired):
         changed(wired, "ClusterRole", cut, account("webhook"))
@@ -146,7 +146,7 @@ def test_a_planted_fault_is_found_by_name(wired: Installed, name: str) -> None:
     wired.cluster.eventually(lambda: not wanted & codes(wired), what=f"{wanted} no more")
 
 
-def planted(here: Installed, wanted: set[str]) -> list[Told]:
+def planted(here: Installed, wanted: set[str]) -> list[CheckResult]:
     """Those findings, once there are all of them: an API server goes on calling whom it knew for a moment."""
     found = [each for each in seen(here) if each.finding.reason.code.name in wanted]
     return found if {each.finding.reason.code.name for each in found} == wanted else []

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from trimtab.cluster.api.node import Node
+from trimtab.cluster.api.core import Node
 from trimtab.kube import evict, nodes, objects
 from trimtab.kube.client import Client, Deadlines, connect
 from trimtab.kube.errors import Conflict, NotAllowed, NotFound, NotLeading
 from trimtab.kube.events import About, Recorder
-from trimtab.kube.evict import Became
-from trimtab.kube.lease import Election, Terms
-from trimtab.kube.writer import Writer
+from trimtab.kube.evict import EvictionStatus
+from trimtab.kube.leader_election import LeaderElector, LeaseTimings
+from trimtab.kube.objects import Writer
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ def test_a_pod_is_evicted_and_a_spent_budget_has_no_room(cluster: Cluster, write
     cluster.apply(budget("one", maxUnavailable=1))
     allowed(cluster, "one", 1)
     rehearsed = evict.evict(replace(writer, dry_run=True), cluster.namespace, first["name"], first["uid"])
-    assert rehearsed.became is Became.EVICTED
+    assert rehearsed.became is EvictionStatus.EVICTED
     assert "deletionTimestamp" not in cluster.get("Pod", first["name"])["metadata"]
     assert evict.evict(writer, cluster.namespace, first["name"], first["uid"]).done
     refused = evict.evict(writer, cluster.namespace, second["name"], second["uid"])
-    assert (refused.became, refused.retry_after) == (Became.NO_ROOM, None)
+    assert (refused.became, refused.retry_after) == (EvictionStatus.NO_ROOM, None)
     assert "needs 2 healthy pods" in refused.message
 
 
@@ -74,7 +74,7 @@ def test_a_budget_nobody_has_looked_at_says_when_to_ask_again(cluster: Cluster, 
         found = evict.evict(writer, cluster.namespace, first["name"], first["uid"])
     finally:
         cluster.thaw("kube-controller-manager")
-    assert (found.became, found.retry_after) == (Became.WAIT, 10)
+    assert (found.became, found.retry_after) == (EvictionStatus.WAIT, 10)
     assert "still being processed" in found.message
 
 
@@ -82,13 +82,13 @@ def test_two_budgets_over_one_pod_are_named(cluster: Cluster, writer: Writer) ->
     first, *_ = three_pods(cluster)
     cluster.apply([budget("a", maxUnavailable=1), budget("b", maxUnavailable=1)])
     allowed(cluster, "b", 1)
-    assert evict.evict(writer, cluster.namespace, first["name"], first["uid"]).became is Became.TWO_BUDGETS
+    assert evict.evict(writer, cluster.namespace, first["name"], first["uid"]).became is EvictionStatus.TWO_BUDGETS
 
 
 def test_another_pod_of_that_name_is_left_alone(cluster: Cluster, writer: Writer) -> None:
     cluster.pod(name="same")
-    assert evict.evict(writer, cluster.namespace, "same", "another-uid").became is Became.ANOTHER
-    assert evict.evict(writer, cluster.namespace, "never", "uid").became is Became.GONE
+    assert evict.evict(writer, cluster.namespace, "same", "another-uid").became is EvictionStatus.ANOTHER
+    assert evict.evict(writer, cluster.namespace, "never", "uid").became is EvictionStatus.GONE
     assert cluster.get("Pod", "same")["metadata"]["name"] == "same"
 
 
@@ -172,11 +172,11 @@ def test_what_happens_again_is_one_event_that_counts(cluster: Cluster, writer: W
 
 # ── one leader ───────────────────────────────────────────────────────────────────────────────────────
 
-QUICK = Terms(lease=4, renew_deadline=1.5, retry=0.2)
+QUICK = LeaseTimings(lease=4, renew_deadline=1.5, retry=0.2)
 
 
-def election(cluster: Cluster, client: Client, who: str) -> Election:
-    return Election(client, cluster.namespace, "trimtab", who, terms=QUICK)
+def election(cluster: Cluster, client: Client, who: str) -> LeaderElector:
+    return LeaderElector(client, cluster.namespace, "trimtab", who, terms=QUICK)
 
 
 def test_one_leads_and_waits_one_write_deadline_before_it_writes(cluster: Cluster, client: Client) -> None:

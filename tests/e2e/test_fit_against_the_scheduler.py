@@ -1,8 +1,8 @@
 """Does a pod fit where we say it fits? Asked of the real scheduler, thousands of times.
 
-Every probe is a pod nobody has placed; the scheduler tells on which nodes it could go, `packing.fit` tells the same
-from what the API server held before. Where we say yes and the scheduler no, a drain would leave a pod without a place:
-that must never be. The other way round costs a saving only; which kinds of it there are is in
+Every probe is a pod nobody has placed; the scheduler tells on which nodes it could go, `scheduling.filters` tells
+the same from what the API server held before. Where we say yes and the scheduler no, a drain would leave a pod without
+a place: that must never be. The other way round costs a saving only; which kinds of it there are is in
 docs/explanation/fit-and-the-scheduler.md.
 """
 
@@ -25,12 +25,12 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.e2e import situation, situations
 from tests.e2e.overheard import Verdicts, overhearing
 from tests.e2e.situation import NAMESPACES, OVERHEADS, PROBE, REQUIRED, Object, Probe, World
-from trimtab.cluster.documents import Document
-from trimtab.cluster.inventory import take
+from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.snapshot import build
-from trimtab.packing import world as packing
-from trimtab.packing.fit import admits, why_not
-from trimtab.packing.room import Room
+from trimtab.cluster.yaml_documents import Document
+from trimtab.scheduling import cluster_model as packing
+from trimtab.scheduling.cluster_model import FreeCapacity
+from trimtab.scheduling.filters import admits, why_not
 
 SEED = int(os.environ.get("E2E_SEED", "1"))
 WORLDS = int(os.environ.get("E2E_WORLDS", "40"))
@@ -236,8 +236,8 @@ def _judge(
     probes = [{"apiVersion": "v1", "kind": "Pod", **asked[probe.name]} for probe in tried]
     reading = build(Document(file="api", index=n, value=item) for n, item in enumerate([*own, *probes]))
     assert not reading.mistakes, reading.mistakes
-    ours = packing.build(take(reading.snapshot))
-    room, kinds = Room(ours), {pod.name: kind for pod, kind in ours.waiting}
+    ours = packing.build(snapshot_inventory(reading.snapshot))
+    room, kinds = FreeCapacity(ours), {pod.name: kind for pod, kind in ours.waiting}
     for probe in tried:
         heard = set(verdicts.get(probe.name, ())) or {frozenset()}
         assert len(heard) == 1, f"the scheduler is of two minds about {probe.name}: {heard}"

@@ -20,12 +20,12 @@ from tests.controlplane.api import ApiError, Unreachable
 from tests.e2e.installed import Installed, changed, pod
 from tests.e2e.replicas import EVERY
 from tests.webhook.damage import damaged
-from trimtab.command.install import carry
-from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, WEBHOOK
-from trimtab.kube import whole
-from trimtab.kube.writer import Writer
-from webhook import shared
-from webhook.keeping import called
+from trimtab.cli.install import apply
+from trimtab.cli.install.names import CONFIGURATION, PROCESSES, SECRET, WEBHOOK
+from trimtab.kube import objects
+from trimtab.kube.objects import Writer
+from webhook import cert_manager
+from webhook.cert_manager import called
 
 pytestmark = pytest.mark.usefixtures("two_replicas")
 
@@ -51,10 +51,10 @@ def test_a_rotated_pair_is_served_by_both_within_seconds(here: Installed) -> Non
 
 
 def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(here: Installed) -> None:
-    before = whole.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace)
-    done = list(carry.apply(Writer(client=here.client, dry_run=True), here.manifests, here.values))
+    before = objects.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace)
+    done = list(apply.apply(Writer(client=here.client, dry_run=True), here.manifests, here.values))
     assert {entry.how for entry in done} == {"applied"}
-    assert whole.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
+    assert objects.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
 
 
 def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Installed) -> None:
@@ -84,32 +84,32 @@ def test_an_installation_in_another_namespace_is_neither_taken_over_nor_cut_off(
     assert here.calls()
 
 
-@pytest.mark.parametrize("kind", shared.CONFIGURATIONS)
+@pytest.mark.parametrize("kind", cert_manager.CONFIGURATIONS)
 def test_a_ca_bundle_that_somebody_changed_is_put_back(here: Installed, kind: str) -> None:
-    configuration = whole.get(here.client, kind, CONFIGURATION)
+    configuration = objects.get(here.client, kind, CONFIGURATION)
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
-    whole.put(Writer(client=here.client), shared.trusting(configuration or {}, other))
+    objects.put(Writer(client=here.client), cert_manager.trusting(configuration or {}, other))
     here.cluster.eventually(lambda: here.places == {here.store.bundle}, within=10)
 
 
 def test_a_configuration_that_cert_manager_keeps_is_left_alone_until_it_no_longer_does(here: Installed) -> None:
-    kind = shared.CONFIGURATIONS[1]
+    kind = cert_manager.CONFIGURATIONS[1]
     ours = here.store.bundle
     both = ours + certs.issue(["x"], now=datetime.now(UTC)).bundle
-    found = shared.trusting(whole.get(here.client, kind, CONFIGURATION) or {}, both)
-    found["metadata"]["annotations"] = {shared.INJECTED[0]: "trimtab-system/trimtab-webhook"}
-    whole.put(Writer(client=here.client), found)
+    found = cert_manager.trusting(objects.get(here.client, kind, CONFIGURATION) or {}, both)
+    found["metadata"]["annotations"] = {cert_manager.INJECTED[0]: "trimtab-system/trimtab-webhook"}
+    objects.put(Writer(client=here.client), found)
     time.sleep(4 * EVERY)
     assert here.places == {ours, both}
-    here.cluster.patch(kind, CONFIGURATION, {"metadata": {"annotations": {shared.INJECTED[0]: None}}})
+    here.cluster.patch(kind, CONFIGURATION, {"metadata": {"annotations": {cert_manager.INJECTED[0]: None}}})
     here.cluster.eventually(lambda: here.places == {ours}, within=10)
 
 
 def test_a_pair_that_expired_in_the_secret_is_renewed_by_the_replicas(here: Installed) -> None:
     held, then = here.store, datetime.now(UTC) - timedelta(days=30)
     names = called(WEBHOOK, here.values.namespace)
-    here.write(certs.signed_anew(held, names, now=then, life=timedelta(days=1)))
-    here.cluster.eventually(lambda: certs.usable(here.store, datetime.now(UTC)), within=10)
+    here.write(certs.reissued_pair(held, names, now=then, life=timedelta(days=1)))
+    here.cluster.eventually(lambda: certs.is_usable(here.store, datetime.now(UTC)), within=10)
     here.cluster.eventually(here.calls)
 
 
@@ -120,7 +120,7 @@ def test_an_emptied_secret_is_filled_again_and_no_review_is_lost(here: Installed
     until = time.monotonic() + 12 * EVERY
     while time.monotonic() < until:
         assert changed(here.cluster.create(pod(), dryRun="All"))
-    here.cluster.eventually(lambda: certs.usable(here.store, datetime.now(UTC)), within=10)
+    here.cluster.eventually(lambda: certs.is_usable(here.store, datetime.now(UTC)), within=10)
     assert here.lost == lost
 
 

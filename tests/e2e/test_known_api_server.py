@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import certs
-from certs.issue import authority
+from certs.ca import authority
 from tests.controlplane import ports
 from tests.controlplane.api import ApiError
 from tests.controlplane.binaries import Binaries

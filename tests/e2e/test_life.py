@@ -23,9 +23,9 @@ from tests.e2e.lives import POOL, Life, inventory
 from tests.e2e.real_prometheus import missing
 from tests.e2e.replicas import total
 from tests.e2e.scraping import QUIET, asked, scraping
-from trimtab.command.install.names import PROCESSES
-from trimtab.command.install.seldom import SELDOM
-from trimtab.command.main import VERBS
+from trimtab.cli.install.names import PROCESSES
+from trimtab.cli.install.rbac import SELDOM
+from trimtab.cli.main import VERBS
 
 KEPT = {
     ("Namespace", "", NAMESPACE), ("ServiceAccount", NAMESPACE, "default"),

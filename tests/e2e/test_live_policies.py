@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.controlplane.cluster import Cluster
 from tests.e2e.ours import Ours, following, kubectl, podpolicy
+from tests.e2e.test_webhook import ROOT
 
 NO_LIMITS = "{limits: {cpu: remove}}"
 LIMITED = {"requests": {"cpu": "10m"}, "limits": {"cpu": "1"}}
@@ -104,6 +109,20 @@ def test_a_policy_that_makes_no_sense_is_refused_with_the_loaders_message(valida
     assert said.code == 1
     assert f"PodPolicy {wrong['metadata']['name']} spec.actions.requests.cpu.otherwise: expected" in said.err
     assert validated.list("PodPolicy", selector=None) == []
+
+
+def test_what_the_cluster_does_not_have_is_found_in_a_policy(cluster: Cluster, tmp_path: Path) -> None:
+    """Sound in form: without the cluster nobody sees that the pool's name is misspelt."""
+    tag = cluster.namespace[-5:]
+    cluster.pool(f"web-{tag}")
+    own = podpolicy(cluster, "place", f"{{placement: {{require: [{{label: pool, in: [wbe-{tag}]}}]}}}}")
+    (tmp_path / "place.yaml").write_text(yaml.safe_dump(own))
+    command = [sys.executable, "-m", "trimtab", "policies", "check", str(tmp_path / "place.yaml")]
+    live = ["--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)]
+    done = [subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+            for more in ([], live)]  # fmt: skip
+    assert [each.returncode for each in done] == [0, 1]
+    assert f"wbe-{tag}" in done[1].stdout + done[1].stderr
 
 
 def test_a_pool_that_makes_no_sense_is_refused_with_its_line(validated: Cluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.api import ApiError
 from tests.controlplane.auditor import Auditor
 from tests.controlplane.cluster import Cluster
 from tests.e2e.ours import Ours, following, kubectl
@@ -143,3 +144,45 @@ def test_an_overhead_edited_meanwhile_is_the_new_one_for_new_pods(ours: Ours, cl
     cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
     runtime_class(cluster, "kata", overhead={"podFixed": {"cpu": "300m"}})
     cluster.eventually(lambda: cluster.pod(dry_run=True)["spec"]["overhead"] == {"cpu": "300m"})
+
+
+def test_a_required_class_that_the_quota_has_no_room_for_is_refused_by_the_quota_with_our_warning(
+    ours: Ours, cluster: Cluster
+) -> None:
+    name = runtime_class(cluster, "kata", overhead={"podFixed": {"cpu": "250m"}})
+    actions = f"{{runtimeClass: {{name: {name}, required: true}}}}"
+    ours.policy(cluster, "class", actions, match="podLabels: {safe: 'yes'}")
+    ours.serves(cluster)
+    cluster.eventually(lambda: "overhead" in cluster.create(asking("120m"), dryRun="All")["spec"])
+    hard = {"spec": {"hard": {"requests.cpu": "1"}}}
+    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, **hard})
+    cluster.eventually(lambda: cluster.get("ResourceQuota", "q")["status"].get("used"))
+    cluster.create(asking("800m", name="first", labels={}))
+    cluster.eventually(lambda: cluster.get("ResourceQuota", "q")["status"]["used"]["requests.cpu"] == "800m")
+    mistakes = counted(ours)
+    warned = f"RuntimeClass {name} adds an overhead of cpu 250m; ResourceQuota q may refuse the pod"
+
+    def refused() -> str:
+        cluster.api.warnings.clear()
+        with pytest.raises(ApiError) as error:
+            cluster.create(asking("120m"))
+        assert any(warned in text for text in cluster.api.warnings), list(cluster.api.warnings)
+        return str(error.value)
+
+    message = cluster.eventually(refused, what="our facts know what the quota has left")
+    assert "exceeded quota: q, requested: requests.cpu=370m, used: requests.cpu=800m" in message
+    assert cluster.create(asking("120m", name="other", labels={}))["spec"].get("runtimeClassName") is None
+    assert counted(ours) == mistakes
+
+
+def counted(ours: Ours) -> list[float]:
+    """How many pods were denied, and how many went through unchanged by a mistake of ours."""
+    series = (f'trimtab_outcomes_total{{dry_run="false",outcome="{name}"}}' for name in ("denied", "unsafe", "failed"))
+    return [ours.metric(name) for name in series]
+
+
+def asking(cpu: str, name: str = "small", labels: dict[str, str] | None = None) -> dict[str, Any]:
+    """A pod with this request, which the policy means unless it is given other labels."""
+    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "labels": {"safe": "yes"} if labels is None else labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}

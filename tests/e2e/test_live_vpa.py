@@ -17,6 +17,8 @@ from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentil
 
 P5, P95 = "40m", "300m"  # above the least the VPA itself would give
 RULES = "{requests: {cpu: {from: usage, otherwise: 50m, when: always}}, limits: {cpu: remove}}"
+EVEN_ONE = {"updateMode": "Recreate", "minReplicas": 1}
+"""An updater that acts on single replicas: nobody tells how many these pods' owner wants."""
 ORDERS = pytest.mark.parametrize(("vpas", "mine"), [("a-vpa", "b-ours"), ("z-vpa", "b-ours")], ids=["before", "after"])
 
 
@@ -61,11 +63,70 @@ def test_without_a_vpa_it_is_p95(web: Ours, cluster: Cluster) -> None:
 
 @ORDERS
 def test_a_vpa_that_says_nothing_yet_begins_with_p5(web: Ours, cluster: Cluster, vpas: str, mine: str) -> None:
-    vpa.autoscaler(cluster, "Deployment/web")
+    vpa.autoscaler(cluster, "Deployment/web", updatePolicy=EVEN_ONE)
     with vpa.webhook() as hook:
         vpa.registered(cluster, vpas, hook)
         web.serves(cluster, mine)
         cluster.eventually(lambda: stored(cluster, limits={"cpu": "1"}) == {"requests": {"cpu": P5}})
+
+
+@ORDERS
+def test_a_vpa_that_would_not_raise_a_single_replica_begins_with_p95(
+    web: Ours, cluster: Cluster, vpas: str, mine: str
+) -> None:
+    vpa.autoscaler(cluster, "Deployment/web")
+    cluster.deployment("web", replicas=1)
+    with vpa.webhook() as hook:
+        vpa.registered(cluster, vpas, hook)
+        web.serves(cluster, mine)
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P95}})
+        cluster.patch("Deployment", "web", {"spec": {"replicas": 2}})
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": P5}})
+
+
+@pytest.mark.parametrize(
+    ("mode", "replicas", "first"),
+    [
+        ("Off", 3, P95), ("Initial", 3, P95), ("Recreate", 1, P95), ("InPlaceOrRecreate", 1, P95),
+        ("Recreate", 3, P5), ("Auto", 3, P5), ("InPlaceOrRecreate", 3, P5),
+    ],
+)  # fmt: skip
+def test_pods_begin_with_p5_only_where_the_real_updater_raises_it(
+    web: Ours, cluster: Cluster, mode: str, replicas: int, first: str
+) -> None:
+    """What VPA 1.7.1 was seen to do with pods that began with P5: after five minutes those of modes Off and Initial,
+    and single replicas ("Too few replicas"), still had it."""
+    vpa.autoscaler(cluster, "Deployment/web", updatePolicy={"updateMode": mode})
+    cluster.deployment("web", replicas=replicas)
+    with vpa.webhook() as hook:
+        vpa.registered(cluster, "z-vpa", hook)
+        web.serves(cluster, "b-ours")
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": first}})
+
+
+@pytest.mark.parametrize("mode", ["Initial", "Recreate"])
+def test_a_dead_webhook_behind_a_ready_endpoint_leaves_no_pod_without_requests(
+    web: Ours, cluster: Cluster, mode: str
+) -> None:
+    """Its process is gone, its endpoint still listed as ready: six of six pods were stored with `{}`."""
+    vpa.autoscaler(cluster, "Deployment/web", {"cpu": "120m"}, updatePolicy={"updateMode": mode})
+    with vpa.webhook(names=[f"a-vpa.{cluster.namespace}.svc"]) as hook:
+        vpa.registered(cluster, "a-vpa", hook, by="service")
+    endpoints(cluster, "a-vpa", ready=True)
+    web.serves(cluster, "b-ours")
+    cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": "120m"}})
+
+
+@ORDERS
+def test_a_pod_that_the_vpas_webhook_misses_gets_the_vpas_target(
+    web: Ours, cluster: Cluster, vpas: str, mine: str
+) -> None:
+    """By its own log it did not know the pod's ReplicaSet yet: called first, for 33 of 120 pods of rollouts."""
+    vpa.autoscaler(cluster, "Deployment/web", {"cpu": "120m"})
+    with vpa.webhook() as hook:  # it answers, and changes nothing, as the real one where it knows no ReplicaSet yet
+        vpa.registered(cluster, vpas, hook)
+        web.serves(cluster, mine)
+        cluster.eventually(lambda: stored(cluster) == {"requests": {"cpu": "120m"}})
 
 
 @ORDERS
@@ -97,7 +158,7 @@ def test_memory_alone_is_the_vpas_then_cpu_is_ours(web: Ours, cluster: Cluster) 
 
 
 def test_p5_only_while_somebody_answers_behind_the_vpas_service(web: Ours, cluster: Cluster) -> None:
-    vpa.autoscaler(cluster, "Deployment/web")
+    vpa.autoscaler(cluster, "Deployment/web", updatePolicy=EVEN_ONE)
     with vpa.webhook(names=[f"a-vpa.{cluster.namespace}.svc"]) as hook:
         vpa.registered(cluster, "a-vpa", hook, by="service")
         web.serves(cluster, "b-ours")

@@ -14,10 +14,10 @@ from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.ours import Ours, following, kubectl
-from trimtab.command.doctor.checks import around
-from trimtab.command.doctor.look import look
-from trimtab.command.doctor.seen import Process
-from trimtab.command.install.names import PROCESSES
+from trimtab.cli.doctor import check_integrations
+from trimtab.cli.doctor.cluster_reader import look
+from trimtab.cli.doctor.observed import DeploymentState
+from trimtab.cli.install.names import PROCESSES
 from trimtab.kube.client import connect
 
 OVERHEAD = {"cpu": "250m", "memory": "160Mi"}
@@ -91,7 +91,7 @@ def test_stray_overhead_is_told(without_it: Cluster) -> None:
 def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it: Cluster) -> None:
     with closing(connect(str(without_it.kubeconfig))) as client:
         seen = look(client, "trimtab-system", without_it.namespace)
-    both = {name: Process(wanted=2, ready=2) for name in PROCESSES}
-    [webhook, watchdog] = around.runtime_class(replace(seen, processes=both))
-    assert {webhook.reason.code, watchdog.reason.code} == {around.WRONG_OVERHEAD}
+    both = {name: DeploymentState(wanted=2, ready=2) for name in PROCESSES}
+    [webhook, watchdog] = check_integrations.runtime_class(replace(seen, processes=both))
+    assert {webhook.reason.code, watchdog.reason.code} == {check_integrations.WRONG_OVERHEAD}
     assert webhook.fix == "TRIMTAB_OVERHEAD=webhook of webhook"

@@ -13,9 +13,9 @@ import pytest
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.command.install.names import CONFIGURATION, PROCESSES, SECRET, account
-from trimtab.command.install.rbac import CLUSTER, OWN, Rule
-from webhook import shared
+from trimtab.cli.install.names import CONFIGURATION, PROCESSES, SECRET, account
+from trimtab.cli.install.rbac import CLUSTER, OWN, Rule
+from webhook import cert_manager
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 EVERYBODYS = {
@@ -116,7 +116,7 @@ def webhooks(here: Installed) -> Cluster:
 
 def test_the_webhooks_account_reads_and_lists_what_it_needs(webhooks: Cluster) -> None:
     webhooks.get("Secret", SECRET)
-    for kind in shared.CONFIGURATIONS:
+    for kind in cert_manager.CONFIGURATIONS:
         webhooks.get(kind, CONFIGURATION)
     for kind in ("Namespace", "Node", "LimitRange", "PodPolicy", "ReplicaSet", "RuntimeClass", "EndpointSlice"):
         webhooks.list(kind, everywhere=True)

@@ -23,10 +23,10 @@ import yaml
 from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT, Replica, _anything
-from trimtab.command.install import working
-from trimtab.command.install.names import SECRET
-from trimtab.command.install.serving import environment
-from trimtab.command.main import VERBS
+from trimtab.cli.install import deployments
+from trimtab.cli.install.deployments import environment
+from trimtab.cli.install.names import SECRET
+from trimtab.cli.main import VERBS
 
 MARK = "q7Zx"
 """Begins every secret of ours: found in any text, and no word of anybody's."""
@@ -123,13 +123,14 @@ class Marked:
         """Its ready file; what it said is kept when it ended."""
         home = self.home / f"{name}-{time.monotonic_ns()}"
         home.mkdir()
-        of = environment if name == "webhook" else working.environment
+        values = self.here.values
+        given = environment(values) if name == "webhook" else deployments.process_environment(name, values)
         own = {
             "LISTEN": "127.0.0.1:0", "READY_FILE": home / "ready.json", "LOG_LEVEL": "debug", "DRAIN": 0,
             "CERTS": home / "certs", "CERTS_EVERY": 0.3, "INTERVAL": 1, **settings,
         }  # fmt: skip
         own = {key: value for key, value in own.items() if _has(name, key)}
-        surroundings = {**environ.plain(), **of(self.here.values), "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **given, "KUBECONFIG": str(kubeconfig)}
         surroundings |= {f"TRIMTAB_{key}": str(value) for key, value in own.items()}
         with (home / "log").open("wb") as log:
             argv = [sys.executable, "-m", "trimtab", name]
@@ -207,6 +208,8 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "recommend": [("recommend", *LIVE, "--prometheus", "{echo}", "--header", f"Authorization: Bearer {BEARER}")],
     "recommender": [("recommender", "--once", "--listen", "127.0.0.1:0", "--prometheus", "{echo}")],
     "compactor": [("compactor", "status"), ("compactor", "history"), ("compactor", "status", "-o", "json")],
+    "pools": [("pools", "import", "{pod}", "--take-over")],
+    "runtimeclass": [("runtimeclass", "measure", *LIVE, "--summary", "{pod}")],
     "policies": [("policies", "list"), ("policies", "check", "{pod}")],
     "capture": [("capture",), ("capture", "--hash-names")],
     "certs": [("certs", "status", "--live"), ("certs", "rotate"), ("certs", "status", "{certs}")],

@@ -25,19 +25,19 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.webhook_server import WebhookServer
 from tests.e2e import worlds
-from trimtab.admission.answer import answer
-from trimtab.admission.apiserver import wire
-from trimtab.admission.apiserver.outcome import Refused, Stored
+from trimtab.admission.apiserver import serialization
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.admission.handler import answer
 from trimtab.admission.preview import preview
 from trimtab.cluster.api.meta import change, get
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.kube.client import connect
-from trimtab.kube.kinds import sources
 from trimtab.kube.listing import observe
-from trimtab.policy.document import Policies
-from trimtab.policy.facts import Facts, from_snapshot
+from trimtab.kube.resources import sources
+from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
+from trimtab.policy.podpolicy import Policies
 
 KINDS = ("Namespace", "RuntimeClass", "PriorityClass", "LimitRange", "ResourceQuota", "Node")
 WORLDS = range(12)
@@ -47,7 +47,7 @@ PODS = 50
 class Ours(WebhookServer):
     """Our own answer, bytes to bytes, behind the test bed's server."""
 
-    def __init__(self, policies: Policies, facts: Facts) -> None:
+    def __init__(self, policies: Policies, facts: ClusterFacts) -> None:
         super().__init__([])
         self.policies, self.facts = policies, facts
 
@@ -121,7 +121,7 @@ def settled(cluster: Cluster) -> None:
         return  # some worlds take no such pod
 
 
-def the_facts(cluster: Cluster) -> Facts:
+def the_facts(cluster: Cluster) -> ClusterFacts:
     client = connect(str(cluster.kubeconfig))
     try:
         return from_snapshot(observe(client, sources(KINDS)).snapshot)
@@ -129,7 +129,7 @@ def the_facts(cluster: Cluster) -> Facts:
         client.close()
 
 
-def lasting(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: Facts) -> str:
+def lasting(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: ClusterFacts) -> str:
     """A difference that is still there after some seconds: caches of the API server may be behind what was applied."""
     for pause in (0.0, 1.0, 3.0, 6.0):
         time.sleep(pause)
@@ -138,7 +138,7 @@ def lasting(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: F
     return found
 
 
-def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: Facts) -> str:
+def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: ClusterFacts) -> str:
     """What the two say of it, where that is not the same."""
     real = created(cluster, sent)
     OUTCOMES["stored" if isinstance(real, dict) else f"{real[0]} {_by(real[1])}"] += 1
@@ -155,7 +155,7 @@ def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts
     return f"{json.dumps(sent)}\n    real {real}\n    ours {said}"
 
 
-def orders(facts: Facts) -> Iterator[Facts]:
+def orders(facts: ClusterFacts) -> Iterator[ClusterFacts]:
     """Which of several LimitRanges (or quotas) speaks first is not promised: the server reads them from a map."""
     for ranges, quotas in product((1, -1), (1, -1)):
         yield replace(
@@ -165,8 +165,12 @@ def orders(facts: Facts) -> Iterator[Facts]:
         )
 
 
-def told(found: Stored | Refused, sent: dict[str, Any]) -> Any:
-    return refusal(found, sent["metadata"]["name"]) if isinstance(found, Refused) else plain(found.pod)
+def told(found: PodAdmitted | PodRejected, sent: dict[str, Any]) -> Any:
+    """The server's ServiceAccount plugin, which is not simulated, names the account of a pod that names none."""
+    if isinstance(found, PodRejected):
+        return refusal(found, sent["metadata"]["name"])
+    stored = plain(found.pod)
+    return {**stored, "service_account_name": stored["service_account_name"] or "default"}
 
 
 def created(cluster: Cluster, sent: dict[str, Any]) -> Any:
@@ -177,7 +181,7 @@ def created(cluster: Cluster, sent: dict[str, Any]) -> Any:
     return plain(msgspec.convert(stored, Pod))
 
 
-def refusal(found: Refused, name: str) -> tuple[int, Any]:
+def refusal(found: PodRejected, name: str) -> tuple[int, Any]:
     """As the API server words it."""
     if found.plugin == "decoding":
         return (found.code, words(found.message))
@@ -197,7 +201,7 @@ def words(message: str) -> Any:
 def plain(pod: Pod) -> dict[str, Any]:
     """What of a pod is compared: all that our shapes read, without what every stored pod is given beside admission."""
     volumes = tuple(v for v in pod.spec.volumes if not v.name.startswith("kube-api-access-"))
-    found = wire.canonical(change(pod, spec=change(pod.spec, volumes=volumes)))
+    found = serialization.canonical(change(pod, spec=change(pod.spec, volumes=volumes)))
     fields = {field: getattr(found.spec, field) for field in found.spec.__struct_fields__}
     labels, annotations = (get(part, {}) for part in (found.metadata.labels, found.metadata.annotations))
     return {**fields, "labels": labels, "annotations": annotations}

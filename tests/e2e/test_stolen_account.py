@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from tests.e2e.pages import files
-from trimtab.command.install.names import CONFIGURATION
-from webhook import shared
+from trimtab.cli.install.names import CONFIGURATION
+from webhook import cert_manager
 
-PAGE = "docs/explanation/threat-model.md"
 Configuration = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def thief(here: Installed) -> Iterator[Cluster]:
-    """The webhook's account, where the page's policy holds."""
-    made = list(yaml.safe_load_all(files(PAGE)["only-the-bundle.yaml"]))
-    for one in made:
-        here.cluster.apply(one)
+def thief(here: Installed) -> Cluster:
+    """The webhook's account, where the installation's own policy holds."""
     found = Cluster(here.login, here.values.namespace)
     here.cluster.eventually(lambda: _refused(found, "MutatingWebhookConfiguration", lambda c: _first(c).update(OURS)))
-    yield found
-    for one in reversed(made):
-        here.cluster.delete(one["kind"], one["metadata"]["name"])
+    return found
 
 
 OURS = {"timeoutSeconds": 9}
@@ -55,7 +47,7 @@ def _refused(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) 
     except ApiError as error:
         if error.status == 409:  # a replica wrote the bundle in between
             return _refused(thief, kind, change)
-        return "trimtab-only-the-bundle" in str(error)
+        return "trimtab-webhook-cabundle" in str(error)
     return False
 
 
@@ -76,9 +68,9 @@ STOLEN: dict[str, Callable[[Configuration], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", shared.CONFIGURATIONS)
+@pytest.mark.parametrize("kind", cert_manager.CONFIGURATIONS)
 @pytest.mark.parametrize("name", STOLEN)
-def test_with_the_pages_policy_the_account_may_not_call_us_otherwise(thief: Cluster, kind: str, name: str) -> None:
+def test_the_account_may_not_call_us_otherwise(thief: Cluster, kind: str, name: str) -> None:
     assert _refused(thief, kind, STOLEN[name])
 
 

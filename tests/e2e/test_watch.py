@@ -15,9 +15,9 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from trimtab.kube import decode, listing
 from trimtab.kube.client import Client, connect
-from trimtab.kube.kinds import sources
-from trimtab.kube.state import Terms
-from trimtab.kube.watch import Watch
+from trimtab.kube.informers import ClusterInformers
+from trimtab.kube.resources import sources
+from trimtab.kube.watch_state import WatchSettings
 
 KINDS = ("Pod", "Node", "Namespace", "ConfigMap", "VerticalPodAutoscaler", "PriorityClass")
 OURS = {"trimtab.dev/pool": "a"}
@@ -32,9 +32,9 @@ def client(cluster: Cluster) -> Iterator[Client]:
 
 
 @pytest.fixture(params=["paged", "streamed"])
-def watch(client: Client, request: pytest.FixtureRequest) -> Iterator[Watch]:
-    terms = Terms(page=50, idle=120, streaming=request.param == "streamed")
-    with Watch(client, KINDS, terms=terms) as found:
+def watch(client: Client, request: pytest.FixtureRequest) -> Iterator[ClusterInformers]:
+    terms = WatchSettings(page=50, idle=120, streaming=request.param == "streamed")
+    with ClusterInformers(client, KINDS, terms=terms) as found:
         assert found.wait(60)
         yield found
 
@@ -52,7 +52,7 @@ def fresh(client: Client) -> dict[str, dict[decode.Key, str]]:
     return found
 
 
-def held(watch: Watch) -> dict[str, dict[decode.Key, str]]:
+def held(watch: ClusterInformers) -> dict[str, dict[decode.Key, str]]:
     found: dict[str, dict[decode.Key, str]] = {}
     for reflector in watch.reflectors:
         if versions := reflector.store.versions():
@@ -60,7 +60,7 @@ def held(watch: Watch) -> dict[str, dict[decode.Key, str]]:
     return found
 
 
-def is_equal(cluster: Cluster, client: Client, watch: Watch, within: float = 40) -> None:
+def is_equal(cluster: Cluster, client: Client, watch: ClusterInformers, within: float = 40) -> None:
     """Nobody changes a test's cluster for long: soon both are the same, key by key and version by version."""
     cluster.eventually(lambda: held(watch) == fresh(client), within=within, what="watch equal to a fresh list")
     assert watch.unreadable() == ()
@@ -89,12 +89,12 @@ def config_map(name: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": OURS}}
 
 
-def streams(watch: Watch, how: bool) -> bool:
+def streams(watch: ClusterInformers, how: bool) -> bool:
     """Are all (or none) of the streams open, but for kinds that are not served?"""
     return all(state.connected is how for state in watch.states().values() if not state.absent)
 
 
-def test_300_changes_while_watching(cluster: Cluster, client: Client, watch: Watch) -> None:
+def test_300_changes_while_watching(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.some_nodes()
     lists = sum(state.lists for state in watch.states().values())
     changes(cluster, 300)
@@ -106,7 +106,7 @@ def test_300_changes_while_watching(cluster: Cluster, client: Client, watch: Wat
     assert age < 70, "a bookmark comes every minute"
 
 
-def test_kill_9_and_changes_after_the_restart(cluster: Cluster, client: Client, watch: Watch) -> None:
+def test_kill_9_and_changes_after_the_restart(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.take_down("kube-apiserver", signal.SIGKILL)
     try:
         cluster.eventually(lambda: streams(watch, False), what="every stream known to be gone")
@@ -122,7 +122,7 @@ def test_kill_9_and_changes_after_the_restart(cluster: Cluster, client: Client, 
     cluster.eventually(lambda: streams(watch, True) and not watch.troubles(), within=40)
 
 
-def test_etcd_compacted_under_it(cluster: Cluster, client: Client, watch: Watch) -> None:
+def test_etcd_compacted_under_it(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     """While we are cut off, the versions we know are compacted away."""
     cluster.take_down("kube-apiserver", signal.SIGKILL)
     cluster.bring_back("kube-apiserver")
@@ -141,7 +141,7 @@ def compact(cluster: Cluster) -> None:
     cluster.api.request("POST", f"{url}/v3/kv/compaction", {"revision": here["header"]["revision"], "physical": True})
 
 
-def test_a_forced_old_version(cluster: Cluster, client: Client, watch: Watch) -> None:
+def test_a_forced_old_version(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.eventually(lambda: streams(watch, True))
     before = {name: state.lists for name, state in watch.states().items() if not state.absent}
     for reflector in watch.reflectors:
@@ -152,7 +152,7 @@ def test_a_forced_old_version(cluster: Cluster, client: Client, watch: Watch) ->
 
 
 def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
-    with Watch(client, KINDS, terms=Terms(idle=3)) as watch:
+    with ClusterInformers(client, KINDS, terms=WatchSettings(idle=3)) as watch:
         assert watch.wait(60)
         cluster.freeze("kube-apiserver")
         try:
@@ -167,12 +167,12 @@ def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
 
 
 def test_it_stops_within_milliseconds(client: Client) -> None:
-    watch = Watch(client, KINDS).start()
+    watch = ClusterInformers(client, KINDS).start()
     assert watch.wait(60)
     assert watch.stop(within=3), "a quiet stream would be waited for a minute and a half"
 
 
-def test_it_is_one_snapshot(cluster: Cluster, client: Client, watch: Watch) -> None:
+def test_it_is_one_snapshot(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.pod(name="seen")
     cluster.eventually(lambda: any(p.metadata.name == "seen" for p in watch.held("Pod")))
     snapshot = watch.snapshot()

@@ -23,8 +23,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.installed import vacated
 from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
-from trimtab.cluster.moment import written
-from trimtab.command.install import rbac
+from trimtab.cli.install import rbac
+from trimtab.cluster.timestamps import written
 from trimtab.policy.schema import crd
 
 OURS = "trimtab-system"

@@ -52,9 +52,9 @@ def webhook(recommends: Mapping[str, str] | None = None, names: Sequence[str] = 
     return WebhookServer(decide, names)
 
 
-def registered(cluster: Cluster, name: str, hook: WebhookServer, by: str = "url") -> None:
+def registered(cluster: Cluster, name: str, hook: WebhookServer, by: str = "url", **more: Any) -> None:
     """Called for the pods of this namespace, under the name the VPA's own has."""
-    stored = cluster.webhook_configuration(name, hook, by=by)
+    stored = cluster.webhook_configuration(name, hook, by=by, failure_policy="Ignore", **more)
     first, *others = stored["webhooks"]
     named = {"webhooks": [{**first, "name": WEBHOOK}, *others]}
     cluster.patch("MutatingWebhookConfiguration", stored["metadata"]["name"], named)

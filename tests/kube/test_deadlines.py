@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
-from tests.kube.test_tls import kubeconfig, pem
+from tests.kube.test_client import kubeconfig, pem
 from trimtab.kube.client import Client, connect
 from trimtab.kube.errors import Unreachable
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from trimtab.kube.client import Deadlines
-from trimtab.kube.errors import Conflict, NotFound, Status, refused
+from trimtab.kube.errors import ApiStatus, Conflict, NotFound, refused
 from trimtab.kube.events import About, Recorder
-from trimtab.kube.evict import Became, evict
-from trimtab.kube.writer import Writer
+from trimtab.kube.evict import EvictionStatus, evict
+from trimtab.kube.objects import Writer
 
 
 class Answers:
@@ -25,7 +25,7 @@ class Answers:
 
     def request(self, method: str, path: str, *, deadline: float, doing: str) -> bytes:
         if not (uid := self.uids.pop(0)):
-            raise NotFound(doing, 404, Status())
+            raise NotFound(doing, 404, ApiStatus())
         return json.dumps({"metadata": {"uid": uid}}).encode()
 
     def write(self, method: str, path: str, body: Any, *, doing: str, **_: Any) -> bytes:
@@ -34,17 +34,19 @@ class Answers:
         if isinstance(refusal, Exception):
             raise refusal
         if refusal is Conflict:
-            raise Conflict(doing, 409, Status(message="the object has been modified"))
+            raise Conflict(doing, 409, ApiStatus(message="the object has been modified"))
         if refusal is NotFound:
-            raise NotFound(doing, 404, Status())
+            raise NotFound(doing, 404, ApiStatus())
         return b"{}"
 
 
 @pytest.mark.parametrize(
     ("after", "became", "done"),
-    [("u1", Became.WAIT, False), ("u2", Became.ANOTHER, True), ("", Became.GONE, True)],
+    [("u1", EvictionStatus.WAIT, False), ("u2", EvictionStatus.ANOTHER, True), ("", EvictionStatus.GONE, True)],
 )
-def test_a_conflict_is_another_pod_only_where_another_pod_is_there(after: str, became: Became, done: bool) -> None:
+def test_a_conflict_is_another_pod_only_where_another_pod_is_there(
+    after: str, became: EvictionStatus, done: bool
+) -> None:
     writer = Writer(client=Answers(["u1", after], [Conflict]))  # type: ignore[arg-type]
     found = evict(writer, "shop", "web", "u1")
     assert (found.became, found.done) == (became, done)
@@ -55,7 +57,7 @@ def test_who_denies_this_eviction_says_nothing_of_others(status: int) -> None:
     """A webhook's no, or a namespace that is being deleted: an answer about one pod, and not trouble at the door."""
     said = refused("evict Pod shop/web", status, b'{"message": "denied the request: hands off"}')
     found = evict(Writer(client=Answers(["u1"], [said])), "shop", "web", "u1")  # type: ignore[arg-type]
-    assert (found.became, found.done, found.message) == (Became.DENIED, False, "denied the request: hands off")
+    assert (found.became, found.done, found.message) == (EvictionStatus.DENIED, False, "denied the request: hands off")
 
 
 def test_an_event_the_server_has_forgotten_is_told_anew() -> None:

@@ -12,8 +12,8 @@ import pytest
 from msgspec import Raw
 
 from tests.bench.population import pod as full_pod
-from trimtab.cluster import autoscaler
-from trimtab.cluster.anonymous import hashed
+from trimtab.cluster import cluster_autoscaler
+from trimtab.cluster.anonymize import hashed
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
@@ -22,18 +22,17 @@ from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
 from trimtab.cluster.snapshot import KINDS, Snapshot, load
 from trimtab.kube import decode as decoding
 from trimtab.kube.capture import items, written
-from trimtab.kube.keep import Keeper
-from trimtab.kube.kinds import PLACES, sources
-from trimtab.kube.planned import Planned
 from trimtab.kube.reflector import Reflector
+from trimtab.kube.resources import PLACES, sources
+from trimtab.kube.transform import FieldPruner, PlannerPodTransform
 
 KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def kept(value: dict[str, Any], kind: str = "Pod", keeper: Keeper | None = None) -> Any:
+def kept(value: dict[str, Any], kind: str = "Pod", keeper: FieldPruner | None = None) -> Any:
     found = decoding.item(kind, Raw(json.dumps(value).encode()))
-    assert not isinstance(found, decoding.Broken), found
-    return (keeper or Keeper())(found)
+    assert not isinstance(found, decoding.UndecodableObject), found
+    return (keeper or FieldPruner())(found)
 
 
 def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
@@ -71,7 +70,7 @@ def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> N
     """A pool's `optOut` may name any annotation; one that says true is no secret."""
     found = kept({"metadata": {"name": "n", "annotations": {"example.com/keep": "true", "example.com/t": "x"}}}, "Node")
     assert found.metadata.annotations == {"example.com/keep": "true"}
-    planned, pods = Planned(), []
+    planned, pods = PlannerPodTransform(), []
     for notes in ({}, {"example.com/keep": "true"}, {"example.com/keep": "true"}):
         given = a_pod(annotations=notes)
         given["spec"]["volumes"] = []
@@ -93,8 +92,23 @@ def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are(
     assert found["far"].csi == {"driver": "d"}
 
 
+def test_what_tells_a_container_its_own_resources_is_kept_and_no_other_variable_is() -> None:
+    given = a_pod()
+    field = {"containerName": "c", "resource": "limits.memory"}
+    limits = {"name": "LIMIT", "valueFrom": {"resourceFieldRef": field}}
+    given["spec"]["containers"][0]["env"] = [{"name": "SECRET", "value": "x"}, limits]
+    files = {"items": [{"path": "limit", "resourceFieldRef": field}]}
+    given["spec"]["volumes"] = [
+        {"name": "limits", "downwardAPI": files}, {"name": "labels", "downwardAPI": {"items": [{"path": "labels"}]}},
+        {"name": "both", "projected": {"sources": [{"serviceAccountToken": {}}, {"downwardAPI": files}]}},
+    ]  # fmt: skip
+    spec = kept(given).spec
+    assert [variable.value_from.resource_field_ref.resource for variable in spec.containers[0].env] == ["limits.memory"]
+    assert [volume.name for volume in spec.volumes] == ["limits", "both"]
+
+
 def test_pods_of_one_template_share_what_they_ask_for() -> None:
-    keeper = Keeper()
+    keeper = FieldPruner()
     one, two = kept(a_pod("web-1"), keeper=keeper), kept(a_pod("web-2"), keeper=keeper)
     assert one.spec.containers is two.spec.containers
     assert one.metadata.labels is two.metadata.labels
@@ -102,7 +116,7 @@ def test_pods_of_one_template_share_what_they_ask_for() -> None:
 
 
 def test_what_is_watched_does_not_grow_with_the_changes() -> None:
-    it: Reflector[Any] = Reflector(None, PLACES["Pod"], Keeper())  # type: ignore[arg-type]
+    it: Reflector[Any] = Reflector(None, PLACES["Pod"], FieldPruner())  # type: ignore[arg-type]
     lines = [json.dumps({"type": "MODIFIED", "object": a_pod(f"web-{n}")}).encode() for n in range(50)]
 
     def go(times: int) -> int:
@@ -258,9 +272,9 @@ def test_what_the_autoscaler_says_names_nobodys_project_and_decides_the_same() -
     snapshot = Snapshot({"ConfigMap": (kept(status, "ConfigMap"),), "Node": (kept(node, "Node"),)})
     found = hashed(items(snapshot), b"salt")
     assert "hunter2" not in json.dumps(found)
-    before, after = autoscaler.read(STATUS), autoscaler.read(found[0]["data"]["status"])
-    assert isinstance(before, autoscaler.Autoscaler)
-    assert isinstance(after, autoscaler.Autoscaler)
+    before, after = cluster_autoscaler.read(STATUS), cluster_autoscaler.read(found[0]["data"]["status"])
+    assert isinstance(before, cluster_autoscaler.Autoscaler)
+    assert isinstance(after, cluster_autoscaler.Autoscaler)
     assert after.updated == before.updated
     [mine], [same] = before.of("batch"), after.of("batch")
     assert replace(mine, name="") == replace(same, name="")
@@ -271,7 +285,7 @@ def test_a_status_that_cannot_be_read_stays_one_and_tells_nothing() -> None:
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "hunter2?", "more": "hunter2"}}
     [found] = hashed(items(Snapshot({"ConfigMap": (kept(status, "ConfigMap"),)})), b"salt")
     assert "hunter2" not in json.dumps(found)
-    assert not isinstance(autoscaler.read(found["data"]["status"]), autoscaler.Autoscaler)
+    assert not isinstance(cluster_autoscaler.read(found["data"]["status"]), cluster_autoscaler.Autoscaler)
 
 
 def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
@@ -302,7 +316,7 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
     for kind, name in (("Pod", "odd"), ("Node", "odd"), ("ConfigMap", "ours")):
         meta = {"name": name, "namespace": "shop", "labels": {"a": 1}}
         found = decoding.item(kind, Raw(json.dumps({"metadata": meta}).encode()))
-        assert isinstance(found, decoding.Broken)
+        assert isinstance(found, decoding.UndecodableObject)
         wrong.append(found.why)
     reading = load([("capture", written(Snapshot({}), wrong, salt=salt))])
     assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]

@@ -13,18 +13,17 @@ from typing import Any
 import pytest
 
 from tests.kube.fake_api import FakeApi
-from trimtab.kube.backoff import Backoff
-from trimtab.kube.kinds import PLACES
-from trimtab.kube.reflector import _PATIENT, Reflector
-from trimtab.kube.state import Change, Terms
+from trimtab.kube.reflector import _PATIENT, Reflector, RetryBackoff
+from trimtab.kube.resources import PLACES
+from trimtab.kube.watch_state import WatchEvent, WatchSettings
 from trimtab.runtime.clock import elapsed
 
 
-class Quick(Backoff):
+class Quick(RetryBackoff):
     """A clock twenty times as fast, and no patience beyond two of its seconds."""
 
     def next(self, at_least: float | None = None) -> float:
-        return min(2.0, Backoff.next(self, at_least)) / 20
+        return min(2.0, RetryBackoff.next(self, at_least)) / 20
 
 
 @pytest.fixture
@@ -40,11 +39,11 @@ class Running:
 
     def __init__(self, api: FakeApi, **terms: Any) -> None:
         self.api = api
-        self.changes: list[Change[Any]] = []
+        self.changes: list[WatchEvent[Any]] = []
         terms = {"page": 5, "idle": 30, **terms}
         self.it: Reflector[Any] = Reflector(
             api.client(), PLACES["Node"], lambda found: found,
-            terms=Terms(**terms), told=self.changes.append, backoff=Quick(random.Random(1)),
+            terms=WatchSettings(**terms), told=self.changes.append, backoff=Quick(random.Random(1)),
         )  # fmt: skip
         self.thread = threading.Thread(target=self.it.run, daemon=True)
 
@@ -167,6 +166,20 @@ def test_an_old_version_that_is_forced_leads_to_a_new_list(api: FakeApi) -> None
         watch.is_equal()
 
 
+def test_what_is_held_is_made_anew_where_it_is_doubted(api: FakeApi) -> None:
+    with Running(api) as watch:
+        watch.eventually(lambda: watch.it.state.connected)
+        before = watch.it.store.values()
+        watch.it.again()
+        watch.eventually(lambda: watch.it.state.lists == 2)
+        assert all(a is b for a, b in zip(before, watch.it.store.values(), strict=True))
+        watch.it.store.doubt()
+        watch.it.again()
+        watch.eventually(lambda: watch.it.state.lists == 3)
+        assert not any(a is b for a, b in zip(before, watch.it.store.values(), strict=True))
+        watch.is_equal()
+
+
 def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
     """Sixty answers of 429 that ask for a second each: a minute on a clock twenty times as fast."""
     with Running(api) as watch:
@@ -190,7 +203,7 @@ def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
 
 def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) -> None:
     api.fail(404, times=1000)
-    terms = Terms(absent=0.05)
+    terms = WatchSettings(absent=0.05)
     it: Reflector[Any] = Reflector(api.client(), PLACES["VerticalPodAutoscaler"], lambda found: found, terms=terms)
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
@@ -302,7 +315,7 @@ def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_a
 def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
     """Its versions of before say nothing of it any more."""
     source = replace(PLACES["Node"], optional=True)
-    it: Reflector[Any] = Reflector(api.client(), source, lambda found: found, terms=Terms(absent=0.5))
+    it: Reflector[Any] = Reflector(api.client(), source, lambda found: found, terms=WatchSettings(absent=0.5))
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
     try:

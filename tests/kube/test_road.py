@@ -8,9 +8,8 @@ from typing import Any
 
 from tests.kube.test_reflector import Quick
 from trimtab.kube.errors import Unreachable
-from trimtab.kube.kinds import PLACES
-from trimtab.kube.reflector import Reflector
-from trimtab.kube.road import Road
+from trimtab.kube.reflector import ReconnectGate, Reflector
+from trimtab.kube.resources import PLACES
 
 
 class Nobody:
@@ -30,7 +29,7 @@ class Nobody:
 
 
 def test_when_nobody_answers_one_list_asks_and_the_others_wait_for_its_word() -> None:
-    client, road = Nobody(), Road()
+    client, road = Nobody(), ReconnectGate()
     sources = [PLACES[kind] for kind in ("Pod", "Node", "Namespace", "Job", "Deployment")]
     lists: list[Reflector[Any]] = [
         Reflector(client, source, lambda it: it, road=road, backoff=Quick())  # type: ignore[arg-type]
@@ -52,7 +51,7 @@ def test_when_nobody_answers_one_list_asks_and_the_others_wait_for_its_word() ->
 
 
 def test_a_word_from_anybody_lets_everybody_go() -> None:
-    road, gone = Road(), []
+    road, gone = ReconnectGate(), []
     road.lost("pods")
     waiting = threading.Thread(target=lambda: gone.append(road.wait("nodes", threading.Event())))
     waiting.start()
@@ -64,13 +63,13 @@ def test_a_word_from_anybody_lets_everybody_go() -> None:
 
 
 def test_who_asks_in_vain_holds_the_others_up_for_a_time_only() -> None:
-    road = Road(patience=0.01)
+    road = ReconnectGate(patience=0.01)
     road.lost("pods")
     road.wait("nodes", threading.Event())
 
 
 def test_who_stops_asking_lets_the_next_one_ask() -> None:
-    road = Road()
+    road = ReconnectGate()
     road.lost("pods")
     road.left("pods")
     road.wait("nodes", threading.Event())

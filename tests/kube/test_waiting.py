@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.test_tls import kubeconfig, pem
+from tests.kube.test_client import kubeconfig, pem
 from trimtab.kube.client import connect
 from trimtab.kube.errors import Unreachable
-from trimtab.kube.watch import Watch
+from trimtab.kube.informers import ClusterInformers
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
 
@@ -48,7 +48,7 @@ def frozen(folder: Path, said: bytes) -> Iterator[tuple[str, threading.Event]]:
 def test_a_watch_of_a_frozen_server_ends_at_once(tmp_path: Path, said: bytes) -> None:
     with frozen(tmp_path, said) as (config, waited_for):
         client = connect(config)
-        watch = Watch(client, ["Node"]).start()
+        watch = ClusterInformers(client, ["Node"]).start()
         assert waited_for.wait(30)
         assert watch.stop(within=3), "it would wait for 15 s"
         assert watch.reflectors[0]._thread is None

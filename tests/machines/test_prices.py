@@ -1,16 +1,20 @@
 """What does a node cost? Label, settings, table, else unknown."""
 
+from dataclasses import replace
+
+import pytest
+
 from tests.cluster_of import cluster, node
-from trimtab.cluster.node import INSTANCE_TYPE, Node
+from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import price, table
+from trimtab.machines.prices import MachinePrice, PriceSource, price, quote, table
 
 
-def made(**labels: str) -> Node:
+def made(**labels: str) -> NodeInfo:
     return cluster(node("a", labels={k.replace("__", "/"): v for k, v in labels.items()})).nodes[0]
 
 
-def of_type(name: str, **labels: str) -> Node:
+def of_type(name: str, **labels: str) -> NodeInfo:
     return cluster(node("a", labels={INSTANCE_TYPE: name, **labels})).nodes[0]
 
 
@@ -33,3 +37,34 @@ def test_an_unknown_type_or_a_spot_node_has_no_price_rather_than_a_wrong_one() -
 
 def test_a_label_that_is_no_price_is_not_one() -> None:
     assert isinstance(price(made(trimtab_price="cheap"), {}), NotYet)
+
+
+REGION = "topology.kubernetes.io/region"
+SPOT = {"karpenter.sh/capacity-type": "spot"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "settings", "amount", "source"),
+    [
+        ({REGION: "us-east-1"}, {}, 51000, "list"),
+        ({}, {}, 51000, "list-region-unknown"),
+        ({REGION: "us-east-1", **SPOT}, {}, 17850, "spot-discount"),
+        ({REGION: "eu-central-1"}, {"a1.large": 7}, 7, "settings"),
+        ({REGION: "eu-central-1", "trimtab.dev/price": "9"}, {"a1.large": 7}, 9, "label"),
+    ],
+)
+def test_a_quote_says_on_whose_word_it_is(
+    labels: dict[str, str], settings: dict[str, int], amount: int, source: str
+) -> None:
+    assert quote(of_type("a1.large", **labels), settings) == MachinePrice(amount, PriceSource(source))
+
+
+def test_the_list_price_of_another_region_is_refused() -> None:
+    found = quote(of_type("a1.large", **{REGION: "eu-central-1"}), {})
+    assert isinstance(found, NotYet)
+    assert found.reason.code.name == "price-of-another-region"
+
+
+def test_what_a_price_file_says_of_the_node_counts_first() -> None:
+    priced = replace(of_type("a1.large", **{"trimtab.dev/price": "9"}), price=3)
+    assert quote(priced, {}) == MachinePrice(3, PriceSource.FILE)

@@ -9,8 +9,8 @@ import msgspec
 import yaml
 
 from tests.policies.runner import SHIPPED, Run, pods, run, shipped, world
-from trimtab.admission.apiserver.outcome import Refused
-from trimtab.policy.document import PodPolicy
+from trimtab.admission.apiserver.outcome import PodRejected
+from trimtab.policy.podpolicy import PodPolicy
 
 FOLDER = SHIPPED / "examples"
 HEADER = "# As the API server stores it. Written by TRIMTAB_ACCEPT=1 pytest tests/policies; read before you commit.\n"
@@ -73,7 +73,7 @@ class Example:
 
 def outcome(found: Run) -> Any:
     """The stored pod as plain values, or the server's refusal."""
-    if isinstance(found.outcome, Refused):
+    if isinstance(found.outcome, PodRejected):
         return {"apiVersion": "examples.trimtab.dev/v1", "kind": "Refusal", "refused": str(found.outcome)}
     pod = msgspec.json.decode(msgspec.json.encode(found.outcome.pod))
     return {"apiVersion": "v1", "kind": "Pod", **pod}

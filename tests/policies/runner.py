@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from trimtab.admission.apiserver.outcome import Refused, Stored
-from trimtab.admission.apiserver.passes import admit
+from trimtab.admission.apiserver.admission_chain import admit
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.documents import Document, read
 from trimtab.cluster.snapshot import build
+from trimtab.cluster.yaml_documents import Document, read
+from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import Decision, decide
-from trimtab.policy.document import PodPolicy, Policies
-from trimtab.policy.facts import Facts, from_snapshot
 from trimtab.policy.load import load_policies
+from trimtab.policy.podpolicy import PodPolicy, Policies
 
 SHIPPED = Path(__file__).parents[2] / "policies"
 HASH = "6c5f4d8b97"
@@ -33,7 +33,7 @@ class Run:
 
     made: Pod
     namespace: str
-    outcome: Stored | Refused
+    outcome: PodAdmitted | PodRejected
     decisions: tuple[Decision, ...]
     """One per call of the webhook; none where the server refused before it."""
     seen: tuple[Pod, ...]
@@ -66,7 +66,7 @@ def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
 
 
 @lru_cache(maxsize=256)
-def world(text: bytes = b"") -> Facts:
+def world(text: bytes = b"") -> ClusterFacts:
     """Facts of a few documents; no text: an empty cluster."""
     reading = build(documents(text)) if text.strip() else build(())
     assert reading.mistakes == ()
@@ -82,7 +82,7 @@ def documents(text: bytes) -> tuple[Document, ...]:
 
 
 def run(
-    pod: Pod, namespace: str, policies: Iterable[PodPolicy], facts: Facts, *, second_call_comes: bool = True
+    pod: Pod, namespace: str, policies: Iterable[PodPolicy], facts: ClusterFacts, *, second_call_comes: bool = True
 ) -> Run:
     """The pod through both passes of the server."""
     decisions: list[Decision] = []
@@ -95,6 +95,9 @@ def run(
         return decisions[-1].pod
 
     outcome = admit(pod, facts, namespace, webhook, second_call_comes=second_call_comes)
+    denied = next((decision.denied for decision in decisions if decision.denied is not None), None)
+    if denied is not None:
+        outcome = PodRejected(403, "trimtab", f"trimtab: {denied}")
     return Run(made=pod, namespace=namespace, outcome=outcome, decisions=tuple(decisions), seen=tuple(shown))
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.policy.document import Actions
 from trimtab.policy.load import load_policies
+from trimtab.policy.podpolicy import Actions
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-policy.md"
 SNIPPETS = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -15,11 +16,12 @@ from hypothesis import strategies as st
 import policies
 from tests.policies.examples import examples
 from tests.policies.runner import SHIPPED, Run, pods, run, shipped, world
-from trimtab.admission.apiserver.outcome import Refused, Stored
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.resources import QoS, all_containers, limits_of, qos, requests_of
 from trimtab.policy.load import load_policies
+from trimtab.policy.pod_context import CRITICAL
 
 FILES = sorted(path for path in SHIPPED.glob("*/*.yaml"))
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -138,14 +140,14 @@ def with_and_without(manifest: bytes, cluster: bytes, *, second: bool = True) ->
 @given(manifests(), worlds(), st.booleans())
 def test_recommended_refuses_no_pod_that_was_accepted(manifest: bytes, cluster: bytes, second: bool) -> None:
     ours, without = with_and_without(manifest, cluster, second=second)
-    assert isinstance(ours.outcome, Stored) or isinstance(without.outcome, Refused)
+    assert isinstance(ours.outcome, PodAdmitted) or isinstance(without.outcome, PodRejected)
 
 
 @law
 @given(manifests(), worlds(), st.booleans())
 def test_recommended_changes_nobodys_class_of_service(manifest: bytes, cluster: bytes, second: bool) -> None:
     ours, without = with_and_without(manifest, cluster, second=second)
-    if isinstance(ours.outcome, Stored) and isinstance(without.outcome, Stored):
+    if isinstance(ours.outcome, PodAdmitted) and isinstance(without.outcome, PodAdmitted):
         assert qos(ours.outcome.pod.spec) is qos(without.outcome.pod.spec)
 
 
@@ -153,7 +155,7 @@ def test_recommended_changes_nobodys_class_of_service(manifest: bytes, cluster: 
 @given(manifests(), worlds(), st.booleans())
 def test_recommended_changes_nothing_a_scheduler_or_hpa_reads(manifest: bytes, cluster: bytes, second: bool) -> None:
     ours, without = with_and_without(manifest, cluster, second=second)
-    if isinstance(ours.outcome, Stored) and isinstance(without.outcome, Stored):
+    if isinstance(ours.outcome, PodAdmitted) and isinstance(without.outcome, PodAdmitted):
         assert scheduled_by(ours.outcome.pod) == scheduled_by(without.outcome.pod)
         assert memory_limits(ours.outcome.pod.spec) == memory_limits(without.outcome.pod.spec)
 
@@ -162,8 +164,8 @@ def test_recommended_changes_nothing_a_scheduler_or_hpa_reads(manifest: bytes, c
 @given(manifests(), worlds())
 def test_recommended_leaves_guaranteed_pods_as_they_are(manifest: bytes, cluster: bytes) -> None:
     ours, without = with_and_without(manifest, cluster)
-    if isinstance(without.outcome, Stored) and qos(without.outcome.pod.spec) is QoS.GUARANTEED:
-        assert isinstance(ours.outcome, Stored)
+    if isinstance(without.outcome, PodAdmitted) and qos(without.outcome.pod.spec) is QoS.GUARANTEED:
+        assert isinstance(ours.outcome, PodAdmitted)
         assert ours.outcome.pod.spec == without.outcome.pod.spec
 
 
@@ -183,8 +185,8 @@ def memory_limits(spec: PodSpec) -> list[object]:
 def test_a_pod_with_copied_overhead_is_accepted_only_with_the_recommended_set() -> None:
     manifest = b"kind: Pod\nmetadata: {name: a}\nspec: {overhead: {cpu: 1}, containers: [{name: c, image: i}]}"
     ours, without = with_and_without(manifest, b"")
-    assert isinstance(ours.outcome, Stored)
-    assert isinstance(without.outcome, Refused)
+    assert isinstance(ours.outcome, PodAdmitted)
+    assert isinstance(without.outcome, PodRejected)
 
 
 # All together ---------------------------------------------------------------------------------------------------
@@ -192,9 +194,9 @@ def test_a_pod_with_copied_overhead_is_accepted_only_with_the_recommended_set() 
 
 def stored_twice(pod: Pod, namespace: str, cluster: bytes = b"") -> tuple[Pod, Pod]:
     first = run(pod, namespace, shipped(), world(cluster)).outcome
-    assert isinstance(first, Stored)
+    assert isinstance(first, PodAdmitted)
     second = run(first.pod, namespace, shipped(), world(cluster)).outcome
-    assert isinstance(second, Stored)
+    assert isinstance(second, PodAdmitted)
     return first.pod, second.pod
 
 
@@ -207,7 +209,8 @@ def test_all_policies_together_on_real_manifests_change_nothing_the_second_time(
     for pod, namespace in found:
         first, second = stored_twice(pod, namespace)
         assert first == second
-        assert "trimtab.dev/changed" in get(first.metadata.annotations, {})
+        critical = get(pod.spec.priority_class_name, "") in CRITICAL
+        assert ("trimtab.dev/changed" in get(first.metadata.annotations, {})) is not critical
 
 
 def test_all_policies_together_on_every_example_change_nothing_the_second_time() -> None:
@@ -215,9 +218,54 @@ def test_all_policies_together_on_every_example_change_nothing_the_second_time()
         path = example.path("world")
         cluster = path.read_bytes() if path.exists() else b""
         for pod, namespace in pods(example.path("before").read_bytes()):
-            if isinstance(run(pod, namespace, shipped(), world(cluster)).outcome, Stored):
+            if isinstance(run(pod, namespace, shipped(), world(cluster)).outcome, PodAdmitted):
                 first, second = stored_twice(pod, namespace, cluster)
                 assert first == second, str(example)
+
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  template:
+    spec: {containers: [{name: app, image: registry.example.com/web:1, resources: %s}]}
+"""
+SHOP = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {trimtab.dev/memory-limits: request}}
+---
+"""
+
+
+def memory_of(resources: str, names: set[str], known: str = "") -> tuple[object, object]:
+    """The memory that `app` asks for and is limited to, by these of the shipped policies, rolled out to all owners."""
+    chosen = [policy for policy in shipped() if policy.name in names]
+    everywhere = [replace(p, spec=replace(p.spec, rollout=100)) for p in chosen]
+    ((pod, namespace),) = pods((WEB % resources).encode())
+    outcome = run(pod, namespace, everywhere, world((SHOP + known).encode())).outcome
+    assert isinstance(outcome, PodAdmitted)
+    found = outcome.pod.spec.containers[0].resources
+    return requests_of(found).get("memory"), limits_of(found).get("memory")
+
+
+def test_a_limit_that_follows_usage_is_above_the_known_peak() -> None:
+    """Both came out at 300Mi, although the container was seen to use 900Mi."""
+    usage = {"memory": {"p5": "100Mi", "p50": "200Mi", "p95": "300Mi", "max": "900Mi"}, "days": 14, "confidence": 1}
+    data = json.dumps({"schema": 1, "workloads": {"shop/Deployment/web": {"app": usage}}})
+    metadata = {"name": "trimtab-recommendations-00", "namespace": "trimtab-system",
+                "labels": {"trimtab.dev/recommendations": "v1"}}  # fmt: skip
+    known = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+                        "data": {"recommendations.json": data}})  # fmt: skip
+    names = {"memory-limit-equals-request", "requests-from-usage"}
+    assert memory_of("{requests: {memory: 1Gi}}", names, known) == ("300Mi", "1035Mi")
+
+
+def test_no_limit_follows_what_a_policy_gives_where_nothing_is_known() -> None:
+    """It was a hard limit of 128Mi."""
+    assert memory_of("{}", {"memory-limit-equals-request", "burstable-by-default"}) == ("128Mi", None)
 
 
 def test_no_action_fails_on_any_example() -> None:

@@ -1,10 +1,10 @@
 """Acceptance cases, section C: dedicated pools."""
 
 from tests.build import changed, codes, container, decided, pod, policies, policy, review, toleration
-from trimtab.admission.answer import answer
-from trimtab.cluster.api.meta import Requirement
+from trimtab.admission.handler import answer
+from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
-from trimtab.policy.facts import Facts
+from trimtab.policy.cluster_facts import ClusterFacts
 
 BATCH = policies(
     policy(
@@ -12,15 +12,15 @@ BATCH = policies(
         " tolerate: [{key: pool, value: batch, effect: NoSchedule}]}}"
     )
 )
-POOL = Requirement(key="pool", operator="In", values=("batch",))
-HOST = Requirement(key="kubernetes.io/hostname", operator="Exists")
+POOL = SelectorRequirement(key="pool", operator="In", values=("batch",))
+HOST = SelectorRequirement(key="kubernetes.io/hostname", operator="Exists")
 
 
 def affinity(*terms: NodeSelectorTerm) -> Affinity:
     return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
 
 
-def term(*expressions: Requirement) -> NodeSelectorTerm:
+def term(*expressions: SelectorRequirement) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=expressions)
 
 
@@ -49,7 +49,7 @@ def test_c7_a_pod_whose_terms_are_all_empty_matches_no_node_and_is_left_alone():
 
 
 def test_c9_two_requirements_stay_in_one_term():
-    here = Requirement(key="kubernetes.io/hostname", operator="In", values=("n1",))
+    here = SelectorRequirement(key="kubernetes.io/hostname", operator="In", values=("n1",))
     found = decided(pod(affinity=affinity(term(here))), BATCH)
     assert required(found) == (term(here, POOL),)
 
@@ -71,7 +71,7 @@ def test_c12_a_pod_that_names_its_node_is_not_placed():
 
 def test_c14_what_is_added_to_a_list_is_an_entry_and_not_a_list():
     spec = {"containers": [{"name": "app", "image": "a"}], "tolerations": [{"key": "x", "operator": "Exists"}]}
-    found = answer(review({"metadata": {"name": "web"}, "spec": spec}), BATCH, Facts())
+    found = answer(review({"metadata": {"name": "web"}, "spec": spec}), BATCH, ClusterFacts())
     added = [operation for operation in found.record.operations if operation["path"] == "/spec/tolerations/-"]
     assert added == [
         {"op": "add", "path": "/spec/tolerations/-", "value": toleration_of("pool", "batch", "NoSchedule")}

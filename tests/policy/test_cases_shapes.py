@@ -18,8 +18,8 @@ from tests.build import (
     toleration,
     usage,
 )
-from trimtab.admission.answer import Outcome, answer
-from trimtab.admission.patch import diff
+from trimtab.admission.handler import AdmissionOutcome, answer
+from trimtab.admission.json_patch import diff
 from trimtab.cluster.api.meta import Metadata, OwnerReference, change
 from trimtab.cluster.api.pod import PodOS
 from trimtab.cluster.resources import QoS, qos
@@ -50,7 +50,7 @@ def test_g2_a_sidecar_is_a_container_of_its_own_role():
 
 def test_g3_ephemeral_containers_are_none_of_our_business():
     body = review(MANIFEST, operation="UPDATE", subResource="ephemeralcontainers")
-    assert answer(body, FILL, facts()).record.outcome is Outcome.NOT_OURS
+    assert answer(body, FILL, facts()).record.outcome is AdmissionOutcome.NOT_OURS
 
 
 def test_g4_a_mirror_pod_is_left_alone():
@@ -96,7 +96,7 @@ def test_g12_several_entries_are_removed_last_first():
 
 @pytest.mark.parametrize("namespace", ["kube-system", "trimtab-system", "kube-node-lease"])
 def test_pods_of_the_system_and_our_own_are_never_changed(namespace):
-    assert answer(review(MANIFEST, namespace=namespace), FILL, facts()).record.outcome is Outcome.SKIPPED
+    assert answer(review(MANIFEST, namespace=namespace), FILL, facts()).record.outcome is AdmissionOutcome.SKIPPED
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])

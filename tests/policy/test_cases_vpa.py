@@ -17,11 +17,13 @@ from tests.build import (
     vpa,
     workload,
 )
-from trimtab.cluster.api.scaling import ContainerPolicy
+from trimtab.cluster.api.autoscaling import ContainerPolicy
 
 FROM_USAGE = policies(policy("{requests: {cpu: {when: always}, memory: {when: always}}}"))
 SEEN = usage(cpu=("100m", "900m"), memory=("300Mi", "700Mi"))
+WEB = workload("Deployment/web", replicas=3)
 P5, P95 = "100m", "900m"
+TARGET = {"containers[app].requests.cpu": "2", "containers[app].requests.memory": "200Mi"}
 CPU, MEMORY = "containers[app].requests.cpu", "containers[app].requests.memory"
 
 
@@ -30,14 +32,14 @@ def owned(*containers, **fields):
 
 
 @pytest.mark.parametrize("mode", ["Recreate", "Initial", "InPlaceOrRecreate", ""])
-def test_f1_f14_where_a_vpa_recommends_we_set_no_request(mode):
-    world = facts(SEEN, vpa(mode=mode, recommends={"app": {"cpu": "2", "memory": "200Mi"}}))
+def test_f1_f14_where_a_vpa_recommends_and_nobody_asked_its_target_is_the_request(mode):
+    world = facts(SEEN, WEB, vpa(mode=mode, recommends={"app": {"cpu": "2", "memory": "200Mi"}}))
     found = decided(owned(), FROM_USAGE, world)
-    assert (changed(found), codes(found)) == ({}, {"vpa-decides"})
+    assert (changed(found), codes(found)) == (TARGET, set())
 
 
 def test_a_vpa_without_a_recommendation_takes_over_from_the_fifth_percentile():
-    assert changed(decided(owned(), FROM_USAGE, facts(SEEN, vpa())))[CPU] == P5
+    assert changed(decided(owned(), FROM_USAGE, facts(SEEN, WEB, vpa())))[CPU] == P5
 
 
 def test_without_a_vpa_the_request_is_the_ninety_fifth_percentile():
@@ -50,13 +52,13 @@ def test_a_vpa_that_cannot_act_does_not_count(world):
 
 
 def test_the_first_request_is_not_below_what_the_vpa_would_evict():
-    world = facts(SEEN, vpa(policies=(ContainerPolicy(min_allowed={"cpu": "200m"}),)))
+    world = facts(SEEN, WEB, vpa(policies=(ContainerPolicy(min_allowed={"cpu": "200m"}),)))
     assert changed(decided(owned(), FROM_USAGE, world))[CPU] == "200m"
 
 
 def test_the_vpas_own_floor_is_two_hundred_and_fifty_mebibytes_a_pod():
     low = usage(cpu=("1m", "900m"), memory=("10Mi", "700Mi"))
-    found = changed(decided(owned(), FROM_USAGE, facts(low, vpa())))
+    found = changed(decided(owned(), FROM_USAGE, facts(low, WEB, vpa())))
     assert (found[CPU], found[MEMORY]) == ("25m", "250Mi")
 
 
@@ -68,7 +70,7 @@ def test_f6_the_ratio_that_a_vpa_keeps_is_not_changed():
 
 
 def test_f10_under_requests_only_the_request_is_capped_at_the_limit_that_stays():
-    world = facts(SEEN, vpa(policies=(ContainerPolicy(controlled_values="RequestsOnly"),)))
+    world = facts(SEEN, WEB, vpa(policies=(ContainerPolicy(controlled_values="RequestsOnly"),)))
     came = owned(container(requests={"cpu": "10m"}, limits={"cpu": "50m"}))
     assert changed(decided(came, FROM_USAGE, world))[CPU] == "50m"
 
@@ -80,7 +82,7 @@ def test_f11_a_limit_that_a_limit_range_would_give_counts_as_the_limit():
 
 def test_f15_of_two_vpas_the_oldest_counts():
     old = vpa(name="old", created="2025-01-01T00:00:00Z", policies=(ContainerPolicy(min_allowed={"cpu": "300m"}),))
-    world = facts(SEEN, vpa(name="new"), old)
+    world = facts(SEEN, WEB, vpa(name="new"), old)
     assert changed(decided(owned(), FROM_USAGE, world))[CPU] == "300m"
 
 
@@ -88,7 +90,7 @@ def test_f17_a_vpa_may_target_a_custom_resource_that_owns_a_replica_set():
     world = facts(
         SEEN,
         workload("ReplicaSet/web-1", owner="Rollout/web"),
-        vpa("Rollout/web"),
+        vpa("Rollout/web", min_replicas=1),
         usage("Rollout/web", shard="01", cpu=("100m", "900m")),
     )
     assert changed(decided(pod(owner="ReplicaSet/web-1"), FROM_USAGE, world))[CPU] == P5
@@ -104,11 +106,11 @@ def test_f19_what_the_vpa_does_not_control_is_ours():
         recommends={"app": {"cpu": "2", "memory": "200Mi"}},
         policies=(ContainerPolicy(controlled_resources=("memory",)),),
     )
-    assert changed(decided(owned(), FROM_USAGE, facts(SEEN, recommending))) == {CPU: P95}
+    assert changed(decided(owned(), FROM_USAGE, facts(SEEN, recommending))) == {CPU: P95, MEMORY: "200Mi"}
 
 
 def test_a_container_that_the_vpa_is_told_to_leave_is_ours():
-    world = facts(SEEN, vpa(policies=(ContainerPolicy(container_name="app", mode="Off"),)))
+    world = facts(SEEN, WEB, vpa(policies=(ContainerPolicy(container_name="app", mode="Off"),)))
     assert changed(decided(owned(), FROM_USAGE, world))[CPU] == P95
 
 
@@ -116,7 +118,7 @@ def test_f21_a_sidecar_that_the_vpa_has_not_seen_gets_our_request():
     world = facts(vpa(recommends={"app": {"cpu": "2"}}))
     rule = policies(policy("{requests: {cpu: {otherwise: 50m}}}"))
     came = owned(container("app"), container("proxy"), annotations={"vpaObservedContainers": "app"})
-    assert changed(decided(came, rule, world)) == {"containers[proxy].requests.cpu": "50m"}
+    assert changed(decided(came, rule, world)) == {CPU: "2", "containers[proxy].requests.cpu": "50m"}
 
 
 def test_init_containers_and_sidecars_are_never_the_vpas():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.policies.runner import Run, pods, run, world
-from trimtab.admission.apiserver.outcome import Stored
+from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.cluster.resources import QoS, qos
 from trimtab.policy.load import load_policies
 
@@ -21,7 +21,7 @@ def after(actions: str, resources: str, cluster: bytes = b"") -> Run:
 
 
 def stored_class(found: Run) -> QoS:
-    assert isinstance(found.outcome, Stored)
+    assert isinstance(found.outcome, PodAdmitted)
     return qos(found.outcome.pod.spec)
 
 

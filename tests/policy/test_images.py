@@ -3,8 +3,8 @@
 import pytest
 
 from tests.policies.runner import pods, run, world
-from trimtab.policy.containers import full_name, is_image
 from trimtab.policy.load import load_policies
+from trimtab.policy.pod_context import full_name, is_image
 
 
 @pytest.mark.parametrize(

@@ -156,3 +156,12 @@ def test_a_constraint_that_makes_no_sense_is_told():
     assert "spec.actions.topologySpread.constraints[0]" in [
         m.field for m in load_policies([("p", text.encode())]).mistakes
     ]
+
+
+@pytest.mark.parametrize("word", ["y", "N"])
+def test_a_bare_word_that_kubectl_takes_for_a_boolean_is_a_mistake(word):
+    head = "apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: p}\nspec:\n"
+    text = head + "  match: {podLabels: {batch: %s}}\n  actions: {labels: {add: {a: b}}}\n"
+    [mistake] = load_policies([("p.yaml", (text % word).encode())]).mistakes
+    assert (mistake.line, mistake.field, mistake.expected) == (5, "spec.match.podLabels.batch", "text in quotes")
+    assert load_policies([("p.yaml", (text % f'"{word}"').encode())]).mistakes == ()

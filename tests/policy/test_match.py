@@ -1,6 +1,7 @@
 """Which pods a policy means, and which share of them."""
 
 from tests.build import codes, decided, facts, pod, policies, policy, workload
+from trimtab.policy.match import match_asks
 
 
 def rolled_out(share: int) -> set[int]:
@@ -37,3 +38,10 @@ def test_pods_of_daemons_are_placed_only_by_policies_that_name_daemons():
     agent = pod(owner="DaemonSet/agent")
     assert codes(decided(agent, policies(policy(place)))) == {"daemon"}
     assert decided(agent, policies(policy(place, match=match))).pod.spec.node_selector == {"a": "b"}
+
+
+def test_policies_ask_for_the_annotations_that_a_match_or_what_it_excludes_names():
+    """Only where one of these is changed policies are asked again."""
+    asking = policy("{labels: {add: {a: b}}}", match="{annotations: {x/y: '*'}, exclude: [{annotations: {z: low}}]}")
+    silent = policy("{annotations: {add: {other: yes!}}}", name="silent")
+    assert match_asks(policies(asking, silent)).annotations == {"x/y", "z"}

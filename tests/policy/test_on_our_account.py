@@ -1,14 +1,14 @@
 """No pod is refused, lost or denied on our account: what a review of the whole found, held as tests."""
 
 from tests.build import NAMESPACE, changed, codes, container, facts, pod, policies, policy, quota, runtime_class
-from trimtab.admission.apiserver.outcome import Stored
-from trimtab.admission.judge import Outcome, judge
+from trimtab.admission.admission_result import AdmissionOutcome, judge
+from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import preview
 from trimtab.policy import reasons
+from trimtab.policy.cluster_facts import NOTHING_KNOWN
 from trimtab.policy.decide import decide
-from trimtab.policy.draft import Draft
-from trimtab.policy.facts import NOTHING_KNOWN
-from trimtab.policy.subject import Subject, Terms
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import AdmissionSettings, PodContext
 
 SANDBOX = runtime_class("gvisor", overhead={"cpu": "50m"}, node_selector={"pool": "sandbox"})
 
@@ -19,7 +19,7 @@ def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made()
         policy("{placement: {nodeSelector: {pool: batch}}}", name="place"),
     )
     found = preview(pod(), rules, facts(SANDBOX), NAMESPACE)
-    assert isinstance(found.result, Stored)
+    assert isinstance(found.result, PodAdmitted)
     assert codes(found.calls[0].decision, loud=True) == {"contradiction"}
 
 
@@ -27,8 +27,7 @@ def test_a_class_whose_overhead_breaks_a_quota_is_not_set():
     full = quota({"requests.cpu": "110m"}, used={"requests.cpu": "0"})
     small = pod(container(requests={"cpu": "100m"}))
     found = judge(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
-    assert found.outcome is Outcome.UNSAFE
-    assert "exceeded quota" in found.problem
+    assert (found.outcome, codes(found.decision, loud=True)) == (AdmissionOutcome.UNCHANGED, {"quota-would-refuse"})
 
 
 def test_before_anything_is_known_of_the_cluster_no_limit_is_removed():
@@ -45,7 +44,7 @@ def test_an_overhead_newer_than_our_facts_is_not_denied_where_the_server_fills_i
 
 def test_where_the_server_does_not_fill_it_a_contradicting_overhead_is_denied():
     filled = pod(runtime_class_name="gvisor", overhead={"cpu": "60m"})
-    found = decide(filled, policies(), facts(SANDBOX), NAMESPACE, Terms(overhead="webhook"))
+    found = decide(filled, policies(), facts(SANDBOX), NAMESPACE, AdmissionSettings(overhead="webhook"))
     assert "60m" in str(found.denied)
     assert "50m" in str(found.denied)
 
@@ -58,7 +57,7 @@ def test_a_label_by_which_a_controller_tells_its_pods_is_left():
 
 
 def test_a_failing_action_leaves_nothing_of_itself():
-    draft = Draft(subject=Subject(pod=pod(), namespace=NAMESPACE), policy="first")
+    draft = PodChanges(subject=PodContext(pod=pod(), namespace=NAMESPACE), policy="first")
     before = draft.kept()
     draft.claim("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
     draft.restore(before)

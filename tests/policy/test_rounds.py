@@ -1,6 +1,7 @@
 """What one policy changes may be what another one asks for."""
 
 from tests.build import (
+    SIGNER,
     changed,
     codes,
     container,
@@ -16,9 +17,10 @@ from tests.build import (
     usage,
     vpa,
 )
-from trimtab.cluster.api.meta import change
-from trimtab.cluster.api.rules import ScopedRequirement, ScopeSelector
-from trimtab.policy import marker
+from trimtab.cluster.api.core import ScopedRequirement, ScopeSelector
+from trimtab.cluster.api.meta import UNSET, change
+from trimtab.cluster.api.pod import EmptyDir, Volume
+from trimtab.policy import changed_annotation
 
 LABEL = policy("{labels: {add: {tier: batch}}}", name="label")
 PLACE = policy("{placement: {nodeSelector: {pool: batch}}}", name="place", match="{podLabels: {tier: batch}}")
@@ -51,12 +53,14 @@ def test_the_marker_stays_ours_when_another_webhook_adds_a_sidecar_and_rewrites_
     first = decided(pod(), by).pod
     more = (container("app", image="mirror.example/app:1"), container("proxy"))
     found = decided(change(first, spec=change(first.spec, containers=more)), by).pod
-    assert marker.read(found, "team-a") == marker.Marker({"label": {"labels[tier]": "batch"}})
+    assert changed_annotation.read(found, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
+        {"label": {"labels[tier]": "batch"}}
+    )
 
 
 def test_a_marker_nested_without_end_is_no_marker():
     deep = '{"pod":"0","by":{},"more":' + "[" * 100_000
-    assert marker.read(pod(annotations={marker.ANNOTATION: deep}), "team-a") is None
+    assert changed_annotation.read(pod(annotations={changed_annotation.ANNOTATION: deep}), "team-a", SIGNER) is None
 
 
 NOT_BEST_EFFORT = quota({"limits.cpu": "10", "requests.cpu": "10"}, scopes=("NotBestEffort",))
@@ -142,6 +146,17 @@ def test_a_share_of_no_limit_stays_one_when_another_policy_fills_the_request():
     assert decided(first, policies(share, fill)).pod is first
 
 
+def test_a_limit_of_one_policys_request_is_not_anothers_share_the_next_time():
+    """64Mi and 96Mi became 24Mi, a quarter of that limit, when what had been printed was admitted again."""
+    limit = policy("{requests: {memory: {from: policy, otherwise: 64Mi}}, limits: {memory: request x 1.5}}",
+                   name="limit", priority=2)  # fmt: skip
+    share = policy("{requests: {memory: {from: limit, percent: 25, when: always}}}", name="share")
+    for both in (policies(limit, share), policies(share, limit)):
+        first = decided(pod(), both).pod
+        written = change(first, metadata=pod().metadata)
+        assert decided(written, both).pod.spec == first.spec
+
+
 def test_overhead_that_the_server_will_fill_in_is_not_missed_between_two_rounds():
     by = policies(
         policy("{runtimeClass: {name: kata}}", name="sets"),
@@ -150,3 +165,47 @@ def test_overhead_that_the_server_will_fill_in_is_not_missed_between_two_rounds(
     found = decided(pod(), by, facts(runtime_class(overhead={"cpu": "50m"})))
     assert [change.policy for change in found.changes] == ["sets", "asks"]
     assert not codes(found, loud=True)
+
+
+def test_a_limit_that_we_removed_and_somebody_put_back_is_theirs():
+    """A webhook after us puts it back each time it is called: we would take it away for ever."""
+    rule = policies(policy("{limits: {cpu: remove}}"))
+    once = decided(pod(container(requests={"cpu": "1"}, limits={"cpu": "2"})), rule).pod
+    assert once.spec.containers[0].resources.limits is UNSET
+    theirs = container(requests={"cpu": "1"}, limits={"cpu": "3"})
+    back = change(once, spec=change(once.spec, containers=(theirs,)))
+    found = decided(back, rule)
+    assert (found.pod, codes(found, loud=True)) == (back, {"changed-after-us"})
+
+
+DEFAULT = policy("{requests: {cpu: {from: policy, otherwise: 10m}}}", name="a")
+ALWAYS = policy("{requests: {cpu: {from: policy, otherwise: 50m, when: always}}}", name="b")
+
+
+def test_a_request_that_an_earlier_policy_gives_where_none_is_written_stays_when_it_is_written():
+    """As in a manifest that was admitted once and is admitted again: nothing signs it."""
+    by = policies(DEFAULT, ALWAYS)
+    once = decided(pod(container("app")), by)
+    assert changed(once) == {"containers[app].requests.cpu": "10m"}
+    again = decided(pod(container("app", requests={"cpu": "10m"})), by)
+    assert not changed(again)
+    assert "already-set" in codes(again)
+
+
+def test_any_other_request_is_still_replaced():
+    found = decided(pod(container("app", requests={"cpu": "11m"})), policies(DEFAULT, ALWAYS))
+    assert changed(found) == {"containers[app].requests.cpu": "50m"}
+
+
+def test_bounds_of_an_earlier_policy_hold_for_what_a_later_one_gives():
+    """Written into the manifest it would be bounded the next time: so it is at once."""
+    bounds = policy("{requests: {cpu: {from: request, min: 50m}}}", name="bounds", priority=1)
+    assert changed(decided(pod(container("app")), policies(bounds, DEFAULT))) == {"containers[app].requests.cpu": "50m"}
+
+
+def test_volumes_that_a_policy_named_are_no_other_ones_the_next_time():
+    scratch = policy("{safeToEvictVolumes: {}}", name="a")
+    both = policies(scratch, policy("{safeToEvictVolumes: {hostPaths: true}}", name="b"))
+    volumes = (Volume(name="tmp", empty_dir=EmptyDir()), Volume(name="host", host_path={}))
+    once = decided(pod(volumes=volumes), both).pod
+    assert decided(changed_annotation.without(once), both).changes == ()

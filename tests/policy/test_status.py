@@ -1,22 +1,22 @@
 """What a policy's status says, and the schema that takes it."""
 
 from trimtab.cluster.api.meta import Dated, ManagedFields
-from trimtab.policy.status import Condition, Status, plain, read, schema
+from trimtab.policy.status import PolicyStatus, StatusCondition, plain, read, schema
 
 
 def test_what_is_written_is_read_again() -> None:
-    on = Condition(type="HarmBrake", status="True", reason="OomKilled", message="m", last_transition_time="t")
-    status = Status(matched=3, conditions=(on,))
+    on = StatusCondition(type="HarmBrake", status="True", reason="OomKilled", message="m", last_transition_time="t")
+    status = PolicyStatus(matched=3, conditions=(on,))
     assert read(plain(status)) == status
     assert read(plain(status)).condition("HarmBrake") == on
 
 
 def test_what_somebody_else_wrote_is_an_empty_one() -> None:
-    assert read({"matched": "many"}) == read(None) == Status()
+    assert read({"matched": "many"}) == read(None) == PolicyStatus()
 
 
 def test_every_field_is_in_the_schema() -> None:
-    assert set(schema()["properties"]) == set(plain(Status())) | {"harm"}
+    assert set(schema()["properties"]) == set(plain(PolicyStatus())) | {"harm"}
 
 
 def test_an_object_was_written_when_its_spec_was_last_written() -> None:

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from trimtab.cluster.api.webhooks import EndpointSlice, MutatingWebhookConfiguration
-from trimtab.policy.vpa_webhook import acts, called, endpoints, services
+from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
+from trimtab.policy.vpa_webhook import called, endpoints, reach, services
 
 SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBundle": "Q0E="}
 
@@ -23,7 +23,7 @@ def slice_of(*ready, service="vpa-webhook"):
 
 
 def test_it_acts_with_a_trusted_configuration_and_somebody_who_answers():
-    assert acts(configuration(SERVICE), slice_of(False, True))
+    assert reach(configuration(SERVICE), slice_of(False, True))
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,15 @@ def test_it_acts_with_a_trusted_configuration_and_somebody_who_answers():
     ids=["no configuration", "another", "no bundle", "no slice", "no endpoint", "none ready", "another service"],
 )
 def test_it_cannot_act(configurations, slices):
-    assert not acts(configurations, slices)
+    assert not reach(configurations, slices)
 
 
 def test_an_endpoint_of_which_nothing_is_known_counts_as_ready():
-    assert acts(configuration(SERVICE), slice_of(None))
+    assert reach(configuration(SERVICE), slice_of(None))
 
 
 def test_behind_a_url_nobody_can_look():
-    assert acts(configuration({"url": "https://vpa.example:443/"}), {})
+    assert reach(configuration({"url": "https://vpa.example:443/"}), {})
 
 
 def test_only_a_trusted_services_endpoints_are_asked_for():

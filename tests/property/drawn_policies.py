@@ -5,38 +5,51 @@ import json
 from hypothesis import strategies as st
 
 from tests.property.drawn_parts import BY, KEYS, VALUES, dropping, sometimes
-from trimtab.policy.document import Policies
 from trimtab.policy.load import load_policies
+from trimtab.policy.podpolicy import Policies
 
 
 @st.composite
 def requests_rules(draw, resource):
     known = BY[resource]
-    origin = draw(st.sampled_from(["usage", "policy", "limit"]))
+    origin = draw(st.sampled_from(["usage", "policy", "limit", "request"]))
     low, middle, high = sorted(draw(st.tuples(*[st.integers(0, len(known) - 1)] * 3)))
+    when = draw(st.sampled_from([None, "always", "missing"]))
+    shares = draw(sometimes(_SHARES)) if (origin, when) == ("usage", "always") else None
     return dropping(
         {
             "from": origin,
             "otherwise": known[middle] if origin == "policy" else draw(st.sampled_from([None, known[middle]])),
-            "min": draw(sometimes(st.just(known[low]))),
+            "min": known[low] if origin == "request" else draw(sometimes(st.just(known[low]))),
             "max": draw(sometimes(st.just(known[high]))),
             "percent": draw(st.sampled_from([None, 50, 80])),
-            "when": draw(st.sampled_from([None, "always", "missing"])),
+            "when": when,
             "round": draw(sometimes(st.just("10m" if resource == "cpu" else "64Mi"))),
+            **(shares or {}),
         }
     )
 
 
+_SHARES = st.sampled_from([{"minPercent": "50%"}, {"maxPercent": "150%"}, {"minPercent": 80, "maxPercent": 100}])
+_DISK = st.sampled_from(
+    [{"otherwise": "1Gi"}, {"from": "request", "percent": 50}, {"from": "limit", "percent": 50, "when": "always"}]
+)
+_CHOSEN = {"fromPod": {"b": {"label": "app", "among": ["web"]}}}
+_DEVICES = st.sampled_from([{"extended": {"example.com/license": 1}}, {"extended": {"nvidia.com/gpu": 2}}])
 _STRAY = st.builds(lambda s: {"stray": s}, st.sampled_from(["warn", "strip", "keep", "deny"]))
 _PRIORITIES = st.builds(
     lambda n, o: {"name": n, "override": o}, st.sampled_from(["low", "high", "nope"]), st.booleans()
 )
 _LIMIT_RULES = st.sampled_from([None, "remove", "remove", "keep", "request", "request x 1.5", "request x 2"])
-_LIMITS = st.builds(lambda c, m: dropping({"cpu": c, "memory": m}), _LIMIT_RULES, _LIMIT_RULES)
+_LIMITS = st.builds(
+    lambda c, m, d: dropping({"cpu": c, "memory": m, "ephemeral-storage": d}),
+    _LIMIT_RULES, _LIMIT_RULES, sometimes(_LIMIT_RULES),
+)  # fmt: skip
 _REQUIRES = st.one_of(
     st.builds(lambda k, v: {"label": k, "in": [v]}, KEYS, VALUES),
     st.builds(lambda k, v: {"label": k, "notIn": [v]}, KEYS, VALUES),
     st.builds(lambda k, o: {"label": k, o: True}, KEYS, st.sampled_from(["exists", "absent"])),
+    st.builds(lambda k: {"label": k, "inNamespaceLabel": "team"}, KEYS),
 )
 _PREFERS = st.builds(lambda r, w: {**r, "weight": w}, _REQUIRES, st.sampled_from([1, 50, 100]))
 _TOLERATES = st.builds(
@@ -63,9 +76,11 @@ def actions(draw):
         "requests": draw(
             sometimes(
                 st.builds(
-                    lambda c, m: dropping({"cpu": c, "memory": m}),
+                    lambda c, m, d, e: dropping({"cpu": c, "memory": m, "ephemeral-storage": d}) | e,
                     st.none() | requests_rules("cpu"),
                     st.none() | requests_rules("memory"),
+                    sometimes(_DISK),
+                    sometimes(_DEVICES, {}),
                 )
             )
         ),
@@ -73,8 +88,11 @@ def actions(draw):
         "placement": draw(
             sometimes(
                 st.builds(
-                    lambda r, p, s, t: {"require": r, "prefer": p, "nodeSelector": s, "tolerate": t},
+                    lambda r, a, p, s, t: {
+                        "require": r, "requireAny": a, "prefer": p, "nodeSelector": s, "tolerate": t,
+                    },
                     st.lists(_REQUIRES, max_size=2),
+                    sometimes(st.lists(st.lists(_REQUIRES, min_size=1, max_size=2), max_size=2), []),
                     st.lists(_PREFERS, max_size=2),
                     sometimes(st.just({"zone": "a"}), {}),
                     st.lists(_TOLERATES, max_size=2),
@@ -97,13 +115,17 @@ def actions(draw):
         "labels": draw(
             sometimes(
                 st.builds(
-                    lambda a, o: {"add": a, "override": o},
+                    lambda a, o, n: {"add": a, "override": o, **n},
                     st.sampled_from([{"cost": "low"}, {"app": "web"}, {"tier": "untrusted"}]),
                     st.booleans(),
+                    st.sampled_from([{}, {"fromNamespace": {"team": "team"}}, _CHOSEN]),
                 )
             )
         ),
         "annotations": draw(sometimes(st.just({"add": {"note": "y"}}))),
+        "schedulerName": draw(sometimes(st.builds(lambda o: {"name": "packs", "override": o}, st.booleans()))),
+        "terminationGracePeriod": draw(sometimes(st.sampled_from([{"maxSeconds": 20}, {"minSeconds": 60}]))),
+        "emptyDirs": draw(sometimes(st.just({"sizeLimit": "1Gi"}))),
     }  # fmt: skip
     kept = dropping(found)
     return kept or {"labels": {"add": {"cost": "low"}}}
@@ -121,6 +143,9 @@ _CONDITIONS = st.fixed_dictionaries(
         "runtimeClasses": st.sampled_from([["none"], ["kata"]]),
         "priorityClasses": st.sampled_from([["none"], ["high"]]),
         "vpa": st.sampled_from(["managed", "unmanaged"]),
+        "annotations": st.sampled_from([{"note": "*"}, {"note": "y"}]),
+        "serviceAccounts": st.sampled_from([["default"], ["ci-*"]]),
+        "requests": st.sampled_from([{"cpu": {"atLeast": "100m"}}, {"memory": {"absent": True}}]),
     },
 )
 _MATCHES = st.one_of(

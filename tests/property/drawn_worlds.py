@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from tests.build import (
     NAMESPACE,
+    container_usage,
     facts,
     limit_range,
     namespace,
@@ -11,14 +12,14 @@ from tests.build import (
     priority_class,
     quota,
     runtime_class,
+    shard_of_usage,
     toleration,
-    usage,
     vpa,
     workload,
 )
 from tests.property.drawn_parts import CPU, CPUS, MEMORIES, MEMORY, sometimes
-from trimtab.cluster.api.rules import ScopedRequirement, ScopeSelector
-from trimtab.cluster.api.scaling import ContainerPolicy
+from trimtab.cluster.api.autoscaling import ContainerPolicy
+from trimtab.cluster.api.core import ScopedRequirement, ScopeSelector
 
 _KATA, _GVISOR = (toleration(name, operator="Exists") for name in ("kata", "gvisor"))
 CLASSES = (
@@ -100,10 +101,12 @@ def worlds(draw, *, with_quotas=True):
     if with_quotas:
         found += [draw(quotas(f"quota-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
     found += [draw(vpas(f"vpa-{number}")) for number in range(draw(st.sampled_from([0, 0, 1, 2])))]
-    for number, name in enumerate(draw(st.sets(st.sampled_from(["app", "proxy", "prepare"])))):
+    used = {}
+    for name in sorted(draw(st.sets(st.sampled_from(["app", "proxy", "prepare"])))):
         low, high = sorted(draw(st.tuples(st.integers(0, 8), st.integers(0, 8))))
         seen = {"cpu": (CPU[low], CPU[high]), "memory": (MEMORY[low], MEMORY[high])}
-        found.append(usage("Deployment/web", name, shard=f"{number:02}", **seen))
+        used[name] = container_usage(seen)
+    found += [shard_of_usage(used)] if used else []
     if draw(st.booleans()):
         found.append(node(cpu="4", memory="8Gi"))
     return facts(*found, vpa_acts=draw(st.sampled_from([True, True, False])))

@@ -6,15 +6,14 @@ from hypothesis import strategies as st
 
 from tests.build import NAMESPACE, changed, decided
 from tests.property import strategies as some
-from trimtab.admission.apiserver import limitranger, passes
-from trimtab.admission.apiserver.outcome import Refused, Stored
-from trimtab.admission.check import problem
-from trimtab.admission.patch import apply, diff, plain
+from trimtab.admission.apiserver import admission_chain, limitranger
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.admission.json_patch import apply, diff, plain, problem
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import QoS, all_containers, limits_of, qos, requests_of
-from trimtab.policy.document import Policies
+from trimtab.policy.podpolicy import Policies
 
 
 def unchanged(pod: Pod) -> Pod:
@@ -29,7 +28,7 @@ def arrived(pod: Pod, world) -> Pod | None:
         seen.append(found)
         return found
 
-    passes.admit(pod, world, NAMESPACE, look)
+    admission_chain.admit(pod, world, NAMESPACE, look)
     return seen[0] if seen else None
 
 
@@ -55,18 +54,18 @@ def test_deciding_twice_changes_nothing_on_a_pod_that_no_server_has_seen(pod, by
 
 @given(some.pods(), some.policies(), some.worlds(), st.booleans(), st.booleans())
 def test_a_valid_pod_stays_valid_with_and_without_our_second_call(pod, by, world, reinvocation, second):
-    without = passes.admit(pod, world, NAMESPACE, unchanged)
-    assume(isinstance(without, Stored))
-    found = passes.admit(
+    without = admission_chain.admit(pod, world, NAMESPACE, unchanged)
+    assume(isinstance(without, PodAdmitted))
+    found = admission_chain.admit(
         pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, reinvocation=reinvocation, second_call_comes=second
     )
-    assert isinstance(found, Stored), str(found)
+    assert isinstance(found, PodAdmitted), str(found)
 
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_patch_of_a_valid_pod_is_never_found_unsafe(pod, by, world):
     came = arrived(pod, world)
-    assume(came is not None and isinstance(passes.admit(pod, world, NAMESPACE, unchanged), Stored))
+    assume(came is not None and isinstance(admission_chain.admit(pod, world, NAMESPACE, unchanged), PodAdmitted))
     after = decided(came, by, world).pod
     again = problem(came, after, diff(came, after), lambda p: decided(p, by, world).pod, world, NAMESPACE)
     assert again is None
@@ -74,8 +73,8 @@ def test_a_patch_of_a_valid_pod_is_never_found_unsafe(pod, by, world):
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_the_second_call_finds_nothing_to_do(pod, by, world):
-    found = passes.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod)
-    assume(isinstance(found, Stored))
+    found = admission_chain.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod)
+    assume(isinstance(found, PodAdmitted))
     assert [step for step in found.steps if step.name == "webhook" and step.number == 2] == []
 
 
@@ -164,7 +163,7 @@ def test_no_action_ever_fails(pod, by, world):
 def test_refusing_is_the_only_way_not_to_answer_with_a_pod(pod, by, world):
     found = decided(pod, by, world)
     assert found.denied is None or found.pod is pod
-    assert not isinstance(found.pod, Refused)
+    assert not isinstance(found.pod, PodRejected)
 
 
 def sized(pod: Pod) -> dict:
@@ -183,3 +182,19 @@ def test_what_another_webhook_sizes_after_us_stays_valid(pod, other, by, world):
     found = decided(foreign, by, world).pod
     assert above_limit(found) <= above_limit(foreign)
     assert sized(decided(found, by, world).pod) == sized(found)
+
+
+@given(some.pods(), some.policies(), some.worlds())
+def test_what_runs_in_a_pod_and_as_whom_is_no_policys_to_change(pod, by, world):
+    """Whoever writes policies changes what a pod asks for and where it runs; of volumes a bound of an emptyDir."""
+    before, after = plain(pod)["spec"], plain(decided(pod, by, world).pod)["spec"]
+    for spec in (before, after):
+        for volume in spec.get("volumes") or ():
+            (volume.get("emptyDir") or {}).pop("sizeLimit", None)
+    for kind in ("containers", "initContainers"):
+        assert len(before.get(kind, [])) == len(after.get(kind, []))
+        for one, other in zip(before.get(kind, []), after.get(kind, []), strict=True):
+            for field in ("name", "image", "command", "args", "env", "envFrom", "volumeMounts", "securityContext"):
+                assert one.get(field) == other.get(field)
+    for field in ("volumes", "serviceAccountName", "securityContext", "hostNetwork", "hostPID", "imagePullSecrets"):
+        assert before.get(field) == after.get(field)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from tests.build import facts, limit_range, namespace, node, priority_class, quota, runtime_class, usage, vpa, workload
 from tests.property.strategies import sometimes
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, HPASpec, TargetRef
 from trimtab.cluster.api.meta import Metadata, change
-from trimtab.cluster.api.scaling import HorizontalPodAutoscaler, HPASpec, TargetRef
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.recommendation import KEY
 from trimtab.cluster.snapshot import ConfigMap
-from trimtab.policy.facts import OWN_NAMESPACE
-from trimtab.policy.gathering import Gathering
-from trimtab.policy.held import holds
+from trimtab.policy.cluster_facts import OWN_NAMESPACE
+from trimtab.policy.facts_cache import FactsCache
+from trimtab.policy.retained_facts import holds
 
 HOLDS = holds(OWN_NAMESPACE)
 TWO = st.sampled_from(["a", "b"])
@@ -64,7 +64,7 @@ class World:
     """The objects that are there, and what was told of them."""
 
     def __init__(self):
-        self.gathering = Gathering()
+        self.gathering = FactsCache()
         self.objects = {}
 
     def put(self, item):

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.property import strategies as some
-from trimtab.admission.patch import CannotApply, apply, diff, plain
+from trimtab.admission.json_patch import CannotApply, apply, diff, plain
 from trimtab.cluster.api.pod import Pod
 
 KEYS = st.sampled_from(["a", "b", "a/b", "a~b", "~1", "~0", "", "0", "-", "é"])

@@ -66,7 +66,7 @@ def test_whole_and_milli_round_up(given_):
 @given(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.integers(0, 2**62))
 def test_what_is_written_reads_back(resource, number):
     number = number % (MOST // 1000)
-    assert quantity.of(resource, quantity.write(resource, number)) == number
+    assert quantity.scheduler_value(resource, quantity.format_quantity(resource, number)) == number
 
 
 @given(st.text(max_size=8) | st.text(alphabet="0123456789.eEinumkKMGTP+-_ ", max_size=8))

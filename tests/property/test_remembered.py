@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.build import quota, review
 from tests.property import strategies as some
-from trimtab.admission.answer import answer
-from trimtab.admission.remembered import Memory
-from trimtab.policy.facts import Facts
-from trimtab.policy.subject import DEFAULT_TERMS
+from trimtab.admission.handler import answer
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.pod_context import DEFAULT_TERMS
 
-_NAMES = [f.name for f in fields(Facts)]
+_NAMES = [f.name for f in fields(ClusterFacts)]
 _USES = st.builds(
     lambda used, kind: {"team-a": (quota({kind: "2"}, used={kind: used}),)},
     st.sampled_from(["0", "1", "1900m"]),
@@ -44,7 +44,7 @@ def turns(draw):
     some.manifests(), some.policies(), turns(), st.lists(st.sampled_from(["aaaaa", "zz9zz"]), min_size=4, max_size=4)
 )
 def test_an_answer_from_memory_is_the_answer_there_would_be(manifest, by, worlds, tokens):
-    memory = Memory()
+    memory = ResponseCache()
     for world, token in zip([*worlds, worlds[0]] * 2, tokens * 2, strict=False):
         body = review(with_token(manifest, token), uid=f"u-{token}")
         assert answer(body, by, world, DEFAULT_TERMS, memory).body == answer(body, by, world).body
@@ -52,6 +52,6 @@ def test_an_answer_from_memory_is_the_answer_there_would_be(manifest, by, worlds
 
 @given(some.manifests(), some.policies(), some.policies(), some.worlds())
 def test_other_policies_are_answered_anew(manifest, first, second, world):
-    memory, body = Memory(), review(manifest)
+    memory, body = ResponseCache(), review(manifest)
     for by in (first, second, first):
         assert answer(body, by, world, DEFAULT_TERMS, memory).body == answer(body, by, world).body

@@ -2,19 +2,19 @@
 
 from hypothesis import assume, given
 
-from tests.admission.running.worlds import held, looked, registered
+from tests.admission.audit.worlds import held, looked, registered
 from tests.build import NAMESPACE, decided
 from tests.property import strategies as some
-from trimtab.admission.apiserver import passes
-from trimtab.admission.apiserver.outcome import Stored
+from trimtab.admission.apiserver import admission_chain
+from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.cluster.api.meta import change
 
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_pod_that_was_just_admitted_lacks_nothing(pod, by, world):
     assume(not pod.spec.node_name)  # one sent with its node cannot be told from one that the scheduler placed
-    found = passes.admit(pod, world, NAMESPACE, lambda sent: decided(sent, by, world).pod)
-    assume(isinstance(found, Stored))
+    found = admission_chain.admit(pod, world, NAMESPACE, lambda sent: decided(sent, by, world).pod)
+    assume(isinstance(found, PodAdmitted))
     meta = change(found.pod.metadata, namespace=NAMESPACE, creation_timestamp="2026-11-21T00:00:00Z")
     status = change(found.pod.status, phase="Running")
     stored = change(found.pod, metadata=meta, status=status, spec=change(found.pod.spec, node_name="n1"))

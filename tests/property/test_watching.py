@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from tests.build import NAMESPACE
 from tests.property import strategies as some
 from trimtab.policy.decide import decide
-from trimtab.policy.document import Policies
+from trimtab.policy.podpolicy import Policies
 
 
 def in_mode(policy, mode):

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Workloads, decode
-from trimtab.recommender.cabinet import NotNow
-from trimtab.recommender.checkpoints import Checkpoints
-from trimtab.recommender.collecting import Alive
-from trimtab.recommender.following import Seen
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.histogram.live_history import HistoryImport, LiveHistory
+from trimtab.histogram.time_buckets import DAY
+from trimtab.recommender.checkpointer import Checkpointer
+from trimtab.recommender.collector import Alive
 from trimtab.recommender.loop import Loop
 from trimtab.recommender.metrics import Metrics
-from trimtab.recommender.publishing import Publishing
+from trimtab.recommender.pod_watcher import PodWatchState
+from trimtab.recommender.publisher import Publisher
+from trimtab.recommender.sharded_configmaps import DayName, StoreUnavailable
+from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import log
-from trimtab.sketch.book import Container
-from trimtab.sketch.diary import Diary, Reading
-from trimtab.sketch.hours import DAY
 from trimtab.usage.errors import UnreachableSource
-from trimtab.usage.owners import Owners
+from trimtab.usage.owners import OwnerIndex
 
 START = 20_000 * DAY
 MI = 1 << 20
@@ -40,6 +42,8 @@ class Shelf:
     kept: dict[int, str] = field(default_factory=dict)
     """Aside."""
     writes: list[int] = field(default_factory=list)
+    count: int = 0
+    """Of all writes, of shards and of days."""
     kill_at: int | None = None
     kill_after: bool = False
     down: bool = False
@@ -50,12 +54,19 @@ class Shelf:
         return dict(self.stored)
 
     def put(self, shard: int, text: str) -> None:
+        with self.writing():
+            self.writes.append(shard)
+            self.stored[shard] = text
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One write, of a shard or of a day."""
         self._asked()
-        dies = len(self.writes) == self.kill_at
+        self.count += 1
+        dies = self.count - 1 == self.kill_at
         if dies and not self.kill_after:
             raise Killed
-        self.writes.append(shard)
-        self.stored[shard] = text
+        yield
         if dies:
             raise Killed
 
@@ -69,7 +80,30 @@ class Shelf:
 
     def _asked(self) -> None:
         if self.down or not self.fence():
-            raise NotNow("nobody answers")
+            raise StoreUnavailable("nobody answers")
+
+
+@dataclass
+class DayShelf:
+    """Days that are over, written by the hand that writes `shelf`: killed, down and fenced as that is."""
+
+    shelf: Shelf
+    stored: dict[DayName, str] = field(default_factory=dict)
+    puts: int = 0
+
+    def load(self) -> Mapping[DayName, str]:
+        self.shelf._asked()
+        return dict(self.stored)
+
+    def put(self, name: DayName, text: str) -> None:
+        assert name not in self.stored, "a day is written once"
+        with self.shelf.writing():
+            self.stored[name] = text
+            self.puts += 1
+
+    def drop(self, name: DayName) -> None:
+        self.shelf._asked()
+        del self.stored[name]
 
 
 @dataclass
@@ -77,17 +111,21 @@ class World:
     """What pods use, and what stands in the cluster. Moves on by `pass_`."""
 
     now: int = START
-    cores: dict[Container, float] = field(default_factory=dict)
-    bytes: dict[Container, float] = field(default_factory=dict)
+    cores: dict[ContainerKey, float] = field(default_factory=dict)
+    bytes: dict[ContainerKey, float] = field(default_factory=dict)
     usage: Shelf = field(default_factory=Shelf)
     told: Shelf = field(default_factory=Shelf)
+    days: DayShelf = field(init=False)
     silent: bool = False
     """Nobody tells usage."""
     step: int = 600
 
+    def __post_init__(self) -> None:
+        self.days = DayShelf(self.usage)
+
     def runs(self, *names: str, namespace: str = "shop", cores: float = 0.1, held: float = 100.0 * MI) -> World:
         for name in names:
-            container = Container(namespace, "Deployment", name, "app")
+            container = ContainerKey(namespace, "Deployment", name, "app")
             self.cores[container], self.bytes[container] = cores, held
         return self
 
@@ -111,7 +149,7 @@ class Moments:
 
     world: World
 
-    def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
+    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         if self.world.silent:
             raise UnreachableSource("nobody answers")
         for container, cores in self.world.cores.items():
@@ -126,13 +164,13 @@ class Histories:
     """What the world used at every moment since START, for whoever asks later."""
 
     world: World
-    past: dict[Container, list[tuple[int, float, float]]] = field(default_factory=dict)
+    past: dict[ContainerKey, list[tuple[int, float, float]]] = field(default_factory=dict)
 
-    def collect(self, diary: Diary, owners: Owners, now: int, alive: Alive) -> int:
+    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         if self.world.silent:
             raise UnreachableSource("nobody answers")
         for namespace in sorted({container.namespace for container in self.past}):
-            reading, since = Reading(diary), diary.until.get(namespace, 0)
+            reading, since = HistoryImport(diary), diary.until.get(namespace, 0)
             for container, rows in self.past.items():
                 if container.namespace == namespace:
                     rows = [row for row in rows if since <= row[0] <= now]
@@ -155,14 +193,17 @@ class Process:
     loop: Loop = field(init=False)
     limit: int = 900_000
     leads: bool = True
+    budget: int = 1_000_000
+    """Bytes in ten minutes, of usage and of recommendations."""
 
     def __post_init__(self) -> None:
-        world, diary = self.world, Diary()
+        world, diary = self.world, LiveHistory()
         elapsed = lambda: float(world.now)  # noqa: E731
-        checkpoints = Checkpoints(world.usage, diary, 600, elapsed)
-        publishing = Publishing(world.told, diary, 0.05)
-        checkpoints.cabinet.limit = publishing.cabinet.limit = self.limit
-        seen = Seen()
+        budgets = [WriteBudget(self.budget, elapsed) for _ in range(2)]
+        checkpoints = Checkpointer(world.usage, world.days, diary, 600, budgets[0], elapsed)
+        publishing = Publisher(world.told, diary, 0.05, budgets[1])
+        checkpoints.cabinet.limit, publishing.cabinet.limit = self.limit, 5 * self.limit
+        seen = PodWatchState()
         for container in world.cores:
             seen.workloads[container.namespace, container.workload] = Owner(container.kind, container.workload)
         self.loop = Loop(

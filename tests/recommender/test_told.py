@@ -5,12 +5,12 @@ from pathlib import Path
 
 import yaml
 
+from tests.cli.snapshots import trimtab
 from tests.cluster_of import Item
-from tests.command.snapshots import trimtab
 from tests.recommender.played import Process, World, moments
 from trimtab.cluster.recommendation import KEY, LABEL
-from trimtab.recommender.missing import page
-from trimtab.sketch.hours import DAY
+from trimtab.histogram.time_buckets import DAY
+from trimtab.recommender.publisher import page
 
 RULES = {
     "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
@@ -50,22 +50,32 @@ def lived() -> tuple[World, Process]:
     return world, process.lives(7200)
 
 
-def test_a_request_says_which_percentile_of_how_much_history_it_is_and_how_sure(tmp_path: Path) -> None:
+def test_a_request_says_where_it_is_from_of_how_much_history_and_how_sure(tmp_path: Path) -> None:
     world, _ = lived()
     text = explained(world, tmp_path, "web")
-    assert "298m" in text or "300m" in text
-    assert "P95 over 2" in text
+    assert "the largest use of 3 days and" in text
+    assert "over 2" in text
     assert "(sure to 1" in text
 
 
-def test_two_hours_of_history_give_the_default_and_the_reason(tmp_path: Path) -> None:
-    world, process = lived()
+def test_half_an_hour_of_history_gives_the_default_and_the_reason(tmp_path: Path) -> None:
+    world = World().runs("web", cores=0.3)
+    process = moments(world).lives(2 * DAY)
+    world.runs("new")
+    process.lives(1800)
     text = explained(world, tmp_path, "new")
     assert "55m" in text
     assert "no usage is known of container app of Deployment shop/new" in text
     told = json.loads(page(process.loop.verdicts))
     lacking = {one["resource"]: one for one in told["missing"] if one["container"] == "shop/Deployment/new/app"}
-    assert (lacking["cpu"]["reason"], lacking["cpu"]["need"]) == ("insufficient-history", "24 hours, 100 samples")
+    assert (lacking["cpu"]["reason"], lacking["cpu"]["need"]) == ("insufficient-history", "an hour, 10 samples")
+
+
+def test_two_hours_of_history_fill_a_missing_request_with_wide_bounds(tmp_path: Path) -> None:
+    world, _ = lived()
+    text = explained(world, tmp_path, "new")
+    assert "55m" not in text
+    assert "the largest use of 1 day and" in text
 
 
 def test_who_waits_says_that_it_knows_nothing() -> None:

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.runtime import clock
+from trimtab.runtime.graceful_shutdown import GracefulShutdown, on_signals
 from trimtab.runtime.metrics import Bounded, render, safe
-from trimtab.runtime.stop import Stop, on_signals
 
 
 def test_a_label_keeps_its_first_values_and_calls_the_rest_other() -> None:
@@ -33,7 +33,7 @@ def test_unknown_is_not_zero() -> None:
 
 
 def test_a_stop_wakes_who_waits_for_it() -> None:
-    stop, heard = Stop(), list[bool]()
+    stop, heard = GracefulShutdown(), list[bool]()
     waiting = threading.Thread(target=lambda: heard.append(stop.wait(30)))
     waiting.start()
     began = time.monotonic()
@@ -55,7 +55,7 @@ def signals() -> Iterator[None]:
 @pytest.mark.usefixtures("signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_in_the_middle_of_a_wait_ends_it(number: signal.Signals) -> None:
-    stop = Stop()
+    stop = GracefulShutdown()
     on_signals(stop)
     with stop._event._cond:  # type: ignore[attr-defined]  # held for a moment by whoever begins to wait, or ends
         signal.raise_signal(number)
@@ -63,7 +63,7 @@ def test_a_signal_in_the_middle_of_a_wait_ends_it(number: signal.Signals) -> Non
 
 
 def test_a_wait_without_a_stop_just_passes() -> None:
-    assert Stop().wait(0.001) is False
+    assert GracefulShutdown().wait(0.001) is False
 
 
 def test_the_clock_is_aware() -> None:

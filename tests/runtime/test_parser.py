@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.runtime import parser
+from trimtab.runtime import gunicorn_patches
 
 
 @pytest.mark.parametrize("missing", [ImportError("no such file"), TypeError("an unexpected keyword argument")])
@@ -10,4 +10,4 @@ def test_a_parser_in_c_that_cannot_be_had_is_done_without(missing):
     def load():
         raise missing
 
-    assert parser.chosen(load) == "python"
+    assert gunicorn_patches.chosen(load) == "python"

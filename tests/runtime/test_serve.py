@@ -16,7 +16,7 @@ from tests.webhook.worlds import review
 START = """
 import os, sys
 from trimtab.runtime import environment, log
-from trimtab.runtime.errors import RuntimeFault
+from trimtab.runtime.files import RuntimeFault
 from trimtab.runtime.serve import launch
 try:
     launch(sys.argv[1], environment.read(os.environ), log.build(style="json"), None)

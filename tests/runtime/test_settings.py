@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.runtime import environment
-from trimtab.runtime.errors import SettingsError
-from trimtab.runtime.settings import Address, Settings
+from trimtab.runtime.files import SettingsError
+from trimtab.runtime.settings import ListenAddress, Settings
 
 
 def mistakes(**variables: str) -> list[str]:
@@ -29,8 +29,8 @@ def test_the_api_server_lets_go_of_a_connection_before_we_do() -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        ("listen", "127.0.0.1:0", Address("127.0.0.1", 0)),
-        ("listen", "[::1]:8443", Address("::1", 8443)),
+        ("listen", "127.0.0.1:0", ListenAddress("127.0.0.1", 0)),
+        ("listen", "[::1]:8443", ListenAddress("::1", 8443)),
         ("policies", "a:b/c", (Path("a"), Path("b/c"))),
         ("policies", "", ()),
         ("cluster", "snapshot.yaml", Path("snapshot.yaml")),
@@ -107,7 +107,7 @@ def test_a_stop_that_would_be_cut_short_is_refused() -> None:
 paths = st.text("abc/._-", min_size=1, max_size=9).map(Path)
 settings = st.builds(
     Settings,
-    listen=st.builds(Address, st.sampled_from(["0.0.0.0", "::", "localhost"]), st.integers(0, 65535)),
+    listen=st.builds(ListenAddress, st.sampled_from(["0.0.0.0", "::", "localhost"]), st.integers(0, 65535)),
     certs=paths,
     policies=st.lists(paths, max_size=3).map(tuple),
     cluster=st.none() | paths,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.sizing.estimate import (
+from tests.bench.estimate import (
     MOST,
     History,
     amount,
@@ -14,8 +14,7 @@ from trimtab.sizing.estimate import (
     target,
     with_margin,
 )
-from trimtab.sketch.vpa.histogram import Histogram
-from trimtab.sketch.vpa.scale import CPU, MEMORY
+from trimtab.histogram.vpa import CPU, MEMORY, Histogram
 
 MINUTE, DAY = 60.0, 86400.0
 NINE = History(seconds=16 * MINUTE, samples=9)
@@ -85,6 +84,8 @@ def test_h19_a_single_sample_with_the_margin(cores: float, bucket: int, with_it:
 def test_r4_memory_is_rounded_up_to_what_people_say() -> None:
     mi = 1 << 20
     assert [rounded_up(839_500_000, 128 * mi), rounded_up(262_144_000, 256 * mi)] == [896 * mi, 256 * mi]
+    with pytest.raises(ValueError, match="-3"):
+        rounded_up(10, -3)
 
 
 def test_amounts_are_cut_never_rounded_and_never_negative() -> None:

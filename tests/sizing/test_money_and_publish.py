@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from tests.sizing.worlds import MI, used
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, decode, encode
-from trimtab.sizing.money import LIST, of_nodes, shared
-from trimtab.sizing.publish import differs, usage
+from trimtab.sizing.cost import LIST, of_nodes, shared
 from trimtab.sizing.reasons import INSUFFICIENT
+from trimtab.sizing.recommendation import change, usage
 
 NOT_YET = NotYet(reason=INSUFFICIENT("too little"), have="an hour", need="a day")
 
@@ -49,15 +49,15 @@ def test_a_request_that_is_nearly_the_same_is_not_written_again() -> None:
     for p5, p95, differ in ((0.1, 0.2, False), (0.104, 0.209, False), (0.106, 0.2, True), (0.1, 0.189, True)):
         after = usage(used(p5=p5, p95=p95), used("memory", p95=100 * MI))
         assert after is not None
-        assert differs(before, after) is differ, (p5, p95)
+        assert (change(before, after) > 0) is differ, (p5, p95)
 
 
 def test_what_became_known_is_written_and_so_is_a_day_more() -> None:
     before, after = usage(used(), NOT_YET), usage(used(), used("memory"))
     assert before is not None
     assert after is not None
-    assert differs(before, after)
-    assert differs(after, before)
-    assert differs(None, after)
-    assert differs(after, replace(after, days=(after.days or 0) + 1))
-    assert not differs(after, replace(after, days=(after.days or 0) + 0.5))
+    assert change(before, after) > 0
+    assert change(after, before) > 0
+    assert change(None, after) > 0
+    assert change(after, replace(after, days=(after.days or 0) + 1)) > 0
+    assert change(after, replace(after, days=(after.days or 0) + 0.5)) == 0

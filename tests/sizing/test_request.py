@@ -1,18 +1,21 @@
 """From usage to a request (W…: the numbers of the acceptance cases)."""
 
+from dataclasses import replace
+from decimal import Decimal
+
 import pytest
 
 from tests.sizing.worlds import MI, asks, measured, used, vpa, window
-from trimtab.cluster.advice import Advice
 from trimtab.cluster.reason import NotYet
+from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.cluster.resources import QoS, Role
-from trimtab.sizing.enough import Seen, confidence, seen
-from trimtab.sizing.request import Hpa, Proposal, Stays, Terms, propose
-from trimtab.sizing.rule import LEAN, STEADY
-from trimtab.sketch.hours import DAY
-from trimtab.sketch.window import Window
+from trimtab.cluster.usage_rule import parse
+from trimtab.histogram.daily_window import DailyHistograms
+from trimtab.histogram.time_buckets import DAY
+from trimtab.sizing.request import P95, Hpa, Proposal, SizingSettings, Unchanged, propose
+from trimtab.sizing.statistics import UsageStatistics, confidence, seen
 
-FREE = Terms(least_cpu=1, least_memory=MI)
+FREE = SizingSettings(least_cpu=1, least_memory=MI)
 
 
 def proposed(found: object) -> Proposal:
@@ -25,14 +28,14 @@ def codes(found: object) -> list[str]:
 
 
 def stays(found: object) -> str:
-    assert isinstance(found, Stays), found
+    assert isinstance(found, Unchanged), found
     return found.reason.code.name
 
 
 # ── which percentile ─────────────────────────────────────────────────────
 def test_w4_a_static_container_asks_for_its_p95_rounded_up() -> None:
     ramp = measured("cpu", [n / 1000 for n in range(1, 101)], step=872)
-    assert proposed(propose(asks(request=None), ramp, FREE)).request == 96
+    assert proposed(propose(asks(request=None), ramp, replace(FREE, rule=P95))).request == 96
 
 
 def test_a_container_a_vpa_takes_over_asks_for_its_p5() -> None:
@@ -42,7 +45,7 @@ def test_a_container_a_vpa_takes_over_asks_for_its_p5() -> None:
 
 
 def test_a_vpa_that_recommends_decides() -> None:
-    assert stays(propose(asks(vpa=vpa(recommends=True)), used())) == "vpa-decides"
+    assert stays(propose(asks(vpa=vpa(target=100)), used())) == "vpa-decides"
 
 
 def test_w2_never_below_the_vpas_min_allowed() -> None:
@@ -70,23 +73,40 @@ def test_memory_is_told_as_a_percentile_of_peaks() -> None:
 
 
 # ── enough history ───────────────────────────────────────────────────────
-@pytest.mark.parametrize(("hours", "points"), [(23, 276), (24, 99)])
-def test_w7_too_little_history_proposes_nothing(hours: int, points: int) -> None:
-    found = seen("cpu", window([0.1] * points, step=hours * 3600 // (points - 1)))
+def test_less_than_an_hour_proposes_nothing() -> None:
+    found = seen("cpu", window([0.1] * 50, step=60))
     assert isinstance(found, NotYet)
     answer = propose(asks(), found)
     assert isinstance(answer, NotYet)
     assert answer.reason.code.name == "insufficient-history"
-    assert f"{points} samples" in answer.have
+    assert (answer.have, answer.need) == ("0.8 hours, 50 samples", "an hour, 10 samples")
+
+
+@pytest.mark.parametrize(("hours", "points"), [(1.1, 14), (23, 276), (24, 99)])
+def test_w7_a_history_of_less_than_a_day_fills_or_raises_and_never_lowers(hours: float, points: int) -> None:
+    little = seen("cpu", window([0.1] * points, step=int(hours * 3600 / (points - 1))))
+    assert isinstance(little, UsageStatistics)
+    assert little.young
+    filled = proposed(propose(asks(request=None), little))
+    assert 120 <= filled.request <= 300  # wide: little is known of how much it changes
+    assert [reason.code.name for reason in filled.reasons] == ["from-usage", "young-history"]
+    assert proposed(propose(asks(request=50), little)).request == filled.request
+    assert stays(propose(asks(request=110), little)) == "young-history"
+    assert stays(propose(asks(request=5000), little)) == "young-history"
+
+
+def is_enough(found: UsageStatistics | NotYet) -> bool:
+    """Whether it is known well enough to lower a request."""
+    return isinstance(found, UsageStatistics) and not found.young
 
 
 def test_a_day_is_enough() -> None:
-    assert isinstance(seen("cpu", window([0.1] * 288)), Seen)
+    assert isinstance(seen("cpu", window([0.1] * 288)), UsageStatistics)
 
 
-def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> Window:
+def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> DailyHistograms:
     """Some minutes of each day, or of whatever lies between two runs."""
-    found = Window()
+    found = DailyHistograms()
     for run in range(days):
         for minute in range(minutes):
             found.add(20_000 * DAY + run * gap + minute * step, 0.1)
@@ -96,26 +116,27 @@ def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> Window:
 @pytest.mark.parametrize("gap", [3600 * 26, 12 * DAY])
 def test_what_lies_between_two_short_looks_is_no_history(gap: int) -> None:
     found = seen("cpu", runs(2, minutes=75, gap=gap))
-    assert isinstance(found, NotYet)
-    assert found.have == "4.0 hours, 150 samples"
+    assert isinstance(found, UsageStatistics)
+    assert (found.span, found.young) == ("4 hours on 2 days", True)
 
 
 def test_hours_of_three_days_are_not_three_days() -> None:
     found = seen("cpu", runs(3, minutes=50))
-    assert isinstance(found, NotYet)
-    assert (found.have, found.need) == ("3.0 hours on 3 days, 150 samples", "24 hours or 7 days, 100 samples")
+    assert isinstance(found, UsageStatistics)
+    assert (found.span, found.young) == ("3 hours on 3 days", True)
 
 
 def test_a_nightly_job_is_known_by_its_runs() -> None:
-    assert isinstance(seen("cpu", runs(6, minutes=20)), NotYet)
+    assert not is_enough(seen("cpu", runs(6, minutes=20)))
     found = seen("cpu", runs(7, minutes=20))
-    assert isinstance(found, Seen)
+    assert isinstance(found, UsageStatistics)
+    assert is_enough(found)
     assert (found.span, found.confidence) == ("7 hours on 7 days", 0.04)
 
 
 @pytest.mark.parametrize(("kind", "known"), [("CronJob", True), ("Deployment", False)])
 def test_the_short_runs_of_a_cron_job_are_enough_after_twenty_samples(kind: str, known: bool) -> None:
-    assert isinstance(seen("cpu", runs(7, minutes=3, step=300), kind=kind), Seen) == known
+    assert is_enough(seen("cpu", runs(7, minutes=3, step=300), kind=kind)) == known
 
 
 def test_confidence_grows_with_history_and_fades_with_age() -> None:
@@ -126,7 +147,7 @@ def test_confidence_grows_with_history_and_fades_with_age() -> None:
 
 # ── what bounds it ───────────────────────────────────────────────────────
 def test_w8_never_more_than_the_largest_node_holds() -> None:
-    found = propose(asks(), used(p95=64.0), Terms(most=(("cpu", 15_000),)))
+    found = propose(asks(most=15_000), used(p95=64.0))
     assert (proposed(found).request, codes(found)) == (15_000, ["from-usage", "usage-above-node"])
 
 
@@ -144,7 +165,12 @@ def test_never_less_than_the_floor_that_was_asked_for() -> None:
 
 
 def test_what_is_close_enough_stays() -> None:
-    assert stays(propose(asks(request=1000), used(p95=1.05))) == "close-enough"
+    assert stays(propose(asks(request=1000), used(p95=0.95))) == "close-enough"
+    assert stays(propose(asks(request=1000), used(p95=1.0))) == "close-enough"
+
+
+def test_a_small_difference_never_withholds_a_raise() -> None:
+    assert proposed(propose(asks(request=1000), used(p95=1.01))).request == 1010
 
 
 # ── who else has a say ───────────────────────────────────────────────────
@@ -153,26 +179,26 @@ def test_w11_an_hpa_that_counts_by_the_request_keeps_cpu() -> None:
 
 
 def test_w11_what_another_request_does_to_an_hpa_is_told() -> None:
-    terms = Terms(allow_hpa=True)
+    terms = SizingSettings(allow_hpa=True)
     found = proposed(propose(asks(replicas=3, hpa=Hpa(name="web", target=80)), used(p95=0.25), terms))
     assert found.reasons[-1].sentence == "HPA web aims at 80 % of the request: 3 replicas become about 12"
 
 
 def test_a_first_request_wakes_an_hpa_and_that_is_told() -> None:
-    found = propose(asks(request=None, hpa=Hpa(name="web", target=80)), used(p95=0.25), Terms(allow_hpa=True))
+    found = propose(asks(request=None, hpa=Hpa(name="web", target=80)), used(p95=0.25), SizingSettings(allow_hpa=True))
     assert "begins to" in proposed(found).reasons[-1].sentence
 
 
 def test_w12_a_guaranteed_pod_changes_whole_or_not_at_all() -> None:
     it, usage = asks(limit=1000, qos=QoS.GUARANTEED), used(p95=0.25)
     assert stays(propose(it, usage)) == "guaranteed-left-alone"
-    found = proposed(propose(it, usage, Terms(guaranteed=True)))
+    found = proposed(propose(it, usage, SizingSettings(guaranteed=True)))
     assert (found.request, found.limit) == (250, 250)
 
 
 def test_a_guaranteed_container_gets_no_memory_limit_that_would_have_killed_it() -> None:
     it = asks(resource="memory", request=2 << 30, limit=2 << 30, qos=QoS.GUARANTEED)
-    found = proposed(propose(it, used("memory", p95=100 << 20, max=900 << 20), Terms(guaranteed=True)))
+    found = proposed(propose(it, used("memory", p95=100 << 20, max=900 << 20), SizingSettings(guaranteed=True)))
     assert (found.request, found.limit) == (900 << 20, 900 << 20)
     assert [reason.code.name for reason in found.reasons] == ["from-usage", "request-raised"]
 
@@ -182,31 +208,40 @@ def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
     assert proposed(propose(asks(role=Role.SIDECAR), used(p95=0.25))).request == 250
 
 
-# ── another rule ─────────────────────────────────────────────────────────
-def test_steady_leaves_bursts_of_cpu_to_what_is_idle() -> None:
-    found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=STEADY)))
-    assert found.request == 132
-    assert found.reasons[0].sentence.startswith("1.25 times P90 and 5% over 14 days")
-    even = proposed(propose(asks(), used(p90=0.75, p95=0.8), Terms(rule=STEADY)))
-    assert even.reasons[0].sentence.startswith("P95 and 5% over 14 days")
+# ── a rule of one's own ──────────────────────────────────────────────────
+def test_a_percentile_and_headroom_of_ones_own_are_the_grammar_of_policies() -> None:
+    cpu = proposed(propose(asks(), used(p99=0.5), SizingSettings(rule=parse("p99 +20%"))))
+    assert cpu.request == 600
+    assert cpu.reasons[0].sentence == "P99 and 20% over 14 days is 600m"
+    memory = SizingSettings(rule=P95, memory_rule=parse("max +15%"))
+    found = proposed(propose(asks("memory"), used("memory", p95=100.0 * MI, max=200.0 * MI), memory))
+    assert (found.request, found.reasons[0].sentence) == (230 * MI, "The largest peak and 15% over 14 days is 230Mi")
 
 
-def test_lean_gives_cpu_its_p90_and_a_little() -> None:
-    found = proposed(propose(asks(), used(p90=0.1, p95=0.8), Terms(rule=LEAN)))
-    assert found.request == 105
-    assert found.reasons[0].sentence.startswith("P90 and 5% over 14 days")
+def test_a_percentile_that_no_recommendation_holds_is_taken_of_the_usage_itself() -> None:
+    ramp = seen("cpu", window([n / 1000 for n in range(1, 101)], 872), percentiles=(Decimal(70),))
+    found = proposed(propose(asks(request=None), ramp, replace(FREE, rule=parse("p70"))))
+    assert found.request == pytest.approx(70, abs=2)
 
 
-def test_steady_gives_memory_its_peaks_and_a_little() -> None:
-    assert proposed(propose(asks("memory"), used("memory", p95=100.0 * MI), Terms(rule=STEADY))).request == 105 * MI
+def test_headroom_alone_is_on_top_of_the_adaptive_request() -> None:
+    steady = measured("cpu", [0.4] * 4032)
+    plain, more = (
+        proposed(propose(asks(request=None), steady, SizingSettings(rule=parse(r)))) for r in ("adaptive", "+50%")
+    )
+    assert more.request == pytest.approx(plain.request * 1.5, abs=2)
+    assert ", and 50%, 14 days known, is " in more.reasons[0].sentence
 
 
 # ── what a VPA advises ───────────────────────────────────────────────────
 def test_advice_counts_where_too_little_was_seen_and_is_bounded_as_usage_is() -> None:
     little = seen("cpu", window([0.1] * 12, 600))
-    assert isinstance(little, NotYet)
-    advised = asks(request=100, limit=200, advice=Advice("web", 250))
+    assert isinstance(little, UsageStatistics)
+    assert little.young
+    advised = asks(request=100, limit=200, advice=VpaRecommendation("web", 250))
     found = propose(advised, little, FREE)
     assert (proposed(found).request, codes(found)) == (200, ["from-vpa", "request-capped"])
     assert codes(propose(advised, used(p95=0.3), FREE))[0] == "from-usage"
-    assert propose(asks(), little, FREE) is little
+    nothing = seen("cpu", window([0.1] * 5, 600))
+    assert propose(asks(), nothing, FREE) is nothing
+    assert codes(propose(advised, nothing, FREE))[0] == "from-vpa"

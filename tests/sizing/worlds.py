@@ -2,42 +2,43 @@
 
 from typing import Any
 
-from trimtab.policy.vpa import Sizing
-from trimtab.sizing.enough import Seen, seen
-from trimtab.sizing.request import Asks
-from trimtab.sketch.hours import DAY
-from trimtab.sketch.window import Window
+from trimtab.histogram.daily_window import DailyHistograms
+from trimtab.histogram.time_buckets import DAY
+from trimtab.policy.autoscalers import VpaConstraints
+from trimtab.sizing.request import CurrentResources
+from trimtab.sizing.statistics import UsageStatistics, seen
 
 START = 20_000 * DAY
 MI = 1 << 20
 
 
-def window(values: list[float], step: int = 300, start: int = START) -> Window:
+def window(values: list[float], step: int = 300, start: int = START) -> DailyHistograms:
     """One value every `step` seconds."""
-    found = Window()
+    found = DailyHistograms()
     for number, value in enumerate(values):
         found.add(start + number * step, value)
     return found
 
 
-def used(resource: str = "cpu", **percentiles: float) -> Seen:
+def used(resource: str = "cpu", **percentiles: float) -> UsageStatistics:
     """Known well: two weeks. What is not named is as much as P95, or as P5 below it."""
     p95 = percentiles.get("p95", 1.0)
     low = percentiles.get("p5", p95)
     given: dict[str, Any] = {"p5": low, "p50": low, "p90": p95, "p95": p95, "p99": p95, "max": p95, **percentiles}
-    return Seen(resource=resource, samples=4032, seconds=14 * DAY, confidence=1.0, **given)
+    return UsageStatistics(resource=resource, samples=4032, seconds=14 * DAY, confidence=1.0, **given)
 
 
-def measured(resource: str, values: list[float], step: int = 300) -> Seen:
+def measured(resource: str, values: list[float], step: int = 300) -> UsageStatistics:
     found = seen(resource, window(values, step))
-    assert isinstance(found, Seen), found
+    assert isinstance(found, UsageStatistics), found
     return found
 
 
-def asks(resource: str = "cpu", request: int | None = 1000, limit: int | None = None, **more: Any) -> Asks:
-    return Asks(resource=resource, request=request, limit=limit, **more)
+def asks(resource: str = "cpu", request: int | None = 1000, limit: int | None = None, **more: Any) -> CurrentResources:
+    return CurrentResources(resource=resource, request=request, limit=limit, **more)
 
 
-def vpa(**more: Any) -> Sizing:
-    given: dict[str, Any] = {"name": "web", "recommends": False, "keeps_ratio": False, "floor": 0, "ceiling": None}
-    return Sizing(**{**given, **more})
+def vpa(**more: Any) -> VpaConstraints:
+    given: dict[str, Any] = {"name": "web", "target": None, "uncorrected": "", "keeps_ratio": False, "floor": 0,
+                             "ceiling": None}  # fmt: skip
+    return VpaConstraints(**{**given, **more})

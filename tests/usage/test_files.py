@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from trimtab.sketch.book import Book, Container
+from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.files import Rows, csv_rows, moment, number, parquet_rows
-from trimtab.usage.owners import Owners
-from trimtab.usage.series import Series
-from trimtab.usage.take import take
+from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.series import Series, take
 
 MI = 1 << 20
 NAMED = """\
@@ -39,17 +38,17 @@ def test_a_csv_has_a_series_for_every_resource_of_every_pod() -> None:
 
 
 def test_pods_of_one_workload_are_one_container() -> None:
-    book = Book()
-    take(book, series(NAMED), Owners())
-    assert book.containers() == [Container("shop", "Deployment", "web", "app")]
+    book = BatchHistory()
+    take(book, series(NAMED), OwnerIndex())
+    assert book.containers() == [ContainerKey("shop", "Deployment", "web", "app")]
     assert book.window(book.containers()[0], "cpu").whole().total == 3
 
 
 def test_the_workload_may_be_named() -> None:
     found = series("time;ns;workload;container;cores\n2026-01-05 00:00;shop;Rollout/web;app;0.5\n")
-    book = Book()
-    take(book, found, Owners())
-    assert book.containers() == [Container("shop", "Rollout", "web", "app")]
+    book = BatchHistory()
+    take(book, found, OwnerIndex())
+    assert book.containers() == [ContainerKey("shop", "Rollout", "web", "app")]
 
 
 @pytest.mark.parametrize(("value", "resource"), [("0.25", "cpu"), ("134217728", "memory")])
@@ -95,7 +94,7 @@ def test_mistakes_have_lines_and_the_rest_is_read() -> None:
 
 def test_a_file_without_columns_of_ours_is_named() -> None:
     found = csv_rows("usage.csv", b"timestamp,cpuu\n1,2\n")
-    assert "did you mean 'cpu'?" in told(found)
+    assert "did you mean 'cpu'" in told(found)
     assert "UTF-8" in told(csv_rows("usage.csv", b"\xff\xfe\x00"))
 
 
@@ -189,3 +188,12 @@ def without(library: str) -> Iterator[None]:
     finally:
         del sys.modules[library]
         sys.modules.update(held)
+
+
+@pytest.mark.parametrize(
+    ("header", "meant"), [("cpu_usage", "cpu"), ("container_name", "container"), ("memroy", "memory")]
+)
+def test_a_column_that_is_nearly_one_is_named(header: str, meant: str) -> None:
+    (mistake,) = csv_rows("usage.csv", f"timestamp,{header}\n2026-01-05,1\n".encode()).mistakes
+    assert f"did you mean {meant!r}" in mistake.todo
+    assert mistake.todo.startswith("columns are timestamp, namespace, pod, container, ")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from trimtab.kube.client import Client
-from trimtab.kube.errors import Garbled, NotAllowed
+from trimtab.kube.errors import InvalidResponse, NotAllowed
 from trimtab.usage.kubelet import Kubelets, looks
 from trimtab.usage.series import MOST_GAP
 
@@ -57,7 +57,7 @@ def test_a_summary_is_read() -> None:
 
 
 def test_what_makes_no_sense_is_told() -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidResponse):
         list(looks(b"{"))
 
 

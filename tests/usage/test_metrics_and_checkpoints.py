@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from trimtab.cluster.advice import Advice
-from trimtab.kube.errors import Garbled
-from trimtab.sketch.book import Book, Container
-from trimtab.usage.checkpoints import Checkpoints
-from trimtab.usage.metrics import metrics
+from trimtab.cluster.recommendation import VpaRecommendation
+from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.kube.errors import InvalidResponse
+from trimtab.usage.metrics_api import metrics
+from trimtab.usage.vpa_checkpoints import CheckpointSource
 
 AT = 1767571200
 
@@ -23,7 +23,7 @@ def test_metrics_servers_suffixes_are_read() -> None:
 
 
 def test_what_makes_no_sense_is_told() -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidResponse):
         list(metrics(b"{"))
 
 
@@ -48,9 +48,9 @@ spec: {targetRef: {kind: StatefulSet, name: web}}
 
 
 def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
-    book, found = Book(), Checkpoints.of("vpa.yaml", CHECKPOINT.encode())
+    book, found = BatchHistory(), CheckpointSource.of("vpa.yaml", CHECKPOINT.encode())
     found.pour(book)
-    it = Container("shop", "StatefulSet", "web", "app")
+    it = ContainerKey("shop", "StatefulSet", "web", "app")
     assert (found.mistakes, book.containers()) == ([], [it])
     low, high = book.window(it, "cpu").percentiles((0.5, 0.95))
     assert (low, high) == (pytest.approx(0.102, rel=0.1), pytest.approx(1.0, rel=0.1))
@@ -59,13 +59,13 @@ def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
 
 
 def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:
-    book, found = Book(), Checkpoints.of("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
+    book, found = BatchHistory(), CheckpointSource.of("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
     found.pour(book)
     assert "version v2" in str(found.mistakes[0])
 
 
 def test_a_file_without_checkpoints_is_a_mistake() -> None:
-    assert "VPA checkpoints" in str(Checkpoints.of("pod.yaml", b"kind: Pod\napiVersion: v1\n").mistakes[0])
+    assert "VPA checkpoints" in str(CheckpointSource.of("pod.yaml", b"kind: Pod\napiVersion: v1\n").mistakes[0])
 
 
 RECOMMENDS = """
@@ -85,13 +85,16 @@ items:
 
 
 def test_a_recommendation_is_advice_and_no_usage() -> None:
-    book, found = Book(), Checkpoints.of("vpa.yaml", RECOMMENDS.encode())
+    book, found = BatchHistory(), CheckpointSource.of("vpa.yaml", RECOMMENDS.encode())
     found.pour(book)
-    app = Container("shop", "StatefulSet", "web", "app")
+    app = ContainerKey("shop", "StatefulSet", "web", "app")
     assert (found.mistakes, book.containers(), book.pages) == ([], [app], {})
-    assert book.advice == {(app, "cpu"): Advice("web-vpa", 250), (app, "memory"): Advice("web-vpa", 300 << 20)}
+    assert book.advice == {
+        (app, "cpu"): VpaRecommendation("web-vpa", 250),
+        (app, "memory"): VpaRecommendation("web-vpa", 300 << 20),
+    }
 
 
 def test_vpas_that_recommend_nothing_yet_are_a_mistake() -> None:
     silent = RECOMMENDS[: RECOMMENDS.index("  status:")]
-    assert "VPAs that recommend nothing yet" in str(Checkpoints.of("vpa.yaml", silent.encode()).mistakes[0])
+    assert "VPAs that recommend nothing yet" in str(CheckpointSource.of("vpa.yaml", silent.encode()).mistakes[0])

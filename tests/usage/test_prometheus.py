@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
 from trimtab.cluster.owner import Owner
-from trimtab.usage.answer import parsed
 from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
-from trimtab.usage.http import Manners, Source
-from trimtab.usage.prometheus import Pieces, Prometheus, spans
+from trimtab.usage.http_client import HttpApi, RetryPolicy
+from trimtab.usage.prometheus import Prometheus, QueryPlan, spans
+from trimtab.usage.prometheus_response import parsed
 
 DAY = 86400
 END = 20_000 * DAY
@@ -32,7 +32,7 @@ def shop(asked: Asked) -> Answer:
 
 
 def at(url: str, **more: object) -> Prometheus:
-    return Prometheus(Source(url, wait=lambda seconds: None), Pieces(**more))  # type: ignore[arg-type]
+    return Prometheus(HttpApi(url, wait=lambda seconds: None), QueryPlan(**more))  # type: ignore[arg-type]
 
 
 # ── what is asked ────────────────────────────────────────────────────────
@@ -69,7 +69,7 @@ def test_spans_cover_the_time_on_one_grid_and_no_point_twice(length: int, days: 
 
 def test_headers_log_in_and_name_the_tenant() -> None:
     with serving(shop) as server:
-        it = Prometheus(Source(server.url, {"Authorization": "Bearer secret", "X-Scope-OrgID": "shop"}))
+        it = Prometheus(HttpApi(server.url, {"Authorization": "Bearer secret", "X-Scope-OrgID": "shop"}))
         assert it.namespaces(START, END) == ["shop"]
     headers = server.asked[0][2]
     assert (headers["Authorization"], headers["X-Scope-OrgID"]) == ("Bearer secret", "shop")
@@ -120,7 +120,7 @@ def test_a_source_that_repeats_what_logged_in_is_told_without_it(header: str) ->
 
     with serving(repeats) as server:
         url = server.url.replace("://", "://me:pass-word@")
-        source = Source(url, {header: "Bearer hunter2-hunter2", "X-Scope-OrgID": "1"}, wait=lambda seconds: None)
+        source = HttpApi(url, {header: "Bearer hunter2-hunter2", "X-Scope-OrgID": "1"}, wait=lambda seconds: None)
         with pytest.raises(RefusedSource) as refused:
             source.get("/api/v1/query", {"query": "up"}, "ask")
     assert "hunter2" not in str(refused.value)
@@ -133,7 +133,7 @@ def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
     waits: list[float] = []
     answers = iter([(503, b"busy"), (429, b""), (200, labels("shop"))])
     with serving(lambda asked: next(answers)) as server:
-        it = Prometheus(Source(server.url, wait=waits.append))
+        it = Prometheus(HttpApi(server.url, wait=waits.append))
         assert it.namespaces(START, END) == ["shop"]
     assert waits == [1.0, 2.0]
     with serving(lambda asked: (400, {"error": "parse error"})) as server:
@@ -144,7 +144,7 @@ def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
 
 def test_an_address_where_nobody_is_is_told_at_once() -> None:
     waits: list[float] = []
-    it = Source("http://127.0.0.1:9", wait=waits.append)
+    it = HttpApi("http://127.0.0.1:9", wait=waits.append)
     with pytest.raises(UnreachableSource, match=r"names: http://127.0.0.1:9: Failed to establish a new connection"):
         it.get("/api", {}, "names")
     assert waits == []
@@ -153,7 +153,7 @@ def test_an_address_where_nobody_is_is_told_at_once() -> None:
 def test_a_server_that_answered_before_is_waited_for() -> None:
     waits: list[float] = []
     with serving(shop) as server:
-        it = Source(server.url, wait=waits.append, manners=Manners(tries=3))
+        it = HttpApi(server.url, wait=waits.append, manners=RetryPolicy(tries=3))
         assert Prometheus(it).namespaces(START, END)
     with pytest.raises(UnreachableSource):
         it.get("/api/v1/query", {}, "names")
@@ -162,13 +162,13 @@ def test_a_server_that_answered_before_is_waited_for() -> None:
 
 def test_https_to_a_server_without_is_told_as_that() -> None:
     with serving(shop) as server, pytest.raises(UnreachableSource, match=r"no TLS there: http://"):
-        Source(server.url.replace("http:", "https:")).get("/api/v1/query", {}, "names")
+        HttpApi(server.url.replace("http:", "https:")).get("/api/v1/query", {}, "names")
 
 
 def test_a_server_is_not_hurried() -> None:
     waits: list[float] = []
     with serving(shop) as server:
-        it = Prometheus(Source(server.url, wait=waits.append, manners=Manners(pause=30.0)))
+        it = Prometheus(HttpApi(server.url, wait=waits.append, manners=RetryPolicy(pause=30.0)))
         it.namespaces(START, END)
         it.namespaces(START, END)
     assert len(waits) == 1
@@ -183,9 +183,9 @@ def test_an_answer_that_makes_no_sense_is_told(body: bytes) -> None:
 
 # ── what is read ─────────────────────────────────────────────────────────
 def test_points_that_are_no_amounts_and_of_the_future_count_for_nothing() -> None:
-    from trimtab.sketch.book import Book
-    from trimtab.usage.owners import Owners
-    from trimtab.usage.take import take
+    from trimtab.histogram.batch_history import BatchHistory as Book
+    from trimtab.usage.owners import OwnerIndex as Owners
+    from trimtab.usage.series import take
 
     body = json.dumps(matrix((APP, [(END, 1.0), (END + 60, float("nan")), (END + 9999, 7.0)]))).encode()
     book = Book()

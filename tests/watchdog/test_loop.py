@@ -1,13 +1,13 @@
 """One look: what is told, what is written, and what never is."""
 
-from tests.admission.harm.test_counts import killed
-from tests.admission.running.worlds import DAY, SIZES, admitted
-from tests.build import container, pod, policies, policy, runtime_class
+from tests.admission.audit.test_counts import killed
+from tests.admission.audit.worlds import DAY, SIZES, admitted
+from tests.build import NAMESPACE, container, facts, node, pod, policies, policy, runtime_class
 from tests.watchdog.worlds import CONFLICT, Bench, bench, deployment, policy_object
 from trimtab.cluster.api.meta import change
-from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.pod import Pod, PodStatus
 from trimtab.policy.status import HARM_BRAKE
-from trimtab.watchdog.stopping import Rehearsal
+from trimtab.watchdog.harm_brake import DryRunBrakeActuator
 
 CPU = {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}}
 MEMORY = {"requests": {"memory": {"from": "policy", "otherwise": "16Mi"}}}
@@ -90,8 +90,6 @@ def test_a_broken_policy_says_so_in_its_status_and_stays_as_it_was() -> None:
 def test_stale_overhead_is_told() -> None:
     found = bench()
     boxed = pod(container(requests={"cpu": "1"}), runtime_class_name="kata")
-    from tests.build import facts
-
     found.pods.append(admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m"}))))
     dated = _dated(overhead={"cpu": "500m"})
     found.tell("RuntimeClass", dated)
@@ -100,9 +98,17 @@ def test_stale_overhead_is_told() -> None:
     assert [event["reason"] for event in found.events] == ["OverheadStale"]
 
 
+def test_the_overhead_of_a_class_is_told_as_its_pods_carry_it() -> None:
+    found, boxed = bench(), pod(runtime_class_name="kata")
+    found.pods.append(admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m", "memory": "1Mi"}))))
+    found.look()
+    names = ("runtime_class_pods", "overhead_cpu_cores", "overhead_memory_bytes")
+    assert [found.metric(f"trimtab_{name}", runtime_class="kata") for name in names] == [1, 0.25, 1 << 20]
+
+
 def _dated(**fields: object) -> object:
+    from trimtab.cluster.api.core import DatedRuntimeClass
     from trimtab.cluster.api.meta import Dated
-    from trimtab.cluster.api.rules import DatedRuntimeClass
 
     plain = runtime_class("kata", **fields)  # type: ignore[arg-type]
     meta = Dated(name="kata", creation_timestamp="2026-01-01T00:00:00Z")
@@ -204,7 +210,7 @@ def test_the_condition_stays_while_it_is_in_warn_and_ends_when_somebody_arms_it(
 def test_where_it_is_only_told_nothing_is_patched() -> None:
     from trimtab.runtime import log
 
-    found = bench(door=Rehearsal(log.build("error")))
+    found = bench(door=DryRunBrakeActuator(log.build("error")))
     harmed(found, 3)
     for _ in range(3):
         found.look()
@@ -215,7 +221,7 @@ def test_where_it_is_only_told_nothing_is_patched() -> None:
 def test_a_policy_from_a_folder_is_only_told() -> None:
     from trimtab.runtime import log
 
-    found = bench(policies=BY_MEMORY, door=Rehearsal(log.build("error")))
+    found = bench(policies=BY_MEMORY, door=DryRunBrakeActuator(log.build("error")))
     before = [admitted(pod(), number=n) for n in range(6)]
     found.pods += [*before, *(killed(admitted(pod(), BY_MEMORY, number=n)) for n in range(8))]
     found.look()
@@ -263,3 +269,41 @@ def test_running_pods_are_told_by_their_quality_of_service() -> None:
     told = {qos: found.metric("trimtab_qos_pods", qos=qos) for qos in ("Guaranteed", "Burstable", "BestEffort")}
     assert sum(number or 0 for number in told.values()) == 2
     assert None not in told.values()
+
+
+def test_money_is_told_by_class_and_namespace_with_the_sandbox_apart() -> None:
+    found = bench()
+    kata = runtime_class("kata", overhead={"cpu": "500m"})
+    found.pods.append(admitted(pod(container(requests={"cpu": "1"}), runtime_class_name="kata"), world=facts(kata)))
+    found.look()
+    assert found.metric("trimtab_overhead_dollars_per_hour", runtime_class="kata") is None
+    labels = {"kubernetes.io/hostname": "n1", "trimtab.dev/price": "300000"}
+    found.tell("Node", node("n1", labels=labels, cpu="2", memory="7680Mi"))
+    found.look()
+    assert found.metric("trimtab_overhead_dollars_per_hour", runtime_class="kata") == 0.05
+    parts = [found.metric("trimtab_namespace_dollars_per_hour", namespace=NAMESPACE, part=p) for p in PARTS]
+    assert parts == [0.1, 0.05]
+
+
+PARTS = ("workload", "sandbox")
+
+
+def test_evictions_are_counted_once_by_class_and_not_those_from_before() -> None:
+    evicted = PodStatus(phase="Failed", reason="Evicted")
+    found, world = bench(), facts(runtime_class("kata"))
+    boxed = [admitted(pod(runtime_class_name="kata"), world=world, number=number) for number in (1, 2)]
+    found.pods.append(change(boxed[0], status=evicted))
+    found.look()
+    found.pods += [change(boxed[1], status=evicted), change(admitted(pod(), number=3), status=evicted)]
+    for _ in range(3):
+        found.look()
+    evictions = [found.metric("trimtab_runtime_class_evictions_total", runtime_class=c) for c in ("kata", "none")]
+    assert evictions == [1, 1]
+
+
+def test_annotations_that_policies_match_by_are_known() -> None:
+    found = bench()
+    assert found.seen.asked_annotations == frozenset()
+    match = {"annotations": {"note": "y"}, "exclude": [{"annotations": {"not": "*"}}]}
+    found.tell("PodPolicy", policy_object("sizes", CPU, match=match))
+    assert found.seen.asked_annotations == {"note", "not"}

@@ -2,14 +2,14 @@
 
 import pytest
 
-from trimtab.kube.lease import Election
+from trimtab.kube.leader_election import LeaderElector
 from trimtab.runtime.environment import read_as
-from trimtab.runtime.errors import SettingsError
+from trimtab.runtime.files import SettingsError
 from trimtab.watchdog.settings import Settings
 
 
 def test_defaults_agree_with_the_brakes_own() -> None:
-    from trimtab.admission.harm.brake import DEFAULT_HARM_TERMS
+    from trimtab.admission.audit.harm import DEFAULT_HARM_TERMS
 
     assert Settings().harm_terms == DEFAULT_HARM_TERMS
 
@@ -29,4 +29,4 @@ def test_a_lease_that_two_could_hold_is_refused() -> None:
         deadlines = Settings(lease=20).deadlines
 
     with pytest.raises(ValueError, match="together be shorter"):
-        Election(Nobody(), "ns", "n", "me", terms=Settings(lease=20).lease_terms)  # type: ignore[arg-type]
+        LeaderElector(Nobody(), "ns", "n", "me", terms=Settings(lease=20).lease_terms)  # type: ignore[arg-type]

@@ -8,31 +8,31 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from tests.admission.running.worlds import DAY
+from tests.admission.audit.worlds import DAY
 from tests.build import NAMESPACE
-from trimtab.admission.harm.brake import HarmTerms
-from trimtab.admission.harm.counts import Ledger
-from trimtab.admission.running.survey import Survey, World
-from trimtab.cluster.api.meta import Dated, ManagedFields, Metadata
+from trimtab.admission.audit.drift import AuditInputs, Auditor
+from trimtab.admission.audit.harm import FailureHistory, HarmTerms
+from trimtab.admission.audit.original_pod import AuditedPodReader
+from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookConfiguration
+from trimtab.cluster.api.meta import Dated, ManagedFields, Metadata, Revised
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.api.webhooks import Custom, MutatingWebhookConfiguration
 from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.moment import written
+from trimtab.cluster.timestamps import written
 from trimtab.kube.client import Client
-from trimtab.kube.errors import Conflict, KubeFault, Status
+from trimtab.kube.errors import ApiStatus, Conflict, KubeFault
 from trimtab.kube.events import Recorder
-from trimtab.kube.state import Change, What
-from trimtab.kube.writer import Writer
-from trimtab.policy.document import Policies
-from trimtab.policy.facts import NOTHING_KNOWN
-from trimtab.policy.subject import DEFAULT_TERMS, Terms
+from trimtab.kube.objects import Writer
+from trimtab.kube.watch_state import ChangeType, WatchEvent
+from trimtab.policy.cluster_facts import NOTHING_KNOWN
+from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
+from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import log
+from trimtab.watchdog.events import PolicyEventRecorder
+from trimtab.watchdog.harm_brake import Brake, BrakeActuator
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
-from trimtab.watchdog.seen import Seen, held
-from trimtab.watchdog.statuses import Statuses
-from trimtab.watchdog.stopping import Brake, Door
-from trimtab.watchdog.tell import Teller
+from trimtab.watchdog.policy_state import AuditStateBuilder, held
+from trimtab.watchdog.policy_status import PolicyStatusWriter
 
 CONFIGURATION = "trimtab"
 
@@ -56,7 +56,7 @@ class Paper:
         return [body for _, path, body in self.writes if part in path]
 
 
-CONFLICT = Conflict("put to warn", 409, Status(code=409, reason="Conflict"))
+CONFLICT = Conflict("put to warn", 409, ApiStatus(code=409, reason="Conflict"))
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Bench:
 
     loop: Loop
     paper: Paper
-    seen: Seen
+    seen: AuditStateBuilder
     pods: list[Pod]
     clock: list[float]
 
@@ -77,8 +77,8 @@ class Bench:
         """As a watch would."""
         key = (item.metadata.namespace, item.metadata.name)
         value = _HOLDS[kind](item)
-        what = What.DELETED if gone else What.ADDED
-        self.seen.hear(Change(what, kind, key, value if gone else None, None if gone else value))
+        what = ChangeType.DELETED if gone else ChangeType.ADDED
+        self.seen.hear(WatchEvent(what, kind, key, value if gone else None, None if gone else value))
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self.loop.metrics.registry.get_sample_value(name, labels or None)
@@ -92,26 +92,28 @@ class Bench:
         return [body["status"] for body in self.paper.to("/status")]
 
 
-_HOLDS = held("trimtab-system")
+_HOLDS = held("trimtab-system", AuditedPodReader())
 
 
-def bench(*, terms: Terms = DEFAULT_TERMS, policies: Policies | None = None, brake: bool = True, **more: Any) -> Bench:
+def bench(
+    *, terms: AdmissionSettings = DEFAULT_TERMS, policies: Policies | None = None, brake: bool = True, **more: Any
+) -> Bench:
     """Our webhook was registered long ago; `policies` are a folder's."""
     paper, clock = Paper(), [float(DAY)]
     quiet = log.build("error")
     writer = Writer(client=cast("Client", paper))
-    base = World(policies=policies or Policies(), facts=NOTHING_KNOWN, terms=terms)
-    seen = Seen(base, CONFIGURATION, policies=policies is None)
+    base = AuditInputs(policies=policies or Policies(), facts=NOTHING_KNOWN, terms=terms)
+    seen = AuditStateBuilder(base, CONFIGURATION, policies=policies is None)
     pods: list[Pod] = []
     reader = _HOLDS["Pod"]
-    door: Door | None = more.pop("door", Brake(writer, quiet) if brake else None)
+    door: BrakeActuator | None = more.pop("door", Brake(writer, quiet) if brake else None)
     recorder = Recorder(writer=writer, controller="trimtab.dev/watchdog", instance="w-1", elapsed=lambda: clock[0])
     loop = Loop(
         seen=seen, pods=lambda: [reader(pod) for pod in pods], fresh=lambda: True, door=door,
-        statuses=Statuses(writer=writer, log=quiet, every=60, elapsed=lambda: clock[0]),
-        teller=Teller(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
+        statuses=PolicyStatusWriter(writer=writer, log=quiet, every=60, elapsed=lambda: clock[0]),
+        teller=PolicyEventRecorder(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
         metrics=Metrics(CollectorRegistry(), lambda: True, lambda: 0.0), interval=30, now=lambda: clock[0],
-        elapsed=lambda: clock[0], survey=Survey(most=more.pop("most", 1000)), ledger=Ledger(HarmTerms()),
+        elapsed=lambda: clock[0], survey=Auditor(most=more.pop("most", 1000)), ledger=FailureHistory(HarmTerms()),
     )  # fmt: skip
     found = Bench(loop, paper, seen, pods, clock)
     found.tell("MutatingWebhookConfiguration", configuration())
@@ -137,4 +139,4 @@ def policy_object(
 
 
 def deployment(name: str) -> Workload:
-    return Workload(kind="Deployment", metadata=Metadata(name=name, namespace=NAMESPACE, uid=f"uid-{name}"))
+    return Workload(kind="Deployment", metadata=Revised(name=name, namespace=NAMESPACE, uid=f"uid-{name}"))

@@ -39,6 +39,13 @@ def ask(
     return asyncio.run(_exchange(app, scope, chunks, silent))
 
 
+async def exchange(app: Any, method: str, path: str) -> int:
+    """The status of one request without a body, on the running loop."""
+    scope = {"type": "http", "method": method, "path": path, "query_string": b""}
+    heard = await _exchange(app, {**scope, "headers": [(b"content-type", b"application/json")]}, [b""], False)
+    return heard.status if heard else 0
+
+
 async def _exchange(app: Any, scope: Any, chunks: tuple[bytes, ...], silent: bool) -> Heard | None:
     waiting = list(chunks)
     sent: list[dict[str, Any]] = []

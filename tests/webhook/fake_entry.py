@@ -7,10 +7,10 @@ import time
 from tests.webhook.worlds import admitted, service
 from trimtab.runtime import environment
 from webhook.asgi import entry
-from webhook.reply import Reply
+from webhook.handlers import HttpReply
 
 
-def slowly(body: bytes) -> Reply:
+def slowly(body: bytes) -> HttpReply:
     """A policy check that takes a moment, and says so, so that a stop can come in the middle of it."""
     print('{"event": "checking", "level": "info"}', file=sys.stderr, flush=True)
     time.sleep(1.0)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import certs
-from trimtab.kube.errors import Conflict, Status
+from trimtab.kube.errors import ApiStatus, Conflict
 from trimtab.runtime import log
-from webhook import shared
-from webhook.keeper import Keeper
+from webhook import cert_manager
+from webhook.cert_manager import CertificateRotator
 
 NAMES = ("trimtab-webhook.trimtab-system.svc",)
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ class World:
     written: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for kind in shared.CONFIGURATIONS:
+        for kind in cert_manager.CONFIGURATIONS:
             self.set(configuration(kind))
         self.set({"kind": "Secret", "metadata": {"name": "trimtab-webhook-tls"}})
 
@@ -50,25 +50,27 @@ class World:
     def put(self, document: dict[str, Any]) -> None:
         held = self.objects[document["kind"]]["metadata"]["resourceVersion"]
         if document["metadata"]["resourceVersion"] != held:
-            raise Conflict("store", 409, Status(code=409, reason="Conflict"))
+            raise Conflict("store", 409, ApiStatus(code=409, reason="Conflict"))
         self.set(document)
         self.written.append(document["kind"])
 
     @property
-    def store(self) -> certs.Folder:
-        found = shared.folder_of(self.objects["Secret"])
+    def store(self) -> certs.CertificateFiles:
+        found = cert_manager.folder_of(self.objects["Secret"])
         assert found is not None
         return found
 
     @property
     def places(self) -> list[bytes]:
-        return [bundle for kind in shared.CONFIGURATIONS for bundle in shared.bundles(self.objects[kind])]
+        return [
+            bundle for kind in cert_manager.CONFIGURATIONS for bundle in cert_manager.ca_bundles(self.objects[kind])
+        ]
 
     def rotate(self, *, authority: bool) -> None:
         """As a person does with `trimtab certs rotate`."""
         held = self.store
-        new = certs.successor(held, now=self.now) if authority else certs.signed_anew(held, NAMES, now=self.now)
-        self.set(shared.filled(self.objects["Secret"], new))
+        new = certs.next_pair(held, now=self.now) if authority else certs.reissued_pair(held, NAMES, now=self.now)
+        self.set(cert_manager.filled(self.objects["Secret"], new))
 
     def pass_(self, days: float) -> None:
         self.now += timedelta(days=days)
@@ -79,7 +81,7 @@ class Replica:
 
     def __init__(self, world: World, folder: Path, looks: int = 0) -> None:
         self.world, self.folder = world, folder
-        self.keeper = Keeper(world, folder, NAMES, log.build("error"), lambda: world.now, looks=looks)
+        self.keeper = CertificateRotator(world, folder, NAMES, log.build("error"), lambda: world.now, looks=looks)
         self._turns = self._endless()
 
     def turn(self) -> None:

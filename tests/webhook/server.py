@@ -21,7 +21,7 @@ WARNINGS = ("-W", "error", "-W", "ignore::ResourceWarning")
 START = """
 import os
 from trimtab.runtime import environment, log
-from webhook.launch import run
+from webhook.main import run
 run(environment.read(os.environ), log.build(style="json"), "tests.webhook.fake_entry:application")
 """
 
@@ -35,7 +35,7 @@ class Server:
         self._open: list[http.client.HTTPSConnection] = []
         self.port = self._port()
 
-    def issue(self) -> certs.Folder:
+    def issue(self) -> certs.CertificateFiles:
         """A pair for loopback; not yet in the folder."""
         return certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC))
 

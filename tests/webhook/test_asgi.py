@@ -1,13 +1,15 @@
 """The direct route: slow bodies, clients that leave, and the last seconds."""
 
 import asyncio
+import threading
 
 import pytest
 
-from tests.webhook.asgi_client import ask
+from tests.webhook.asgi_client import ask, exchange
 from tests.webhook.worlds import review, service
-from webhook.asgi import Entry
-from webhook.body import allowed
+from webhook.asgi import MAX_CHECKS, MAX_WAITING, OWNER_WAIT_SECONDS, WebhookASGI
+from webhook.handlers import DeferredReply, HttpReply
+from webhook.request_body import allowed
 
 
 @pytest.mark.parametrize(
@@ -29,11 +31,98 @@ def test_a_caller_waits_as_long_as_it_says(query: bytes, seconds: float) -> None
     assert allowed(query) == seconds
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate", "/nowhere"])
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
 def test_a_body_that_never_ends_is_refused_in_time(path: str) -> None:
-    heard = ask(Entry(service()), "POST", path, chunks=(b"{",), query=b"timeout=50ms", silent=True)
+    heard = ask(WebhookASGI(service()), "POST", path, chunks=(b"{",), query=b"timeout=50ms", silent=True)
     assert heard is not None
     assert (heard.status, heard.headers["connection"]) == (408, "close")
+
+
+PAGES = [("GET", "/healthz", 200), ("GET", "/readyz", 200), ("GET", "/metrics", 200), ("POST", "/nowhere", 404)]
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [*PAGES, ("PUT", "/mutate", 405)])
+def test_no_body_is_read_for_a_page_and_the_connection_ends_where_one_was_announced(
+    method: str, path: str, status: int
+) -> None:
+    heard = ask(WebhookASGI(service()), method, path, chunks=(b"{",), silent=True)
+    assert heard is not None
+    assert (heard.status, heard.headers["connection"]) == (status, "close")
+
+
+@pytest.mark.parametrize(("method", "path", "status"), PAGES)
+def test_a_page_without_a_body_keeps_its_connection(method: str, path: str, status: int) -> None:
+    heard = ask(WebhookASGI(service()), method, path)
+    assert heard is not None
+    assert (heard.status, "connection" in heard.headers) == (status, False)
+
+
+def test_the_first_pod_of_an_owner_waits_for_the_watch_that_tells_of_it() -> None:
+    looks = iter([False, False, True])
+    entry = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: next(looks))))
+    heard = ask(entry, "POST", "/mutate", chunks=(review(),))
+    assert heard is not None
+    assert (heard.status, next(looks, None)) == (200, None)
+
+
+def test_no_pod_waits_longer_than_a_moment_nor_with_too_many_others() -> None:
+    looks: list[int] = []
+    entry = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: bool(looks.append(1)))))
+
+    async def world() -> tuple[float, list[int]]:
+        began = asyncio.get_running_loop().time()
+        asked = [exchange(entry, "POST", "/mutate") for _ in range(2 * MAX_WAITING)]
+        statuses = await asyncio.gather(*asked)
+        return asyncio.get_running_loop().time() - began, statuses
+
+    seconds, statuses = asyncio.run(world())
+    assert seconds >= OWNER_WAIT_SECONDS
+    assert statuses == [400] * 2 * MAX_WAITING  # decided at last: no body is no review
+    assert len(looks) == MAX_WAITING * 25
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_probe_is_answered_while_every_check_that_may_wait_does(path: str) -> None:
+    hold = threading.Event()
+    entry = WebhookASGI(service(validate=lambda _: HttpReply(200, b"{}") if hold.wait(30) else HttpReply(500, b"{}")))
+
+    async def world() -> tuple[int, int, list[int]]:
+        checks = [asyncio.create_task(exchange(entry, "POST", "/validate")) for _ in range(MAX_CHECKS)]
+        await asyncio.sleep(0)
+        one_more = await exchange(entry, "POST", "/validate")
+        state = await asyncio.wait_for(exchange(entry, "GET", path), 10)
+        hold.set()
+        return state, one_more, [await check for check in checks]
+
+    assert asyncio.run(world()) == (200, 503, [200] * MAX_CHECKS)
+
+
+def test_a_check_whose_client_has_left_counts_until_it_is_over() -> None:
+    hold = threading.Event()
+    entry = WebhookASGI(service(validate=lambda _: HttpReply(200, b"{}") if hold.wait(30) else HttpReply(500, b"{}")))
+
+    async def world() -> tuple[int, int]:
+        checks = [asyncio.create_task(exchange(entry, "POST", "/validate")) for _ in range(MAX_CHECKS)]
+        await asyncio.sleep(0.05)
+        for check in checks:
+            check.cancel()
+        await asyncio.gather(*checks, return_exceptions=True)
+        await asyncio.sleep(0)
+        running = entry._checks_under_way
+        hold.set()
+        return running, await exchange(entry, "POST", "/validate")
+
+    assert asyncio.run(world()) == (1, 200)
+
+
+def test_readiness_that_fails_inside_is_a_500_that_is_told() -> None:
+    def broken() -> tuple[bool, str]:
+        raise RuntimeError("secret detail")
+
+    failures: list[str] = []
+    heard = ask(WebhookASGI(service(ready=broken, failed=lambda path, _: failures.append(path))), "GET", "/readyz")
+    assert heard is not None
+    assert (heard.status, failures, b"secret" in heard.body) == (500, ["/readyz"], False)
 
 
 def test_a_client_that_left_is_no_error_and_no_review() -> None:
@@ -44,12 +133,12 @@ def test_a_client_that_left_is_no_error_and_no_review() -> None:
         raise OSError("nobody is there")
 
     scope = {"type": "http", "method": "POST", "path": "/mutate", "query_string": b"", "headers": []}
-    asyncio.run(Entry(service())(scope, gone, send))
+    asyncio.run(WebhookASGI(service())(scope, gone, send))
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/mutate"), ("POST", "/validate"), ("GET", "/healthz")])
 def test_a_draining_process_answers_and_ends_the_connection(method: str, path: str) -> None:
-    entry = Entry(service())
+    entry = WebhookASGI(service())
     entry.drain()
     heard = ask(entry, method, path, chunks=(review(),))
     assert heard is not None
@@ -58,7 +147,7 @@ def test_a_draining_process_answers_and_ends_the_connection(method: str, path: s
 
 def test_an_endless_body_is_not_read_to_its_end() -> None:
     chunk = b" " * (1 << 20)
-    heard = ask(Entry(service()), "POST", "/mutate", chunks=(chunk,) * 1000)
+    heard = ask(WebhookASGI(service()), "POST", "/mutate", chunks=(chunk,) * 1000)
     assert heard is not None
     assert heard.status == 413
 
@@ -74,6 +163,6 @@ def test_the_service_is_closed_when_the_process_ends() -> None:
     async def send(message: dict[str, str]) -> None:
         sent.append(message["type"])
 
-    entry = Entry(service(close=lambda: closed.append(True)))
+    entry = WebhookASGI(service(close=lambda: closed.append(True)))
     asyncio.run(entry({"type": "lifespan"}, receive, send))
     assert (closed, sent) == ([True], ["lifespan.startup.complete", "lifespan.shutdown.complete"])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.webhook.asgi_client import ask
 from tests.webhook.worlds import review, service
 from webhook.app import create_app
-from webhook.asgi import Entry
-from webhook.edge import MAX_BODY
+from webhook.asgi import WebhookASGI
+from webhook.handlers import MAX_BODY, MAX_CHECKED
 
 
 class Case(NamedTuple):
@@ -23,7 +23,7 @@ class Case(NamedTuple):
     content_type: str | None = "application/json"
 
 
-FLASK, ENTRY = create_app(service()).test_client(), Entry(service())
+FLASK, ENTRY = create_app(service()).test_client(), WebhookASGI(service())
 
 CASES = {
     "a review": Case(200, body=review()),
@@ -38,7 +38,9 @@ CASES = {
     "H1 no type": Case(415, body=review(), content_type=None),
     "H1 a form": Case(415, body=b"a=b", content_type="application/x-www-form-urlencoded"),
     "H1 over the cap": Case(413, body=b" " * (MAX_BODY + 1)),
-    "H1 a policy over the cap": Case(413, path="/validate", body=b" " * (MAX_BODY + 1)),
+    "H1 a policy over the cap": Case(413, path="/validate", body=b" " * (MAX_CHECKED + 1)),
+    "H1 a policy far over the cap": Case(413, path="/validate", body=b" " * (MAX_BODY + 1)),
+    "a policy at the cap": Case(200, path="/validate", body=review() + b" " * (MAX_CHECKED - len(review()))),
     "wrong type and over the cap": Case(415, body=b" " * (MAX_BODY + 1), content_type="text/plain"),
     "at the cap": Case(200, body=review() + b" " * (MAX_BODY - len(review()))),
     "GET of a review path": Case(405, "GET"),
@@ -59,7 +61,7 @@ CASES = {
 def test_both_doors_answer_the_same(case: Case) -> None:
     flask = create_app(service()).test_client()
     slow = flask.open(case.path, method=case.method, data=case.body, content_type=case.content_type)
-    direct = ask(Entry(service()), case.method, case.path, content_type=case.content_type, chunks=(case.body,))
+    direct = ask(WebhookASGI(service()), case.method, case.path, content_type=case.content_type, chunks=(case.body,))
     assert direct is not None
     assert (direct.status, direct.body) == (slow.status_code, slow.data)
     assert direct.headers["content-type"] == slow.headers["Content-Type"]
@@ -69,7 +71,7 @@ def test_both_doors_answer_the_same(case: Case) -> None:
 def test_a_body_in_pieces_is_the_same_body() -> None:
     whole = review()
     pieces = tuple(whole[i : i + 7] for i in range(0, len(whole), 7))
-    entry = Entry(service())
+    entry = WebhookASGI(service())
     assert ask(entry, "POST", "/mutate", chunks=pieces) == ask(entry, "POST", "/mutate", chunks=(whole,))
     assert ask(entry, "POST", "/validate", chunks=pieces) == ask(entry, "POST", "/validate", chunks=(whole,))
 
@@ -87,7 +89,7 @@ def test_every_refusal_says_what_was_expected(status: int) -> None:
 
 
 def test_a_refused_method_names_the_allowed_ones() -> None:
-    heard = ask(Entry(service()), "GET", "/mutate")
+    heard = ask(WebhookASGI(service()), "GET", "/mutate")
     assert heard is not None
     assert "POST" in heard.headers["allow"]
 

@@ -14,7 +14,8 @@ import pytest
 
 from tests.webhook.server import Server, post, serving
 from tests.webhook.worlds import review
-from webhook import body
+from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
+from webhook import request_body
 
 
 def silent(server: Server, count: int) -> list[ssl.SSLSocket]:
@@ -96,7 +97,7 @@ def test_who_was_answered_for_the_last_time_and_does_not_leave_makes_room(tmp_pa
         client.close()
 
 
-def pieces(*sizes: int) -> body.Receive:
+def pieces(*sizes: int) -> request_body.Receive:
     """A body that comes in so many bytes at a time."""
     waiting = [{"type": "http.request", "body": b" " * size, "more_body": True} for size in sizes]
     waiting.append({"type": "http.request", "body": b"", "more_body": False})
@@ -108,17 +109,17 @@ def pieces(*sizes: int) -> body.Receive:
 
 
 def test_a_large_body_for_which_there_is_no_room_is_refused() -> None:
-    with pytest.raises(body.Full):
-        asyncio.run(body.read(pieces(60_000, 60_000), 1, body.Room(50_000)))
+    with pytest.raises(TooManyBodies):
+        asyncio.run(request_body.read(pieces(60_000, 60_000), 1, BodyBudget(50_000)))
 
 
 def test_a_small_body_is_read_however_full_it_is() -> None:
-    assert asyncio.run(body.read(pieces(30_000, 30_000), 1, body.Room(0))) == b" " * 60_000
+    assert asyncio.run(request_body.read(pieces(30_000, 30_000), 1, BodyBudget(0))) == b" " * 60_000
 
 
 @pytest.mark.parametrize("sizes", [(1, 70_000, 70_000), (70_000, 9_000_000), (70_000, 100_000, 100_000)])
 def test_the_room_of_a_body_is_free_again_when_it_is_read_or_refused(sizes: tuple[int, ...]) -> None:
-    room = body.Room(150_000)
-    with suppress(body.Full):
-        asyncio.run(body.read(pieces(*sizes), 1, room))
-    assert room.left == 150_000
+    room = BodyBudget(300_000)
+    with suppress(TooManyBodies):
+        asyncio.run(request_body.read(pieces(*sizes), 1, room))
+    assert room.left == 300_000

@@ -15,9 +15,8 @@ from tests.build import policy
 from tests.webhook.damage import damaged, pod, review
 from trimtab.runtime import files
 from trimtab.runtime.settings import Settings
-from webhook.edge import MAX_BODY, MUTATE, VALIDATE, answer
-from webhook.service import Service
-from webhook.wiring import build
+from webhook.handlers import MAX_BODY, MUTATE, VALIDATE, Service, answer
+from webhook.main import build
 
 LONGER = "FUZZ_LONGER" in os.environ
 COUNT = 10_000 if LONGER else 1_000

@@ -6,10 +6,10 @@ import pytest
 
 from tests.webhook.replicas import NAMES, Replica, World
 from trimtab.runtime import log
-from trimtab.runtime.errors import NoPair
+from trimtab.runtime.files import MissingKeyPair
+from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.settings import Settings
-from trimtab.runtime.stop import Stop
-from webhook.keeping import called, first_pair, keep, wait_for_a_pair
+from webhook.cert_manager import called, first_pair, start_certificate_rotation, wait_for_a_pair
 
 
 def test_the_pair_carries_what_api_servers_call_first() -> None:
@@ -19,7 +19,7 @@ def test_the_pair_carries_what_api_servers_call_first() -> None:
 def test_a_folder_of_somebody_elses_needs_no_cluster(tmp_path: Path) -> None:
     settings = Settings(certs=tmp_path)
     first_pair(settings, log.build("error"))
-    assert keep(settings, Stop(), log.build("error")) is None
+    assert start_certificate_rotation(settings, GracefulShutdown(), log.build("error")) is None
     assert not list(tmp_path.iterdir())
 
 
@@ -41,5 +41,5 @@ def test_a_pair_that_is_there_already_is_served_at_once(tmp_path: Path) -> None:
 def test_a_wait_that_takes_too_long_ends_with_what_was_in_the_way(tmp_path: Path) -> None:
     world = World()
     del world.objects["Secret"]
-    with pytest.raises(NoPair, match="within 0 s: the Secret for the pair is not there"):
+    with pytest.raises(MissingKeyPair, match="within 0 s: the Secret for the pair is not there"):
         wait_for_a_pair(Replica(world, tmp_path / "certs").keeper, log.build("error"), patience=0.0)

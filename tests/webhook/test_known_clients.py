@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import certs
-from certs.issue import authority
+from certs.ca import authority
 from tests.certs.clients import client_pair
 from tests.webhook.asgi_client import ask
 from tests.webhook.server import Server, post, serving
 from tests.webhook.worlds import review, service
-from trimtab.runtime import clients
-from webhook.asgi import Entry
+from trimtab.runtime import connection_limits
+from webhook.asgi import WebhookASGI
 
 SIGNER = authority(now=datetime.now(UTC))
 
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def showing(server: Server, home: Path, pair: certs.Pair | None) -> http.client.HTTPSConnection:
+def showing(server: Server, home: Path, pair: certs.KeyPair | None) -> http.client.HTTPSConnection:
     trust = server.trust()
     if pair is not None:
         (home / "client.pem").write_bytes(pair.certificate + pair.key)
@@ -72,7 +72,7 @@ def test_a_kubelet_and_a_scraper_need_no_certificate(server: Server, tmp_path: P
 
 
 def test_a_server_that_tells_nothing_of_its_clients_knows_nobody() -> None:
-    heard = ask(Entry(service(), clients.known(None)), "POST", "/mutate", chunks=(review(),))
+    heard = ask(WebhookASGI(service(), connection_limits.known(None)), "POST", "/mutate", chunks=(review(),))
     assert heard is not None
     assert heard.status == 403
 
@@ -80,7 +80,7 @@ def test_a_server_that_tells_nothing_of_its_clients_knows_nobody() -> None:
 def test_a_refused_stranger_is_counted() -> None:
     seen: list[tuple[str, int]] = []
     watched = service(observe=lambda path, status, seconds: seen.append((path, status)))
-    ask(Entry(watched, clients.known(None)), "POST", "/mutate", chunks=(review(),))
+    ask(WebhookASGI(watched, connection_limits.known(None)), "POST", "/mutate", chunks=(review(),))
     assert seen == [("/mutate", 403)]
 
 
@@ -88,10 +88,10 @@ def test_what_strangers_make_up_is_no_word_of_the_metrics() -> None:
     seen: list[str] = []
     watched = service(observe=lambda path, status, seconds: seen.append(path))
     for path in ("/made-up", "/mutate/", "/validate"):
-        ask(Entry(watched, clients.known(None)), "POST", path, chunks=(review(),))
+        ask(WebhookASGI(watched, connection_limits.known(None)), "POST", path, chunks=(review(),))
     assert seen == ["/validate"]
 
 
 def test_any_name_will_do_where_none_is_asked_for() -> None:
-    assert clients.known(None)({clients.KEY: ("whoever",)})
-    assert not clients.known("me")({clients.KEY: ("whoever",)})
+    assert connection_limits.known(None)({connection_limits.KEY: ("whoever",)})
+    assert not connection_limits.known("me")({connection_limits.KEY: ("whoever",)})

@@ -4,26 +4,25 @@ import time
 from collections.abc import Callable
 
 from tests.kube.fake_api import FakeApi
-from trimtab.policy.document import Policies
-from trimtab.policy.facts import EVERYTHING, NOTHING_KNOWN
-from trimtab.policy.subject import DEFAULT_TERMS
-from webhook.live import Live
-from webhook.world import World
+from trimtab.policy.cluster_facts import EVERYTHING, NOTHING_KNOWN
+from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.podpolicy import Policies
+from webhook.policy_state import PolicyStateWatcher, WebhookPolicyState
 
-BASE = World(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
 
 
 class Heard:
     """Everything that was told."""
 
     def __init__(self) -> None:
-        self.worlds: list[World] = []
+        self.worlds: list[WebhookPolicyState] = []
         self.errors: list[Exception] = []
 
-    def changed(self, before: World, after: World) -> None:
+    def changed(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
         self.worlds.append(after)
 
-    def look(self, live: Live) -> None:
+    def look(self, live: PolicyStateWatcher) -> None:
         pass
 
     def failed(self, what: str, error: Exception) -> None:
@@ -40,7 +39,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 def test_nothing_is_known_until_every_list_was_read_and_then_everything() -> None:
     with FakeApi() as api:
         heard = Heard()
-        live = Live(api.client(), BASE, policies=True, hears=heard)
+        live = PolicyStateWatcher(api.client(), BASE, policies=True, hears=heard)
         assert live.world is BASE
         assert len(live.missing()) > 10
         live.start()
@@ -54,7 +53,7 @@ def test_nothing_is_known_until_every_list_was_read_and_then_everything() -> Non
 def test_a_change_makes_a_new_world_and_the_old_one_stays_as_it_was() -> None:
     with FakeApi() as api:
         heard = Heard()
-        live = Live(api.client(), BASE, policies=True, hears=heard).start()
+        live = PolicyStateWatcher(api.client(), BASE, policies=True, hears=heard).start()
         assert eventually(lambda: live.complete)
         before = live.world
         api.put("team-a", labels={"team": "a"})

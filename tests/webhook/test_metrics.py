@@ -3,12 +3,13 @@
 from prometheus_client import CollectorRegistry
 
 from tests.webhook.worlds import review, service
-from webhook.edge import answer
-from webhook.metrics import Meters
+from trimtab.policy.recommendation_age import RecommendationAges
+from webhook.handlers import answer
+from webhook.metrics import WebhookMetrics
 
 
 def test_reviews_are_counted_by_path_and_status() -> None:
-    meters = Meters(CollectorRegistry())
+    meters = WebhookMetrics(CollectorRegistry())
     watched = service(observe=meters.answered)
     answer(watched, "/mutate", "application/json", review())
     answer(watched, "/mutate", "text/plain", review())
@@ -19,19 +20,20 @@ def test_reviews_are_counted_by_path_and_status() -> None:
 
 
 def test_a_thousand_policies_do_not_make_a_thousand_series() -> None:
-    meters = Meters(CollectorRegistry())
+    meters = WebhookMetrics(CollectorRegistry())
     for number in range(1000):
         meters.decided(f"policy-{number}", "limits", "removed")
     assert meters.render().decode().count("trimtab_decisions_total{") == 201
 
 
 def test_decisions_failures_patches_and_ages_are_told() -> None:
-    meters = Meters(CollectorRegistry())
+    meters = WebhookMetrics(CollectorRegistry())
     meters.decided("burstable", "limits", "removed")
     meters.failed("self-check")
     meters.patched(300)
     meters.certificate_expiry(lambda: 1.9e9)
     meters.facts_age(lambda: 3.0)
+    meters.recommendations(lambda: RecommendationAges(fresh=3, aging=2))
     text = meters.render().decode()
     for expected in (
         'trimtab_decisions_total{action="limits",policy="burstable",reason="removed"} 1.0',
@@ -39,11 +41,13 @@ def test_decisions_failures_patches_and_ages_are_told() -> None:
         "trimtab_patch_bytes_sum 300.0",
         "trimtab_certificate_expiry_timestamp_seconds 1.9e+09",
         "trimtab_facts_age_seconds 3.0",
+        'trimtab_recommended_containers{age="aging"} 2.0',
+        'trimtab_recommended_containers{age="ended"} 0.0',
     ):
         assert expected in text
 
 
 def test_two_services_in_one_process_do_not_share_a_counter() -> None:
-    one, two = Meters(CollectorRegistry()), Meters(CollectorRegistry())
+    one, two = WebhookMetrics(CollectorRegistry()), WebhookMetrics(CollectorRegistry())
     one.failed("edge")
     assert 'kind="edge"' not in two.render().decode()

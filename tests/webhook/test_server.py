@@ -115,7 +115,7 @@ def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
 
 def test_an_expired_pair_in_a_folder_of_somebody_elses_is_served_and_told(server: Server) -> None:
     whole, then = server.issue(), datetime.now(UTC) - timedelta(days=30)
-    certs.write(server.certs, certs.signed_anew(whole, ["localhost"], now=then, life=timedelta(days=1)))
+    certs.write(server.certs, certs.reissued_pair(whole, ["localhost"], now=then, life=timedelta(days=1)))
     with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
         server.connect().connect()
     assert "expired" in [line.get("code") for line in server.log if line["event"] == "certificate"]

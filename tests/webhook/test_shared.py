@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.shared import namespaces
+from webhook.cert_manager import namespaces
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,11 @@ import json
 from prometheus_client import CollectorRegistry
 
 from tests.build import facts, policies, policy, review
-from trimtab.admission.answer import answer
-from trimtab.admission.remembered import Memory
-from trimtab.policy.subject import DEFAULT_TERMS
+from trimtab.admission.handler import answer
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.runtime import log
-from webhook.metrics import Meters
-from webhook.tally import MOST
-from webhook.told import Teller
+from webhook.metrics import MOST, DecisionLogger, WebhookMetrics
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]}}
 NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
@@ -20,8 +18,8 @@ NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
 
 def told(*bodies, by=NO_LIMITS, level="info"):
     """The scrape and the log lines after these reviews."""
-    out, memory = io.StringIO(), Memory()
-    teller = Teller(Meters(CollectorRegistry()), log.build(level, "json", out))
+    out, memory = io.StringIO(), ResponseCache()
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build(level, "json", out))
     for body in bodies:
         teller.tell(answer(body, by, facts(), DEFAULT_TERMS, memory).record)
     return teller.metrics().decode(), [json.loads(line) for line in out.getvalue().splitlines()]

@@ -45,7 +45,7 @@ def test_two_rotations_under_a_thousand_new_connections_lose_no_review(tmp_path:
         assert [line["event"] for line in server.log].count("certificate reloaded") >= 2
 
 
-def rotate(server: Server, folder: certs.Folder, tally: Tally) -> None:
+def rotate(server: Server, folder: certs.CertificateFiles, tally: Tally) -> None:
     """Two new pairs of the same authority, after a third of a thousand others and after two thirds."""
     for days in (1, 2):
         while tally.answered + len(tally.lost) < days * 333:

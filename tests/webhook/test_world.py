@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.build import policy
-from trimtab.command.main import ASKED_WRONGLY
-from trimtab.command.webhook import verb
-from trimtab.policy.facts import NOTHING_KNOWN
+from trimtab.cli.main import ASKED_WRONGLY
+from trimtab.cli.webhook import verb
+from trimtab.policy.cluster_facts import NOTHING_KNOWN
 from trimtab.runtime.settings import LIVE, Settings
-from webhook.world import UnsoundFiles, from_files
+from webhook.policy_state import InvalidPolicyFiles, from_files
 
 
 def test_of_a_live_cluster_nothing_is_known_yet_and_no_policy_is_in_force() -> None:
@@ -30,7 +30,7 @@ def test_without_a_cluster_the_shipped_policies_are_in_force() -> None:
 
 def test_broken_policies_are_refused_before_anything_listens(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(policy("{limits: {cpu: remoev}}"))
-    with pytest.raises(UnsoundFiles, match="remoev"):
+    with pytest.raises(InvalidPolicyFiles, match="remoev"):
         from_files(Settings(policies=(tmp_path,)))
 
 

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from webhook.reply import Reply
-from webhook.service import Service
+from webhook.handlers import HttpReply, Service
 
 
 def review(uid: str = "u-1", **request: Any) -> bytes:
@@ -17,17 +16,17 @@ def review(uid: str = "u-1", **request: Any) -> bytes:
     return json.dumps(body).encode()
 
 
-def admitted(body: bytes) -> Reply:
+def admitted(body: bytes) -> HttpReply:
     """Allow everything that can be read; answer 400 to the rest. Raises when the review asks for it."""
     try:
         request = json.loads(body)["request"]
     except (ValueError, KeyError, TypeError):
-        return Reply(400, b'{"error":"not a review"}')
+        return HttpReply(400, b'{"error":"not a review"}')
     if request.get("name") == "explode":
         raise RuntimeError("as asked")
     response = {"uid": request["uid"], "allowed": True}
     answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-    return Reply(200, json.dumps(answer).encode())
+    return HttpReply(200, json.dumps(answer).encode())
 
 
 def service(**changed: Any) -> Service:

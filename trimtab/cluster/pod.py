@@ -1,12 +1,14 @@
 """What is this pod to a planner?
 
-`Ask` is all that the scheduler looks at when it chooses a node, read once and shared by every pod that asks for the
-same; `Pod` is one pod with what decides whether it may move. Made from the API's shapes, integers inside.
+`SchedulingRequirements` is all that the scheduler looks at when it chooses a node, read once and shared by every pod
+that asks for the same; `PodInfo` is one pod with what decides whether it may move. Made from the API's shapes, integers
+inside.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from sys import intern
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,21 +28,26 @@ from trimtab.cluster.api.pod import (
     Volume,
 )
 from trimtab.cluster.api.pod import Pod as Shape
-from trimtab.cluster.moment import Seconds, seconds
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resizing import resized
-from trimtab.cluster.resources import Amounts, below_zero, pod_requests
+from trimtab.cluster.resources import Amounts, below_zero, pod_requests, resized
+from trimtab.cluster.timestamps import Seconds, seconds
 
 MIRROR = "kubernetes.io/config.mirror"
 DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 CRITICAL = 2_000_000_000
 """The value of system-cluster-critical: at and above it a pod belongs to the system."""
+NODE_CRITICAL = 2_000_001_000
+"""The value of system-node-critical."""
 EXPENDABLE = -10
 """Pods of a lower priority hold a place for others: nobody makes room for them (--expendable-pods-priority-cutoff)."""
 
 FINISHED = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+GROUP_LABELS = (
+    "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "kueue.x-k8s.io/pod-group-name",
+)  # fmt: skip
+"""Labels that name a group of pods: the coscheduling plugin's, now and before, and Kueue's."""
 COPIED = (_ZONE, _REGION)
 """Labels that the API server copies from the node when it binds a pod (1.35)."""
 
@@ -49,8 +56,8 @@ Port = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ask:
-    """What the scheduler looks at. Compared by identity: one `Reader` makes one Ask for all pods alike."""
+class SchedulingRequirements:
+    """What the scheduler looks at. Compared by identity: one `PodReader` makes one Ask for all pods alike."""
 
     namespace: str
     labels: Labels
@@ -74,7 +81,7 @@ class Ask:
     scheduler: str
 
 
-class Local(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A volume that dies with the node."""
 
     name: str
@@ -82,14 +89,14 @@ class Local(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An emptyDir in memory: lost, but the pod knew that it would be."""
 
 
-class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
+class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """One pod, compared by identity. `node` is empty for a pod that waits for one."""
 
     name: str
     namespace: str
     uid: str
     node: str
-    ask: Ask
+    ask: SchedulingRequirements
     owner: OwnerReference | None
     annotations: Mapping[str, str]
     created: Seconds | None
@@ -101,11 +108,13 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     phase: str
     ready: bool
     priority: int
-    local: tuple[Local, ...]
+    local: tuple[LocalVolume, ...]
     claims: tuple[str, ...]
     """Names of its PersistentVolumeClaims, in its own namespace."""
     devices: bool
     """It holds ResourceClaims (DRA)."""
+    device_claims: tuple[str, ...] = ()
+    """Their names; empty for one that is not made yet."""
     alike: int = -1
     """Equal for pods that differ in nothing but name, place and age, as replicas do; -1 for a pod that carries
     something of its own (annotations that say more than true, local data, claims, an end), or has no owner."""
@@ -113,6 +122,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """The node a preemption reserved for it."""
     gated: bool = False
     """Somebody holds it back (scheduling gates): it does not look for a node yet."""
+    group: str = ""
+    """The group that it runs with, all or none; empty where it runs by itself."""
+    unschedulable: bool = False
+    """A scheduler has tried and found no node for it (condition PodScheduled, reason Unschedulable)."""
 
     @property
     def key(self) -> str:
@@ -145,68 +158,96 @@ _MOST_OWNERS = 1_000
 """Owners of whom the last pod's parts are held, a few KB each."""
 
 
-@dataclass(slots=True)
-class Reader:
-    """Makes pods from shapes; pods that ask for the same share their `Ask`."""
+class _Last(NamedTuple):
+    said: _Said
+    ask: SchedulingRequirements
 
-    known: dict[tuple[object, ...], Ask] = field(default_factory=dict)
+
+@dataclass(slots=True)
+class PodReader:
+    """Makes pods from shapes; pods that ask for the same share their `SchedulingRequirements`."""
+
+    known: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
     """By namespace, template and labels."""
-    likes: dict[tuple[int, OwnerReference, bool, int, str, str], int] = field(default_factory=dict)
+    likes: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
     owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
     first: int = 0
-    """The first number of `Pod.alike`: what another Reader numbered before stays below it."""
+    """The first number of `PodInfo.alike`: what another Reader numbered before stays below it."""
     _templates: dict[bytes, int] = field(default_factory=dict)
     """Specs that say the same, numbered."""
-    _last: dict[OwnerReference, tuple[_Said, int]] = field(default_factory=dict)
+    _last: dict[int, _Last] = field(default_factory=dict)
     """Of an owner's last pod: nearly always the next one says the same, and comparing is quicker than a key."""
 
-    def pod(self, shape: Shape) -> Pod:
+    def pod(self, shape: Shape) -> PodInfo:
         meta, spec, status = shape.metadata, shape.spec, shape.status
         owner = self._owner(meta.controller)
         ask, annotations, local = self._ask(shape, owner), get(meta.annotations, {}), _local(spec.volumes)
         ready, priority, phase = _ready(status), get(spec.priority, 0), intern(status.phase)
-        claims, alike = _claims(meta.name, spec.volumes), -1
-        if owner is not None and not (local or claims) and meta.deletion_timestamp is None and _agreed(annotations):
-            name = (id(ask), owner, ready, priority, phase, ",".join(sorted(annotations)))
+        claims, alike, group = _claims(meta.name, spec.volumes), -1, _group(spec, ask.labels)
+        if (
+            owner is not None
+            and not (local or claims or group)
+            and meta.deletion_timestamp is None
+            and _agreed(annotations)
+        ):
+            # `owners` keeps the owner, and `known` the Ask: no other can come to be at their address.
+            name = (id(ask), id(owner), ready, priority, phase, ",".join(sorted(annotations)) if annotations else "")
             alike = self.likes.setdefault(name, self.first + len(self.likes))
-        return Pod(
+        return PodInfo(
             name=meta.name, namespace=ask.namespace, uid=meta.uid, node=intern(spec.node_name), ask=ask,
             owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),
             started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
             phase=phase, ready=ready, priority=priority, local=local, alike=alike,
             claims=claims, devices=bool(spec.resource_claims),
+            device_claims=_device_claims(spec, status) if spec.resource_claims else (),
             nominated=status.nominated_node_name, gated=bool(spec.scheduling_gates),
+            group=group,
+            unschedulable=not spec.node_name and _is_unschedulable(status),
         )  # fmt: skip
 
     def _owner(self, owner: OwnerReference | None) -> OwnerReference | None:
         """The first that was equal to it."""
         return None if owner is None else self.owners.setdefault(owner, owner)
 
-    def _ask(self, shape: Shape, owner: OwnerReference | None) -> Ask:
-        labels, resizing = _labels(shape), resized(shape)
-        key = (shape.metadata.namespace, self._template(shape.spec, owner), *labels.items())
+    def _ask(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
+        labels, resizing, said = _labels(shape), resized(shape), _said(shape.spec)
+        last = self._last.get(id(owner)) if owner is not None and resizing is shape else None
+        if last is not None and last.said == said and _is_of(last.ask, shape.metadata.namespace, labels):
+            return last.ask
+        template = self._templates.setdefault(_ENCODER.encode(said), len(self._templates))
+        key = (shape.metadata.namespace, template, *labels.items())
         if resizing is not shape:
             key = (
                 *key,
                 _ENCODER.encode((resizing.spec.containers, resizing.spec.init_containers, resizing.spec.resources)),
             )
-        shape, found = resizing, self.known.get(key)
+        found = self.known.get(key)
         if found is None:
-            found = self.known[key] = _ask(shape, labels)
-        return found
-
-    def _template(self, spec: PodSpec, owner: OwnerReference | None) -> int:
-        said = _said(spec)
-        last = self._last.get(owner) if owner else None
-        if last is not None and last[0] == said:
-            return last[1]
-        number = self._templates.setdefault(_ENCODER.encode(said), len(self._templates))
-        if owner:
+            found = self.known[key] = _ask(resizing, labels)
+        if owner is not None and resizing is shape:
             if len(self._last) >= _MOST_OWNERS:
                 self._last.clear()
-            self._last[owner] = (said, number)
-        return number
+            self._last[id(owner)] = _Last(said, found)
+        return found
+
+
+def _device_claims(spec: PodSpec, status: PodStatus) -> tuple[str, ...]:
+    made = {one.name: one.resource_claim_name or "" for one in status.resource_claim_statuses}
+    return tuple(one.resource_claim_name or made.get(one.name, "") for one in spec.resource_claims)
+
+
+def _group(spec: PodSpec, labels: Labels) -> str:
+    if spec.scheduling_group is not None:
+        return spec.scheduling_group.pod_group_name
+    if spec.workload_ref is not None:
+        found = spec.workload_ref
+        return f"{found.name}/{found.pod_group}/{found.pod_group_replica_key}"
+    return next((labels[key] for key in GROUP_LABELS if key in labels), "") if labels else ""
+
+
+def _is_of(ask: SchedulingRequirements, namespace: str, labels: Labels) -> bool:
+    return ask.namespace == namespace and ask.labels == labels
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda _unset: None)
@@ -235,11 +276,11 @@ def _agreed(annotations: Mapping[str, str]) -> bool:
     return not annotations or all(text == "true" for text in annotations.values())
 
 
-def _ask(shape: Shape, labels: Labels) -> Ask:
+def _ask(shape: Shape, labels: Labels) -> SchedulingRequirements:
     spec = shape.spec
     affinity = get(spec.affinity, Affinity())
     nodes = get(affinity.node_affinity, NodeAffinity())
-    return Ask(
+    return SchedulingRequirements(
         namespace=shape.metadata.namespace,
         labels=labels,
         requests=_requests(shape),
@@ -300,13 +341,20 @@ def _ready(status: PodStatus) -> bool:
     return False
 
 
-def _local(volumes: Iterable[Volume]) -> tuple[Local, ...]:
+def _is_unschedulable(status: PodStatus) -> bool:
+    return any(
+        condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
+        for condition in status.conditions
+    )
+
+
+def _local(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
     found = []
     for volume in volumes:
         if not isinstance(volume.empty_dir, UnsetType):
-            found.append(Local(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
+            found.append(LocalVolume(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
         elif not isinstance(volume.host_path, UnsetType):
-            found.append(Local(name=volume.name, memory=False))
+            found.append(LocalVolume(name=volume.name, memory=False))
     return tuple(found)
 
 

@@ -24,6 +24,10 @@ NANO = 10**9
 _MOST = (2**63 - 1) * NANO
 """Kubernetes caps what is larger (quantity.go: "No fraction may be above 2^63-1")."""
 
+MAX_CHARACTERS = 64
+"""The API server writes every quantity in far fewer. A number of a million digits would take a minute to read, and
+thousands of them would stay in memory."""
+
 _PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,3})?", re.ASCII)
 _SCALE = {
     None: NANO, "n": 1, "u": 10**3, "m": 10**6,
@@ -36,7 +40,8 @@ class NotAQuantity(ValueError):
     """The text is no Kubernetes quantity. `str(error)` says what was expected and what came."""
 
     def __init__(self, text: object) -> None:
-        super().__init__(f"expected a quantity such as 250m, 1.5, 128Mi or 1e3, came {text!r}")
+        came = repr(text) if len(str(text)) <= MAX_CHARACTERS else f"{str(text)[:MAX_CHARACTERS]!r} and more"
+        super().__init__(f"expected a quantity such as 250m, 1.5, 128Mi or 1e3, came {came}")
         self.text = text
 
 
@@ -44,11 +49,13 @@ class NotAQuantity(ValueError):
 def parse(written: Written) -> Nano:
     """Nano-units, exact; finer than nano rounds away from zero, beyond ±(2^63-1) units is capped.
 
-    Raises NotAQuantity for anything Kubernetes would refuse (and for NaN, infinities and booleans).
+    Raises NotAQuantity for anything Kubernetes would refuse (and for NaN, infinities and booleans), and for what is
+    longer than `MAX_CHARACTERS`.
     """
     if isinstance(written, bool):
         raise NotAQuantity(written)
-    match = _PATTERN.fullmatch(str(written).strip())
+    text = str(written)
+    match = _PATTERN.fullmatch(text.strip()) if len(text) <= MAX_CHARACTERS else None
     if match is None:
         raise NotAQuantity(written)
     sign, digits, suffix = match.groups()
@@ -93,7 +100,7 @@ def is_quantity(written: object) -> bool:
     return True
 
 
-def of(resource: str, written: Written) -> int:
+def scheduler_value(resource: str, written: Written) -> int:
     """The scheduler's number for this resource: millicores for cpu, whole units for anything else."""
     return milli(written) if resource == "cpu" else whole(written)
 
@@ -132,9 +139,11 @@ def memory(count: int) -> str:
     return str(count)
 
 
-def write(resource: str, number: int) -> str:
-    """The scheduler's number back as text: the other way of `of`."""
-    return cpu(number) if resource == "cpu" else memory(number)
+def format_quantity(resource: str, number: int) -> str:
+    """The scheduler's number back as text: the other way of `of`. Pieces of an extended resource stay a number."""
+    if resource == "cpu":
+        return cpu(number)
+    return str(number) if "/" in resource else memory(number)
 
 
 _DECIMAL_SI = ((10**27, "E"), (10**24, "P"), (10**21, "T"), (10**18, "G"), (10**15, "M"), (10**12, "k"),

@@ -1,12 +1,18 @@
-"""Does this one match that one? Labels, name patterns, tolerations."""
+"""Does this one match that one? Labels, name patterns, tolerations.
+
+A label selector as `kubectl -l` reads it: `team=shop,tier!=test,env in (prod,stage),owner,!legacy`.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import translate
 from functools import lru_cache
+from typing import TypeVar
 
-from trimtab.cluster.api.meta import LabelSelector, Requirement
+from trimtab.cluster.api.meta import LabelSelector, SelectorRequirement
 from trimtab.cluster.api.pod import Toleration
+
+T = TypeVar("T")
 
 
 def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
@@ -17,7 +23,13 @@ def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     return not expressions or all(requirement_matches(expression, labels) for expression in expressions)
 
 
-def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def entries_near(index: Mapping[str, Mapping[str, list[T]]], labels: Mapping[str, str]) -> list[T]:
+    """What an index (label key → value → entries) has under these labels. It costs what the smaller of both costs."""
+    keys = index if len(index) < len(labels) else labels
+    return [entry for key in keys if key in index and key in labels for entry in index[key].get(labels[key], ())]
+
+
+def requirement_matches(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
     """One expression against labels: In, NotIn, Exists, DoesNotExist, Gt, Lt.
 
     NotIn holds where the label is missing (labels.Requirement.Matches). An operator we do not know matches nothing.
@@ -37,7 +49,7 @@ def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> 
     return False
 
 
-def _compares(requirement: Requirement, value: str | None) -> bool:
+def _compares(requirement: SelectorRequirement, value: str | None) -> bool:
     """Both must be numbers to Go's strconv.ParseInt, which knows no `1_000` and no more than 64 bits."""
     have, want = _number(value or ""), _number(requirement.values[0] if requirement.values else "")
     if have is None or want is None:
@@ -82,3 +94,42 @@ def _lasts_as_long(a: Toleration, b: Toleration) -> bool:
 def covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
     """Is the toleration wanted already contained in one that is there?"""
     return any(tolerates_at_least(have, wanted) for have in present)
+
+
+EXPECTED = "a label selector such as team=shop,tier!=test,env in (prod,stage),owner,!legacy"
+
+_KEY = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_VALUE = r"[-A-Za-z0-9_.]*"
+_ONE = re.compile(
+    rf"\s*(?:(?P<absent>!)\s*(?P<missing>{_KEY})"
+    rf"|(?P<key>{_KEY})(?:\s*(?P<sign>==?|!=)\s*(?P<value>{_VALUE})"
+    rf"|\s+(?P<word>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|$)",
+    re.ASCII,
+)
+_OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn"}
+
+
+def parse(text: str) -> tuple[SelectorRequirement, ...]:
+    """The requirements of a selector, all of which must hold. Raises ValueError with what was expected."""
+    found, at, text = list[SelectorRequirement](), 0, text.rstrip()
+    while at < len(text):
+        match = _ONE.match(text, at)
+        if match is None:
+            raise ValueError(EXPECTED)
+        found.append(_requirement(match))
+        at = match.end()
+    if not found or text.endswith(","):
+        raise ValueError(EXPECTED)
+    return tuple(found)
+
+
+def _requirement(match: re.Match[str]) -> SelectorRequirement:
+    if match["absent"]:
+        return SelectorRequirement(key=match["missing"], operator="DoesNotExist")
+    operator = match["sign"] or match["word"]
+    if not operator:
+        return SelectorRequirement(key=match["key"], operator="Exists")
+    values = (match["value"],) if match["sign"] else tuple(part.strip() for part in match["values"].split(","))
+    if not all(re.fullmatch(_VALUE, value) for value in values):
+        raise ValueError(EXPECTED)
+    return SelectorRequirement(key=match["key"], operator=_OPERATORS[operator], values=values)

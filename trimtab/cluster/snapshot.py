@@ -7,48 +7,59 @@ of files), decoded into shapes that name only what we read. Kinds we have no use
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.cluster.api import budget, node, pod, rules, scaling, storage, workload
-from trimtab.cluster.api.meta import Labels, Metadata, Shape
-from trimtab.cluster.documents import Document, read
-from trimtab.cluster.mistake import Mistake, shown
+from trimtab.cluster.api import autoscaling, core, devices, pod, storage, workload
+from trimtab.cluster.api.meta import ApiObject, Labels, Metadata
+from trimtab.cluster.config_error import ConfigError, shown
+from trimtab.cluster.yaml_documents import Document, read
 
-S = TypeVar("S", bound=Shape)
+S = TypeVar("S", bound=ApiObject)
 
 
-class ConfigMap(Shape, frozen=True, kw_only=True):
+class ConfigMap(ApiObject, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     data: Labels = {}
 
 
-KINDS: dict[str, type[Shape]] = {
+KINDS: dict[str, type[ApiObject]] = {
     "Pod": pod.Pod,
-    "Node": node.Node,
-    "Namespace": rules.Namespace,
-    "RuntimeClass": rules.RuntimeClass,
-    "LimitRange": rules.LimitRange,
-    "ResourceQuota": rules.ResourceQuota,
-    "PriorityClass": rules.PriorityClass,
-    "VerticalPodAutoscaler": scaling.VerticalPodAutoscaler,
-    "HorizontalPodAutoscaler": scaling.HorizontalPodAutoscaler,
+    "Node": core.Node,
+    "Namespace": core.Namespace,
+    "RuntimeClass": core.RuntimeClass,
+    "LimitRange": core.LimitRange,
+    "ResourceQuota": core.ResourceQuota,
+    "PriorityClass": core.PriorityClass,
+    "VerticalPodAutoscaler": autoscaling.VerticalPodAutoscaler,
+    "HorizontalPodAutoscaler": autoscaling.HorizontalPodAutoscaler,
     "ConfigMap": ConfigMap,
-    "PodDisruptionBudget": budget.PodDisruptionBudget,
+    "PodDisruptionBudget": workload.PodDisruptionBudget,
     "PersistentVolume": storage.PersistentVolume,
     "PersistentVolumeClaim": storage.PersistentVolumeClaim,
     "StorageClass": storage.StorageClass,
     "CSINode": storage.CSINode,
     **dict.fromkeys(
-        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController"),
+        ("Deployment", "ReplicaSet", "StatefulSet", "Job", "CronJob", "ReplicationController"),
         workload.Workload,
     ),
+    "DaemonSet": workload.DaemonSet,
+    "CapacityBuffer": autoscaling.CapacityBuffer,
+    "PodTemplate": autoscaling.PodTemplate,
+    "ResourceClaim": devices.ResourceClaim,
+    "ResourceSlice": devices.ResourceSlice,
+    "DeviceClass": devices.DeviceClass,
 }
 """Kind → the shape it is decoded into. A kind that is not here is counted and ignored."""
 
 
+DISPENSABLE_KINDS = ("CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceClaim", "ResourceSlice")
+"""Kinds that a plan can do without where the user may not list them: it says so, and blocks what hangs on them."""
+FORBIDDEN_KIND = "ForbiddenKind"
+"""The kind of a capture's items that name a kind which its user was not allowed to list. No API object is called so."""
 UNREADABLE = "unreadable"
 """Beside kind and metadata in a capture: why nothing else of this object is there. No API object has such a field."""
 
@@ -57,9 +68,11 @@ UNREADABLE = "unreadable"
 class Snapshot:
     """Objects by kind, in the order they were read."""
 
-    objects: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+    objects: Mapping[str, tuple[ApiObject, ...]] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Kinds nobody here reads, with how many there were."""
+    forbidden: frozenset[str] = frozenset()
+    """Of `DISPENSABLE_KINDS` those that the user was not allowed to list: nothing is known of them."""
 
     def all(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
         """Every object of a kind; the kind's name is only needed where several share a shape (workloads)."""
@@ -68,7 +81,7 @@ class Snapshot:
     def workloads(self) -> Iterable[tuple[str, workload.Workload]]:
         """Every owner of pods with its kind."""
         for kind, shape in KINDS.items():
-            if shape is workload.Workload:
+            if issubclass(shape, workload.Workload):
                 for found in self.objects.get(kind, ()):
                     yield kind, found  # type: ignore[misc]
 
@@ -76,13 +89,13 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class SnapshotReading:
     snapshot: Snapshot
-    mistakes: tuple[Mistake, ...] = ()
+    mistakes: tuple[ConfigError, ...] = ()
 
 
 def load(files: Iterable[tuple[str, bytes]]) -> SnapshotReading:
     """One snapshot from (name, content) pairs; every mistake of every file."""
     documents: list[Document] = []
-    mistakes: list[Mistake] = []
+    mistakes: list[ConfigError] = []
     for name, content in files:
         reading = read(name, content)
         documents += reading.documents
@@ -93,39 +106,43 @@ def load(files: Iterable[tuple[str, bytes]]) -> SnapshotReading:
 
 def build(documents: Iterable[Document]) -> SnapshotReading:
     """Documents that are read already → a snapshot."""
-    objects: dict[str, list[Shape]] = {}
+    objects: dict[str, list[ApiObject]] = {}
     ignored: Counter[str] = Counter()
-    mistakes: list[Mistake] = []
+    forbidden: set[str] = set()
+    mistakes: list[ConfigError] = []
     for document in documents:
-        kind = kind_of(document.value)
-        if kind is None:
+        kind = document.kind
+        if kind == FORBIDDEN_KIND:
+            forbidden.add(document.entry.removeprefix(f"{FORBIDDEN_KIND} "))
+        elif kind is None:
             mistakes.append(
                 document.mistake((), "an API object with a kind", shown(document.value), "is this a manifest?")
             )
         elif kind not in KINDS:
             ignored[kind] += 1
-        elif UNREADABLE in document.value:
+        elif document.text is None and UNREADABLE in document.value:
             mistakes.append(_unreadable(document))
         else:
-            found = decode(_legible(document), KINDS[kind])
-            if isinstance(found, Mistake):
+            found = decode(_legible(document) if kind == "ReplicationController" else document, KINDS[kind])
+            if isinstance(found, ConfigError):
                 mistakes.append(found)
             else:
                 objects.setdefault(kind, []).append(found)
     kept = {kind: _once(found) for kind, found in objects.items()}
-    return SnapshotReading(Snapshot(kept, dict(ignored)), tuple(mistakes))
+    return SnapshotReading(Snapshot(kept, dict(ignored), frozenset(forbidden)), tuple(mistakes))
 
 
-def _name(shape: Shape) -> tuple[str, str]:
+def _name(shape: ApiObject) -> tuple[str, str]:
     metadata: Metadata = shape.metadata  # type: ignore[attr-defined]
     return metadata.namespace, metadata.name
 
 
-def _once(found: list[Shape]) -> tuple[Shape, ...]:
+def _once(found: list[ApiObject]) -> tuple[ApiObject, ...]:
     """What two files tell of the same object in the same words counts once; what they tell otherwise stays apart."""
-    if len(set(map(_name, found))) == len(found):
+    names = [shape.metadata for shape in found]  # type: ignore[attr-defined]
+    if len({(metadata.namespace, metadata.name) for metadata in names}) == len(found):
         return tuple(found)
-    seen: dict[tuple[str, str], list[Shape]] = {}
+    seen: dict[tuple[str, str], list[ApiObject]] = {}
     for shape in found:
         same = seen.setdefault(_name(shape), [])
         if shape not in same:
@@ -133,7 +150,7 @@ def _once(found: list[Shape]) -> tuple[Shape, ...]:
     return tuple(shape for same in seen.values() for shape in same)
 
 
-def _unreadable(document: Document) -> Mistake:
+def _unreadable(document: Document) -> ConfigError:
     meta = document.value.get("metadata")
     namespace = meta.get("namespace") if isinstance(meta, dict) else None
     came = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
@@ -142,19 +159,21 @@ def _unreadable(document: Document) -> Mistake:
 
 def _legible(document: Document) -> Document:
     """A ReplicationController's selector is a plain map of labels, everybody else's is a LabelSelector."""
-    spec = document.value.get("spec") if kind_of(document.value) == "ReplicationController" else None
+    spec = document.value.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("selector"), dict):
         return document
-    return replace(document, value={**document.value, "spec": {**spec, "selector": {"matchLabels": spec["selector"]}}})
+    return document.with_value({**document.value, "spec": {**spec, "selector": {"matchLabels": spec["selector"]}}})
 
 
-def kind_of(value: Any) -> str | None:
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return kind if isinstance(kind, str) and kind else None
-
-
-def decode(document: Document, shape: type[S]) -> S | Mistake:
+def decode(document: Document, shape: type[S]) -> S | ConfigError:
     """One document as its shape, nulls taken for absence as the API server takes them."""
+    if document.text is not None:
+        try:
+            found: S = _decoder(shape).decode(document.text)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            pass
+        else:
+            return found
     try:
         return msgspec.convert(document.value, shape)
     except msgspec.ValidationError:
@@ -167,6 +186,11 @@ def decode(document: Document, shape: type[S]) -> S | Mistake:
         if missing := _MISSING.fullmatch(sentence):
             return document.mistake((*path, missing[1]), "a value", "nothing")
         return document.mistake(path, _lower(sentence))
+
+
+@cache
+def _decoder(shape: type[S]) -> msgspec.json.Decoder[S]:
+    return msgspec.json.Decoder(shape)
 
 
 def without_nulls(value: Any) -> Any:

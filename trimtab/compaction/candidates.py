@@ -1,23 +1,22 @@
 """Which nodes may be tried at all, and why not the others?
 
 Rules that need no search, in the order they are asked. `pool_refusal` speaks for a whole pool at this moment,
-`Nodes.refusal` for one node.
+`CandidateChecker.refusal` for one node.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from trimtab.cluster.autoscaler import Autoscaler
-from trimtab.cluster.moment import Seconds
-from trimtab.cluster.node import Node
-from trimtab.cluster.pool import KEEP, Pool
+from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
+from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
+from trimtab.cluster.pool import KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
-from trimtab.cluster.windows import open_now
+from trimtab.cluster.timestamps import Seconds, open_now
 from trimtab.compaction import reasons as r
-from trimtab.compaction.observations import Observations
-from trimtab.compaction.said import leave
-from trimtab.packing.world import World
+from trimtab.compaction.blockers import leave
+from trimtab.compaction.plan_types import Observations
+from trimtab.scheduling.cluster_model import ClusterModel
 
 NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -35,7 +34,7 @@ MOST_UNREADY = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Now:
+class PlanningContext:
     """The moment a plan is made in."""
 
     at: Seconds | None = None
@@ -44,22 +43,36 @@ class Now:
     """None: pools are taken for settled."""
     autoscaler: Autoscaler | None = None
     """None: nothing is known of it."""
+    ours: Collection[str] = ()
+    """Nodes whose cordon is ours by an authentic note. An offline plan holds no key, and knows of none."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Node → namespace of the other compactor whose note stands on it."""
+    doubtful: Mapping[str, str] = field(default_factory=dict)
+    """Node → what is wrong with its note, which is not authentic."""
+    overdue: frozenset[str] = frozenset()
+    """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
     moved: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved not long ago: they are left in peace."""
+    waived: frozenset[str] = frozenset()
+    """Pods (namespace/name) that are taken for free to move, whatever keeps them: what a plan would be then."""
+    plans_karpenter: bool = False
+    """Whether Karpenter's nodes are planned as if they were ours: what could go, not what will."""
 
 
 @dataclass(slots=True)
-class Nodes:
-    world: World
+class CandidateChecker:
+    world: ClusterModel
     pools: Sequence[Pool]
-    now: Now
+    now: PlanningContext
+    index: PoolIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.index = PoolIndex(self.pools)
 
     def pool_of(self, number: int) -> Pool | Reason:
         """The one pool of a node."""
         node = self.world.nodes[number]
-        found = [pool for pool in self.pools if pool.has(node)]
+        found = self.index.of(node)
         if len(found) == 1:
             return found[0]
         if not found:
@@ -71,8 +84,8 @@ class Nodes:
         """Why this node is no candidate, before any search; None when it is one."""
         node = self.world.nodes[number]
         return (
-            self._unreadable(number) or _belongs_to_others(node) or self._noted(node) or _annotated(node, pool)
-            or _state(node)
+            self._unreadable(number) or self._belongs_to_others(node) or self._noted(node) or _annotated(node, pool)
+            or _state(node, self.now.ours) or _wanted_by_autoscaler(node, pool)
             or self._young(node, pool) or self._failed(node) or self._busy(number, pool) or self._brief(node, pool)
         )  # fmt: skip
 
@@ -80,13 +93,21 @@ class Nodes:
         doubt = self.world.doubtful.get(number)
         return r.UNREADABLE(f"node {self.world.nodes[number].name}: {doubt}") if doubt is not None else None
 
-    def _noted(self, node: Node) -> Reason | None:
+    def _belongs_to_others(self, node: NodeInfo) -> Reason | None:
+        if KARPENTER_POOL in node.labels and not self.now.plans_karpenter:
+            return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
+        return _belongs_to_others(node)
+
+    def _noted(self, node: NodeInfo) -> Reason | None:
+        problem = self.now.doubtful.get(node.name)
+        if problem is not None:
+            return r.DOUBTFUL_CORDON(problem)
         home = self.now.others.get(node.name)
         if home is None:
             return None
         return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {home}")
 
-    def _young(self, node: Node, pool: Pool) -> Reason | None:
+    def _young(self, node: NodeInfo, pool: Pool) -> Reason | None:
         if self.now.at is None or node.created is None:
             return None
         age = self.now.at - node.created
@@ -94,7 +115,7 @@ class Nodes:
             return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} wants {pool.node_age} s")
         return None
 
-    def _failed(self, node: Node) -> Reason | None:
+    def _failed(self, node: NodeInfo) -> Reason | None:
         seen = self.now.observations
         failure = seen.failures.get(node.name) if seen is not None else None
         if failure is not None and self.now.at is not None and self.now.at < failure.until:
@@ -125,7 +146,7 @@ class Nodes:
             else world.amount(number, resource)
         )
 
-    def _brief(self, node: Node, pool: Pool) -> Reason | None:
+    def _brief(self, node: NodeInfo, pool: Pool) -> Reason | None:
         seen, at = self.now.observations, self.now.at
         if seen is None or at is None or not pool.under_for:
             return None
@@ -141,15 +162,11 @@ class Nodes:
 
     def all_under(self, pool: Pool) -> tuple[str, ...]:
         """Names of the pool's nodes that are."""
-        mine = (
-            number for number, node in enumerate(self.world.nodes) if pool.has(node) and self.pool_of(number) is pool
-        )
+        mine = (number for number, node in enumerate(self.world.nodes) if self.index.only(node) is pool)
         return tuple(self.world.nodes[number].name for number in mine if self.under(number, pool))
 
 
-def _belongs_to_others(node: Node) -> Reason | None:
-    if KARPENTER_POOL in node.labels:
-        return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
+def _belongs_to_others(node: NodeInfo) -> Reason | None:
     if any(label in node.labels for label in CONTROL_PLANE):
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
     if _of_a_slice(node):
@@ -159,7 +176,7 @@ def _belongs_to_others(node: Node) -> Reason | None:
     return None
 
 
-def _of_a_slice(node: Node) -> bool:
+def _of_a_slice(node: NodeInfo) -> bool:
     """A slice with more chips than the node has spans several nodes, which GKE scales as one."""
     sizes = node.labels.get(SLICE, "").split("x")
     if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
@@ -172,13 +189,13 @@ def keeping(pool: Pool) -> tuple[str, ...]:
     return (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
-def kept(node: Node, keys: Iterable[str]) -> Reason | None:
+def kept(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
     """What one of these annotations says; None where none keeps it."""
     said = (leave(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
     return next((found for found in said if found is not None), None)
 
 
-def _annotated(node: Node, pool: Pool) -> Reason | None:
+def _annotated(node: NodeInfo, pool: Pool) -> Reason | None:
     if (found := kept(node, keeping(pool))) is not None:
         return found
     for key in sorted(node.annotations):
@@ -187,30 +204,45 @@ def _annotated(node: Node, pool: Pool) -> Reason | None:
     return None
 
 
-def _state(node: Node) -> Reason | None:
+def _state(node: NodeInfo, ours: Collection[str]) -> Reason | None:
     if not node.ready:
         return r.NOT_READY(f"node {node.name} is not ready")
-    if node.cordoned and CORDONED_BY_US not in node.annotations:
-        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by somebody else")
+    if node.cordoned and node.name not in ours:
+        unverified = f"; its annotation {CORDONED_BY_US} is unverified" if CORDONED_BY_US in node.annotations else ""
+        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by somebody else{unverified}")
+    if node.maintained:
+        return r.MAINTAINED(f"another client drains or maintains node {node.name} (condition {node.maintained})")
     for taint in node.taints:
         if taint.key.startswith(STARTING) or taint.key in UNINITIALIZED:
             return r.STARTING(f"node {node.name} still carries the startup taint {taint.key}")
     return None
 
 
-def young_receivers(world: World, pools: Mapping[int, Pool], at: Seconds | None) -> list[int]:
-    """Nodes too young to count as a place for pods, and nodes that are not whole yet."""
-    found = []
-    for number, node in enumerate(world.nodes):
-        young = at is not None and node.created is not None and number in pools
-        if (young and at - node.created < pools[number].receiver_age) or any(  # type: ignore[operator]
-            taint.key.startswith(STARTING) or taint.key in UNINITIALIZED for taint in node.taints
-        ):
-            found.append(number)
-    return found
+def _wanted_by_autoscaler(node: NodeInfo, pool: Pool) -> Reason | None:
+    if pool.autoscaler is Precedence.LEAD and node.autoscaler_candidate:
+        return r.AUTOSCALERS(f"the cluster autoscaler means to remove node {node.name} (taint {CANDIDATE_TAINT})")
+    return None
 
 
-def pool_refusal(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Reason | None:
+def closed_receivers(world: ClusterModel, pools: Mapping[int, Pool], at: Seconds | None) -> list[int]:
+    """Nodes of pools that are no place for pods: too young, not whole yet, in maintenance or soon to be, or about to be
+    removed by the autoscaler."""
+    return [
+        number
+        for number, node in enumerate(world.nodes)
+        if any(taint.key.startswith(STARTING) or taint.key in UNINITIALIZED for taint in node.taints)
+        or node.lifecycle
+        or (number in pools and _takes_no_pods(node, pools[number], at))
+    ]
+
+
+def _takes_no_pods(node: NodeInfo, pool: Pool, at: Seconds | None) -> bool:
+    if _wanted_by_autoscaler(node, pool) is not None:
+        return True
+    return at is not None and node.created is not None and at - node.created < pool.receiver_age
+
+
+def pool_refusal(pool: Pool, nodes: Sequence[int], world: ClusterModel, now: PlanningContext) -> Reason | None:
     """Why nothing is planned in this pool at this moment; None when something may be."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is switched off")
@@ -218,17 +250,18 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Re
         return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool, too")
     if not nodes:
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
-    return _unwell(world) or _timing(pool, nodes, world, now) or _autoscaler(pool, now)
+    members = [world.nodes[number] for number in nodes]
+    return _unwell(world) or _timing(pool, nodes, world, now) or _autoscaler(pool, members, now)
 
 
-def _unwell(world: World) -> Reason | None:
+def _unwell(world: ClusterModel) -> Reason | None:
     unready = sum(not node.ready for node in world.nodes)
     if unready > 3 and unready * 100 > MOST_UNREADY * len(world.nodes):
         return r.UNWELL(f"{unready} of {len(world.nodes)} nodes are not ready")
     return None
 
 
-def _timing(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Reason | None:
+def _timing(pool: Pool, nodes: Sequence[int], world: ClusterModel, now: PlanningContext) -> Reason | None:
     if now.at is None:
         return None
     if not open_now(pool.windows, now.at):
@@ -240,7 +273,7 @@ def _timing(pool: Pool, nodes: Sequence[int], world: World, now: Now) -> Reason 
     return None
 
 
-def _autoscaler(pool: Pool, now: Now) -> Reason | None:
+def _autoscaler(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningContext) -> Reason | None:
     found = now.autoscaler
     if found is None:
         return None
@@ -248,7 +281,15 @@ def _autoscaler(pool: Pool, now: Now) -> Reason | None:
         return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
     if found.silent(now.at):
         return r.NO_AUTOSCALER(f"the cluster autoscaler {found.silence(now.at or 0)}")
+    if found.restarting:
+        return r.NO_AUTOSCALER("the cluster autoscaler took its status away: it restarts, or somebody ended it")
     if not found.healthy:
         return r.AUTOSCALER_ILL("the cluster autoscaler calls the cluster unhealthy")
-    busy = found.scaling_up(pool.name)
+    threshold, most = with_options(found, pool.group_options).threshold, pool.lead_max_threshold
+    if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
+        return r.THRESHOLD_TOO_HIGH(
+            f"pool {pool.name} leads, and the cluster autoscaler removes nodes under {threshold} % by itself;"
+            f" lead.maxThreshold allows {most} %"
+        )
+    busy = describe_scale_up(found, pool.name, nodes)
     return r.SCALING_UP(f"the cluster autoscaler is scaling up {busy}") if busy else None

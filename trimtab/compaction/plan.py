@@ -1,39 +1,52 @@
-"""All of it: which nodes go, in which waves, where every pod goes, and why every other node stays."""
+"""All of it: which nodes go, in which waves, where every pod goes, and why every other node stays.
+
+Which nodes should go right now? The first wave alone, for whoever will plan again before the second.
+
+A pool empties a few nodes at a time, so most of a plan is never carried out. Here only the candidates that promise
+most are looked at closely, the others are places for pods; so an answer for thousands of nodes takes a fraction of a
+plan's time. It is as safe as a plan's first wave, and can be a little worse: one pass, no improvement.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.cluster.pool import Pool
+from trimtab.cluster.cluster_autoscaler import with_options
+from trimtab.cluster.garbage_collection import uncollected
+from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import reasons as r
-from trimtab.compaction.candidates import Now
-from trimtab.compaction.search.bounded import bounded
-from trimtab.compaction.search.by_itself import by_itself
-from trimtab.compaction.search.choose import searched
-from trimtab.compaction.search.prepare import Prepared, prepare
-from trimtab.compaction.search.replay import replay, take_back
-from trimtab.compaction.search.search import DRAINED, Search
-from trimtab.compaction.search.waves import arrange, led, turns
-from trimtab.compaction.search.weigh import by_evictions
-from trimtab.compaction.values import Move, Plan, Step, Wave
-from trimtab.packing.drain import Places, gladly
-from trimtab.packing.room import Room
-from trimtab.packing.world import World
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
+from trimtab.compaction.search.drain_search import DRAINED, Search
+from trimtab.compaction.search.node_order import by_evictions
+from trimtab.compaction.search.pool_limits import PoolLimits, by_itself
+from trimtab.compaction.search.problem import CompactionProblem, prepare
+from trimtab.compaction.search.strategy import best_only, searched
+from trimtab.compaction.search.upper_bound import bounded
+from trimtab.compaction.search.waves import arrange, led, replay, take_back, turns
+from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
+from trimtab.scheduling.drain_simulation import DrainPlacement, gladly
 
-EFFORT = 2_000_000_000
-"""Places looked for after the first pass, divided by the square of the number of nodes: large clusters pack well by
+EFFORT = 600_000_000_000
+"""Places looked for after the first pass, divided by the cube of the number of nodes: large clusters pack well by
 themselves, and each look costs more there."""
 MOST_EFFORT = 20_000
 EXACT = 400_000
 """Pod-and-node checks for nodes that need the order-bound way."""
 
 
-def plan(world: World, pools: Sequence[Pool], now: Now = Now(), effort: int | None = None) -> Plan:  # noqa: B008
+@uncollected()
+def plan(
+    world: ClusterModel,
+    pools: Sequence[Pool],
+    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
+    effort: int | None = None,
+) -> Plan:
     """The plan for these pools, now. Equal input gives an equal plan."""
     made = prepare(world, pools, now)
     if effort is None:
-        effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes) ** 2))
+        effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes) ** 3))
     search = searched(made, effort)
     return Planner(made, search).plan()
 
@@ -42,19 +55,21 @@ def plan(world: World, pools: Sequence[Pool], now: Now = Now(), effort: int | No
 class Planner:
     """Turns what the search found into waves that hold, move by move."""
 
-    made: Prepared
+    made: CompactionProblem
     search: Search
     waves: list[list[int]] = field(default_factory=list)
     dest: dict[int, int] = field(default_factory=dict)
     failed: list[int] = field(default_factory=list)
+    left: dict[str, LeftNode] = field(default_factory=dict)
+    overdue: set[str] = field(default_factory=set)
     allowed: list[int] = field(init=False)
-    _turns_of: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    _turns_of: dict[int, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.allowed = [budget.allowed for budget in self.world.inventory.budgets]
 
     @property
-    def world(self) -> World:
+    def world(self) -> ClusterModel:
         return self.made.world
 
     def plan(self) -> Plan:
@@ -68,6 +83,7 @@ class Planner:
         return Plan(
             waves=waves, refusals=self._refusals(), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
             pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
+            left=self.left, overdue=tuple(sorted(self.overdue)),
         )  # fmt: skip
 
     def first(self) -> Wave:
@@ -85,14 +101,14 @@ class Planner:
         order = by_evictions(search.drained, made.loads, made.saves)
         order = [node for node in order if self._worth(node) and not self._left(node)]
         self.dest = dict(search.dest)
-        needs = {
-            node: Counter(b for p in made.loads[node] if (b := made.budget_of.get(p)) is not None) for node in order
-        }
+        budget = made.budget_of.get
+        needs = {node: Counter([b for p in made.loads[node] if (b := budget(p)) is not None]) for node in order}
         value = {node: (len(made.loads[node]), made.saves[node]) for node in order}
         return arrange(led(order, needs, self.allowed, value), needs, self.allowed)
 
-    def _room(self) -> Room:
-        room = Room(self.world)
+    def _room(self) -> FreeCapacity:
+        room = FreeCapacity(self.world)
+        room.keep_room_to_grow()
         room.closed[:] = bytes(
             1 if self.world.closed[n] or (self.made.room.closed[n] and self.search.state[n] != DRAINED) else 0
             for n in range(len(self.world.nodes))
@@ -101,13 +117,14 @@ class Planner:
             room.take(kind, node)
         return room
 
-    def _turns(self, node: int) -> list[tuple[int, int]]:
+    def _turns(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The pods of the node in order of their turns, and the turn of each."""
         if node not in self._turns_of:
             self._turns_of[node] = turns(self.made.loads[node], self.made.budget_of, self.allowed)
         return self._turns_of[node]
 
-    def _replayed(self, room: Room, node: int) -> bool:
-        if replay(room, node, [pod for pod, _ in self._turns(node)], self.dest):
+    def _replayed(self, room: FreeCapacity, node: int) -> bool:
+        if replay(room, node, self._turns(node)[0], self.dest):
             return True
         self.failed.append(node)
         return False
@@ -130,24 +147,32 @@ class Planner:
 
         It removes a node under its threshold whose pods fit elsewhere; what it must not evict we don't either.
         """
+        if self.made.pool_of[node].autoscaler is Precedence.LEAD:
+            return False
         autoscaler = self.made.now.autoscaler
-        threshold = None if autoscaler is None else by_itself(self.world, node, autoscaler)
+        options = self.made.pool_of[node].group_options
+        threshold = None if autoscaler is None else by_itself(self.world, node, with_options(autoscaler, options))
         if threshold is None:
             return False
         name = self.world.nodes[node].name
+        if name in self.made.now.overdue:
+            self.overdue.add(name)
+            return False
+        self.left[name] = LeftNode(saves=self.made.saves[node], evictions=len(self.made.loads[node]))
         self.made.refusals[node] = r.AUTOSCALERS(
             f"node {name} is under the autoscaler's own threshold of {threshold} %: it will go by itself"
         )
         return True
 
     # ── what needs the exact, order-bound way ────────────────────────────
-    def _leftovers(self, room: Room) -> None:
-        """Nodes whose pods could not be planned free of order: one at a time after all others, each its own wave."""
+    def _leftovers(self, room: FreeCapacity) -> None:
+        """Nodes whose pods could not be planned free of order, or that were opened for pods that went elsewhere in the
+        end: one at a time after all others, each its own wave."""
         made = self.made
         gone = {node for wave in self.waves for node in wave}
         kept = set(self.dest.values())
         left = [n for n in self.search.order if n not in gone and n not in kept]
-        bound = [n for n in left if n in self.failed or self._ordered(n)]
+        bound = [n for n in left if n in self.failed or n not in self.search.refused or self._ordered(n)]
         checks, targets = EXACT, [n for n in range(len(self.world.nodes)) if not room.closed[n]]
         for node in by_evictions(bound, made.loads, made.saves):
             checks -= len(made.loads[node]) * len(targets)
@@ -168,69 +193,76 @@ class Planner:
         errand = self.made.errands[why] if isinstance(why, int) else None
         return errand is not None and bool(errand.caps)
 
-    def _drained_exactly(self, room: Room, node: int, targets: Sequence[int], kept: set[int]) -> bool:
+    def _drained_exactly(self, room: FreeCapacity, node: int, targets: Sequence[int], kept: set[int]) -> bool:
+        """Places for all pods of the node, one after the other; a pool that would lack room is then left out."""
         if node in kept:
             return False
         gone = {n for wave in self.waves for n in wave}
-        pods = [pod for pod, _ in self._turns(node)]
-        found = gladly(room, node, pods, [n for n in targets if n not in gone])
-        if not isinstance(found, Places):
-            self.made.refusals[node] = found.reason
-            return False
-        dest = dict(found.of)
-        if not replay(room, node, pods, dest):
-            return False
-        if not self._within(node, dest):
+        pods = self._turns(node)[0]
+        open_nodes = [n for n in targets if n not in gone]
+        while True:
+            found = gladly(room, node, pods, open_nodes)
+            if not isinstance(found, DrainPlacement):
+                self.made.refusals.setdefault(node, found.reason)
+                return False
+            dest = dict(found.of)
+            if not replay(room, node, pods, dest):
+                return False
+            short = self._short_pool(node, dest)
+            if short is None:
+                break
             take_back(room, node, pods, dest)
-            return False
+            self.made.refusals[node] = short[1]
+            others = [n for n in open_nodes if self.made.limits[n] is not short[0]]
+            if len(others) == len(open_nodes):
+                return False
+            open_nodes = others
+        self.made.refusals.pop(node, None)
         self.dest.update(dest)
         kept.update(dest.values())
         self.waves.append([node])
         return True
 
-    def _within(self, node: int, dest: Mapping[int, int]) -> bool:
-        """Do the pools still have the room they keep? Counted when they have."""
+    def _short_pool(self, node: int, dest: Mapping[int, int]) -> tuple[PoolLimits, Reason] | None:
+        """The first pool that would lack the room it keeps, and how; the moves are counted where there is none."""
         own, kinds = self.made.limits[node], self.world.next_of
         counts = own is not None and node not in self.failed
         if own is not None and counts:
             own.go(node)
-        arrivals = [
-            (found, pod, place) for pod, place in dest.items() if (found := self.made.limits[place]) is not None
-        ]
-        for found, pod, place in arrivals:
-            found.arrive(kinds[pod], place)
-        touched = {id(limits): limits for limits in (own, *(found for found, _, _ in arrivals)) if limits is not None}
-        short = next((short for limits in touched.values() if (short := limits.short()) is not None), None)
+        arrivals = [(pool, pod, place) for pod, place in dest.items() if (pool := self.made.limits[place]) is not None]
+        for pool, pod, place in arrivals:
+            pool.arrive(kinds[pod], place)
+        touched = {id(pool): pool for pool in (own, *(pool for pool, _, _ in arrivals)) if pool is not None}
+        short = next(((pool, reason) for pool in touched.values() if (reason := pool.short()) is not None), None)
         if short is None:
-            return True
-        self.made.refusals[node] = short
-        for found, pod, place in arrivals:
-            found.arrive(kinds[pod], place, -1)
+            return None
+        for pool, pod, place in arrivals:
+            pool.arrive(kinds[pod], place, -1)
         if own is not None and counts:
             own.back(node)
-        return False
+        return short
 
     # ── telling it ───────────────────────────────────────────────────────
-    def _step(self, node: int) -> Step:
-        made, world = self.made, self.world
-        name = world.nodes[node].name
-        moves = tuple([self._move(name, pod, turn) for pod, turn in self._turns(node)])
+    def _step(self, node: int) -> DrainStep:
+        made, nodes, dest = self.made, self.world.nodes, self.dest
+        name = nodes[node].name
+        turns_of = zip(*self._turns(node), strict=True)
+        moves = tuple([self._move(name, pod, turn, nodes[dest[pod]].name) for pod, turn in turns_of])
         reason = r.GOES(
             f"all {len(moves)} pods of node {name} have a place elsewhere" if moves else f"node {name} is empty"
         )
-        return Step(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
+        return DrainStep(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
 
-    def _move(self, source: str, number: int, turn: int) -> Move:
-        world, budget = self.world, self.made.budget_of.get(number)
-        pod, target = world.pods[number], world.nodes[self.dest[number]]
+    def _move(self, source: str, number: int, turn: int, target: str) -> Move:
+        budget, pod = self.made.budget_of.get(number), self.made.world.pods[number]
         return Move(
-            pod=pod.key, uid=pod.uid, source=source, target=target.name, turn=turn,
-            budget=None if budget is None else world.inventory.budgets[budget].key,
+            pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, source=source, target=target, turn=turn,
+            budget=None if budget is None else self.world.inventory.budgets[budget].key,
         )  # fmt: skip
 
     def _refusals(self) -> dict[str, Reason]:
         gone = {node for wave in self.waves for node in wave}
-        receivers = Counter(self.dest[pod] for node in gone for pod in self.made.loads[node])
+        receivers = Counter([self.dest[pod] for node in gone for pod in self.made.loads[node]])
         return {
             node.name: self._refusal(number, receivers)
             for number, node in enumerate(self.world.nodes)
@@ -246,12 +278,17 @@ class Planner:
         if isinstance(why, Reason):
             return why
         if receivers[number]:
-            return r.WORTH_KEEPING(f"node {name} takes {receivers[number]} pods of nodes that go")
-        pod = self.world.pods[why].key if isinstance(why, int) else "one of its pods"
+            own = (
+                f"its own pod {self.world.pods[why].key} finds no place" if isinstance(why, int) else "no rule keeps it"
+            )
+            return r.WORTH_KEEPING(f"node {name} takes {receivers[number]} pods of nodes that go; {own}")
+        if not isinstance(why, int):
+            return r.NOT_TRIED(f"node {name} was not tried: the plan's effort went into other nodes")
+        pod = self.world.pods[why].key
         return r.NO_PLACE(f"not all pods of node {name} find a place elsewhere: {pod} does not")
 
     def _notes(self) -> tuple[str, ...]:
-        notes = list(self.world.inventory.notes)
+        notes = [*self.world.inventory.notes, *self.made.ignored]
         if self.made.now.observations is None:
             notes.append("no observations were given: pools are taken for settled")
         if self.made.now.at is None:
@@ -259,3 +296,23 @@ class Planner:
         if self.made.now.autoscaler is None:
             notes.append("nothing is known of the cluster autoscaler: it is taken for healthy and quiet")
         return tuple(notes)
+
+
+CLOSE = 400
+"""Candidates looked at closely at first; four times as many when none of them can go."""
+
+
+@uncollected()
+def first_wave(
+    world: ClusterModel,
+    pools: Sequence[Pool],
+    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
+    close: int = CLOSE,
+) -> Wave:
+    """Nodes to be emptied now, best first; empty when no node can go. Equal input gives an equal wave."""
+    while True:
+        made = prepare(world, pools, now, close)
+        found = Planner(made, best_only(made)).first()
+        if found.steps or not made.later:
+            return found
+        close *= 4

@@ -20,13 +20,19 @@ OWNER_GONE = Code(
 )
 OWNER_SHORT = Code(
     "owner-not-whole",
-    "Its workload has fewer ready pods than it wants: a rollout or a failure is under way.",
-    "Wait until it is whole.",
+    "Its workload has fewer ready pods than it wants, and no budget that says how many may be missing: a rollout or a "
+    "failure is under way.",
+    "Wait until it is whole, or give it a budget. One of three or more that is not ready for ten minutes keeps none.",
 )
 SINGLE = Code(
     "single-replica",
     "It is the only replica of its workload.",
     "Run two, or allow it with protect.singleReplicas: false.",
+)
+NO_RIGHT_TO_SCALE = Code(
+    "single-replica-without-right",
+    "It is the only replica of its workload, and the compactor may not give that workload a second one.",
+    "Run two, or grant it: `trimtab install --scale-namespace NAMESPACE`.",
 )
 JOB = Code(
     "job-running", "Its Job would start again from nothing.", "Wait for the Job, or allow it with protect.jobs: false."
@@ -44,6 +50,12 @@ LOCAL_DATA = Code(
 LOCAL_VOLUME = Code(
     "local-volume", "Its persistent volume lives on this node only.", "Nothing moves such a pod but its own operator."
 )
+GROUP = Code(
+    "pod-group-apart",
+    "It belongs to a group of pods that run all or none, and the group is on several nodes: to move one pod of it "
+    "would stop them all.",
+    "Nothing moves it while the group runs; a group that is on one node moves as a whole.",
+)
 TWO_BUDGETS = Code(
     "two-budgets",
     "More than one PodDisruptionBudget selects it; the eviction API answers 500 then.",
@@ -59,7 +71,14 @@ BUDGET_STALE = Code(
     "budget-stale", "The budget's status is older than the budget.", "Wait for the disruption controller."
 )
 BUDGET_BROKEN = Code("budget-broken", "The budget's selector cannot be understood.", "Mend the selector.")
-CRITICAL = Code("system-critical", "Its priority says that the system depends on it.", "Nothing: it stays where it is.")
+CRITICAL = Code(
+    "system-critical", "Its priority says that the system depends on it, and nothing says that one may be missing.",
+    "Run two replicas and a budget that allows one, or see protect.criticalPods; system-node-critical stays always.",
+)  # fmt: skip
+OUR_WEBHOOK = Code(
+    "last-webhook-replica", "It is the last ready replica of Trimtab's own webhook: without it pods are not admitted.",
+    "Run two; it moves when the other is ready.",
+)  # fmt: skip
 SYSTEM_YOUNG = Code(
     "system-pod-without-budget", "A kube-system pod without budget, younger than an hour.", "Give it a budget, or wait."
 )
@@ -90,13 +109,23 @@ KARPENTER = Code(
     "karpenter-node", "It belongs to Karpenter, which compacts its nodes itself.", "Use Karpenter's own consolidation."
 )
 FOREIGN_CORDON = Code("cordoned-by-another", "Somebody else cordoned it.", "Uncordon it, or let them finish.")
+DOUBTFUL_CORDON = Code(
+    "note-not-authentic", "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
+    "See `trimtab doctor`; `trimtab compactor release NODE` takes the annotation off and opens the node.",
+)  # fmt: skip
 GOING_NODE = Code("node-being-deleted", "Its deletion has been decided by somebody else.", "Nothing.")
 NOT_READY = Code("node-not-ready", "It is not ready; what runs there is not known.", "Mend or delete the node.")
+MAINTAINED = Code(
+    "node-in-maintenance", "A node condition says that another client drains or maintains it.",
+    "Wait until that client is done; it takes the condition back.",
+)  # fmt: skip
 CONTROL_PLANE = Code("control-plane-node", "It runs the control plane.", "Nothing.")
 YOUNG = Code("node-too-young", "It is younger than the pool wants before it is emptied.", "Wait.")
 STARTING = Code("node-starting", "It carries a startup taint: it is not whole yet.", "Wait.")
 BUSY = Code(
-    "node-not-under-used", "It is used more than the pool's threshold.", "Raise underUsed if the plan may take it."
+    "node-not-under-used",
+    "It is used more than the pool's threshold.",
+    "Raise or leave out the pool's underUsed if the plan may take it.",
 )
 NOT_LONG = Code("not-under-used-long-enough", "It has not been under-used for long enough.", "Wait.")
 FEW = Code(
@@ -108,7 +137,11 @@ NO_PLACE = Code(
     "Not all of its pods find a place elsewhere, together.",
     "Keep it, or make room: lower requests, fewer constraints.",
 )
-AT_MINIMUM = Code("pool-at-minimum", "The pool (or its zone) would be smaller than its minimum.", "Lower the minimum.")
+AT_MINIMUM = Code(
+    "pool-at-minimum",
+    "The pool (or its zone) would be smaller than its minimum.",
+    "Lower keep.nodes or keep.nodesPerZone, or the autoscaler's minimum of the group.",
+)
 LAST_OF_ZONE = Code(
     "last-of-zone",
     "It is the last node of its zone that takes pods, and volumes or spread constraints need the zone.",
@@ -119,11 +152,24 @@ AS_A_WHOLE = Code(
     "Its node group grows and shrinks only as a whole (a slice of accelerators): a single empty node stays for ever.",
     "Nothing, or scale the whole group to zero.",
 )
-NO_HEADROOM = Code("headroom", "The room the pool keeps free would be used up.", "Lower the headroom.")
-NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move.", "Lower leastGain.")
+NO_HEADROOM = Code(
+    "headroom", "The room the pool keeps free would be used up.", "Lower the pool's keep.headroom or keep.spare."
+)
+PAID = Code(
+    "node-already-paid", "A commitment of its pool covers it: it is paid for whether it runs or not.",
+    "Lower the pool's commitments when they end.",
+)  # fmt: skip
+NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move.", "Lower the pool's pace.leastGain.")
 BACK_OFF = Code("drain-failed-before", "Emptying it failed not long ago.", "Wait; the wait doubles with each failure.")
 AUTOSCALERS = Code("left-to-autoscaler", "The cluster autoscaler will remove it by itself.", "Nothing.")
-WORTH_KEEPING = Code("receives-pods", "It stays because the plan puts pods there.", "Nothing.")
+NOT_TRIED = Code(
+    "node-not-tried", "The plan's effort was spent before anybody asked whether the node can go.",
+    "Nothing: the next plan begins with the cluster as it is then.",
+)  # fmt: skip
+WORTH_KEEPING = Code(
+    "receives-pods", "It stays because the plan puts pods there, not because a rule keeps it.",
+    "`trimtab plan --explain node NAME` says whether it could have gone instead of others.",
+)  # fmt: skip
 PROMISED = Code("room-promised", "It keeps room for a pod that is not there yet.", "Wait until that pod runs.")
 GOES = Code("node-goes", "All its pods have a place elsewhere, together.", "Nothing.")
 
@@ -131,7 +177,9 @@ GOES = Code("node-goes", "All its pods have a place elsewhere, together.", "Noth
 EMPTY_POOL = Code("pool-matches-nothing", "No node belongs to the pool.", "Mend its labels.")
 CLOSED_WINDOW = Code("outside-window", "It is not the time the pool may act.", "Wait, or widen the windows.")
 NOT_QUIET = Code("pool-not-quiet", "A node was added not long ago.", "Wait.")
-PODS_WAIT = Code("pods-waiting", "Pods that could use the pool wait for a node.", "Wait until they run.")
+PODS_WAIT = Code(
+    "pods-waiting", "Pods that could use the pool wait for a node.", "Wait until they run, or lower pendingLimit."
+)
 NO_AUTOSCALER = Code(
     "autoscaler-silent",
     "The cluster autoscaler has not reported for two minutes, or by a clock that differs by more from ours: an emptied "
@@ -144,5 +192,10 @@ NO_SCALE_DOWN = Code(
     "scale-down-disabled",
     "The cluster autoscaler never removes nodes (scale-down-enabled=false).",
     "Enable it, or don't compact.",
+)
+THRESHOLD_TOO_HIGH = Code(
+    "autoscaler-threshold-too-high",
+    "The pool leads, but the cluster autoscaler would empty the same nodes in its own order: pods would move twice.",
+    "Start the autoscaler with --scale-down-utilization-threshold=0.3 or less, or raise lead.maxThreshold.",
 )
 UNWELL = Code("cluster-unwell", "Too many nodes are not ready.", "Mend them first.")

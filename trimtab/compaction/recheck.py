@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, Reason
-from trimtab.compaction.candidates import Now
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.plan_types import DrainStep
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
-from trimtab.compaction.search.limits import Limits
-from trimtab.compaction.search.prepare import Prepared, prepare
-from trimtab.compaction.search.replay import replay, take_back
-from trimtab.compaction.values import Step
-from trimtab.packing.drain import Nowhere, exactly
-from trimtab.packing.world import World
+from trimtab.compaction.search.pool_limits import PoolLimits
+from trimtab.compaction.search.problem import CompactionProblem, prepare
+from trimtab.compaction.search.waves import replay, take_back
+from trimtab.scheduling.cluster_model import ClusterModel
+from trimtab.scheduling.drain_simulation import NoPlacement, exactly
 
 NODE_GONE = Code("node-gone", "The node of the plan is not there any more.", "Nothing.")
 CHANGED = Code("node-changed", "Other pods run on the node than the plan spoke of.", "Wait for the next plan.")
 
 
-def recheck(step: Step, world: World, pools: Sequence[Pool], now: Now) -> Reason | None:
+def recheck(step: DrainStep, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
     """Why this step, the only one, may not be taken now; None when it may."""
     return Recheck.of(world, pools, now).refuses(step)
 
@@ -34,7 +34,7 @@ def recheck(step: Step, world: World, pools: Sequence[Pool], now: Now) -> Reason
 class Recheck:
     """Asked of one step after the other: what one that holds takes is taken."""
 
-    made: Prepared
+    made: CompactionProblem
     spent: Counter[int] = field(default_factory=Counter)
     """Budget → evictions that steps which hold need."""
     gone: set[int] = field(default_factory=set)
@@ -43,10 +43,10 @@ class Recheck:
     """Nodes that have their pods."""
 
     @classmethod
-    def of(cls, world: World, pools: Sequence[Pool], now: Now) -> "Recheck":
+    def of(cls, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
         return cls(prepare(world, pools, now))
 
-    def refuses(self, step: Step) -> Reason | None:
+    def refuses(self, step: DrainStep) -> Reason | None:
         """Why the step may not be taken now; None when it may. Ages and thresholds are asked again too."""
         node = self.made.world.index.get(step.node)
         if node is None:
@@ -55,7 +55,7 @@ class Recheck:
         found = found or self._same(step, node) or self._affordable(node) or self._spared(node)
         return found or self._placed(step, node)
 
-    def _same(self, step: Step, node: int) -> Reason | None:
+    def _same(self, step: DrainStep, node: int) -> Reason | None:
         planned = {(move.pod, move.uid) for move in step.moves}
         pods = [self.made.world.pods[pod] for pod in self.made.loads[node]]
         new = sorted(pod.key for pod in pods if (pod.key, pod.uid) not in planned)
@@ -84,7 +84,7 @@ class Recheck:
             return WORTH_KEEPING(f"node {name} takes pods of a node that goes now")
         return limits.refuses(node) if limits is not None else None
 
-    def _placed(self, step: Step, node: int) -> Reason | None:
+    def _placed(self, step: DrainStep, node: int) -> Reason | None:
         """Where the plan wanted them, or anywhere else; taken where it holds."""
         made, closed = self.made, self.made.room.closed[node]
         dest = self._wanted(step, node)
@@ -92,7 +92,7 @@ class Recheck:
             made.room.closed[node] = closed
             others = [n for n in range(len(made.world.nodes)) if n != node and n not in self.gone]
             found = exactly(made.room, node, made.loads[node], others)
-            if isinstance(found, Nowhere):
+            if isinstance(found, NoPlacement):
                 return found.reason
             dest = dict(found.of)
             if not replay(made.room, node, list(dest), dest):
@@ -103,7 +103,7 @@ class Recheck:
             made.room.closed[node] = closed
         return short
 
-    def _wanted(self, step: Step, node: int) -> dict[int, int]:
+    def _wanted(self, step: DrainStep, node: int) -> dict[int, int]:
         """Pod → place, in the plan's order; empty where a place is gone."""
         index, here = self.made.world.index, {self.made.world.pods[pod].uid: pod for pod in self.made.loads[node]}
         targets = {here[move.uid]: index.get(move.target, node) for move in step.moves if move.uid in here}
@@ -127,7 +127,7 @@ class Recheck:
 
     def _arrive(self, dest: dict[int, int], sign: int) -> Reason | None:
         """The first pool that lacks room then."""
-        touched: dict[int, Limits] = {}
+        touched: dict[int, PoolLimits] = {}
         for pod, place in dest.items():
             found = self.made.limits[place]
             if found is not None:

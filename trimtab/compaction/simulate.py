@@ -2,7 +2,8 @@
 
 A pure function on nouns. A round plans, empties the nodes of the first wave, and lets a model of the scheduler put
 the successors somewhere: `plan` puts them where the plan said, `spread` on the emptiest node that admits them
-(the default scheduler's LeastAllocated), `pack` on the fullest (MostAllocated). With
+(the default scheduler's LeastAllocated), `pack` on the fullest (MostAllocated); a pod that names another scheduler
+goes where that one puts it. With
 `marked` the nodes that later waves mean to empty are taken only when nothing else is left, as with the soft taint that
 the compactor puts on them (PreferNoSchedule); without it the scheduler knows nothing of the plan. Then budgets are full
 again, emptied nodes are gone, and the next round begins. What was moved once is left in peace.
@@ -13,19 +14,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from trimtab.cluster.api.meta import change
-from trimtab.cluster.inventory import Inventory
-from trimtab.cluster.pod import Ask, Pod
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import larger
-from trimtab.compaction.candidates import Now
+from trimtab.cluster.schedulers import DEFAULT_SCHEDULER, SchedulerPlacement
+from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
+from trimtab.compaction.plan_types import Move, Plan, Wave
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
-from trimtab.compaction.values import Move, Plan, Wave
-from trimtab.packing.fit import admits
-from trimtab.packing.kinds import Kind
-from trimtab.packing.room import Room
-from trimtab.packing.world import Again, World, build
+from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build
+from trimtab.scheduling.filters import admits
+from trimtab.scheduling.pod_class import PodClass
 
 MOST_ROUNDS = 500
 
@@ -37,7 +38,7 @@ class Scheduler(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class SimulatedMove:
     """Where a successor came to run; empty when it found no place and waits."""
 
     pod: str
@@ -48,16 +49,16 @@ class Landing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class SimulationRound:
     nodes: tuple[str, ...]
-    landings: tuple[Landing, ...]
+    landings: tuple[SimulatedMove, ...]
     saved: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     scheduler: Scheduler
-    rounds: tuple[Round, ...]
+    rounds: tuple[SimulationRound, ...]
     nodes_before: int
     nodes_after: int
     saved: int
@@ -92,14 +93,14 @@ def simulate(
     inventory: Inventory,
     pools: Sequence[Pool],
     scheduler: Scheduler = Scheduler.PLAN,
-    now: Now = Now(),  # noqa: B008  a frozen value
+    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     effort: int | None = None,
     *,
     marked: bool = False,
     again: Again | None = None,
 ) -> Simulation:
     """Rounds until a plan is empty. `again`: what pods would ask for if they were admitted again; successors do."""
-    rounds: list[Round] = []
+    rounds: list[SimulationRound] = []
     before, moved = inventory, set(now.moved)
     first: Plan | None = None
     while True:
@@ -120,7 +121,7 @@ def simulate(
     )  # fmt: skip
 
 
-def _plainly(found: Plan, world: World, pools: Sequence[Pool], now: Now) -> Plan:
+def _plainly(found: Plan, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
     """What keeps each node, beside that pods on it moved already: nodes that would stay anyway tell why."""
     free = plan(world, pools, now, effort=0).refusals
     told = {
@@ -130,9 +131,9 @@ def _plainly(found: Plan, world: World, pools: Sequence[Pool], now: Now) -> Plan
     return replace(found, refusals={**found.refusals, **told})
 
 
-def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler, *, marked: bool) -> Round:
+def _carry_out(world: ClusterModel, found: Plan, number: int, scheduler: Scheduler, *, marked: bool) -> SimulationRound:
     """One wave: its nodes cordoned together, then pod by pod."""
-    wave, room = found.waves[number], Room(world)
+    wave, room = found.waves[number], FreeCapacity(world)
     after = found.waves[number + 1 :] if marked else ()
     later = {world.index[step.node] for wave in after for step in wave.steps}
     pods = {pod.key: n for n, pod in enumerate(world.pods)}
@@ -143,12 +144,17 @@ def _carry_out(world: World, found: Plan, number: int, scheduler: Scheduler, *, 
         pod = pods[move.pod]
         room.uncount(world.kind_of[pod].adds, world.node_of[pod])
         kind = world.next_of[pod]
-        target = world.index[move.target] if scheduler is Scheduler.PLAN else _choose(room, kind, later, scheduler)
+        if scheduler is Scheduler.PLAN:
+            target = world.index[move.target]
+        else:
+            target = _choose(room, kind, later, _placement(world, kind, scheduler))
         if target >= 0:
             room.take(kind, target)
         name = world.nodes[target].name if target >= 0 else ""
-        landings.append(Landing(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget))
-    return Round(
+        landings.append(
+            SimulatedMove(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget)
+        )
+    return SimulationRound(
         nodes=tuple(step.node for step in wave.steps), landings=tuple(landings), saved=sum(s.saves for s in wave.steps)
     )
 
@@ -158,8 +164,15 @@ def _in_turn(wave: Wave) -> Iterable[Move]:
     return (move for step in wave.steps for move in step.moves)
 
 
-def _choose(room: Room, kind: Kind, later: set[int], scheduler: Scheduler) -> int:
-    sign = -1 if scheduler is Scheduler.SPREAD else 1
+def _placement(world: ClusterModel, kind: PodClass, scheduler: Scheduler) -> SchedulerPlacement:
+    """How the pod's own scheduler places it; `scheduler` says how the default scheduler does."""
+    if kind.ask.scheduler == DEFAULT_SCHEDULER:
+        return SchedulerPlacement(scheduler.value)
+    return world.inventory.schedulers[kind.ask.scheduler]
+
+
+def _choose(room: FreeCapacity, kind: PodClass, later: set[int], placement: SchedulerPlacement) -> int:
+    sign = -1 if placement is SchedulerPlacement.SPREAD else 1
     best, score = -1, (2, 0)
     for node in range(len(room.world.nodes)):
         rank = (1 if node in later else 0, sign * _free(room, node))
@@ -168,18 +181,18 @@ def _choose(room: Room, kind: Kind, later: set[int], scheduler: Scheduler) -> in
     return best
 
 
-def _free(room: Room, node: int) -> int:
+def _free(room: FreeCapacity, node: int) -> int:
     """Thousandths free, cpu and memory weighed equally, as NodeResourcesFit scores."""
     world = room.world
     have = [max(1, world.amount(node, resource)) for resource in world.resources]
     return room.major[node] * 1000 // have[0] + room.minor[node] * 1000 // have[1]
 
 
-def _after(inventory: Inventory, made: Round, again: Again | None) -> Inventory:
+def _after(inventory: Inventory, made: SimulationRound, again: Again | None) -> Inventory:
     """The cluster when all successors run and the autoscaler has taken the empty nodes."""
     gone, landed = set(made.nodes), {landing.pod: landing.target for landing in made.landings}
-    pods: list[Pod] = []
-    asks: dict[object, Ask] = {}
+    pods: list[PodInfo] = []
+    asks: dict[object, SchedulingRequirements] = {}
     for pod in inventory.pods:
         if pod.key in landed and pod.node in gone:
             ask = successor(pod, again)
@@ -191,7 +204,7 @@ def _after(inventory: Inventory, made: Round, again: Again | None) -> Inventory:
     return replace(inventory, nodes=nodes, pods=tuple(pods))
 
 
-def successor(pod: Pod, again: Again | None) -> Ask:
+def successor(pod: PodInfo, again: Again | None) -> SchedulingRequirements:
     """What its successor asks for."""
     found = again(pod) if again is not None else None
     if found is None or isinstance(found, Unreadable) or isinstance(pod.ask.requests, Unreadable):

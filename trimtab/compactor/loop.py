@@ -8,31 +8,32 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import NotYet
-from trimtab.compaction.drain.begin import Standing
-from trimtab.compaction.drain.conduct import Moment
-from trimtab.compaction.drain.view import View
-from trimtab.compactor.books import Books
-from trimtab.compactor.doors import Apart, DoorFault
-from trimtab.compactor.drains import Drains
-from trimtab.compactor.faults import Faults
-from trimtab.compactor.planning import Planning
-from trimtab.compactor.steering import Steering, tainted
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.start import ActiveDrains
+from trimtab.compaction.drain.state_machine import DrainPlanner
+from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL
+from trimtab.compactor.actuator import ActuatorError, ErrorCollector
+from trimtab.compactor.drainer import Drainer
+from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.planner import CompactionPlanner
+from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.compactor.soft_taint import LeavingTaint, tainted
 from trimtab.runtime.log import Logger
 
 TRIES, PAUSE = 10, 0.5
 """At the end: a node that has just been opened is seen again after some milliseconds, and then its taint goes."""
 LOST = 5
 """Rounds in a row that cannot look, for an error of ours, after which nodes are given back as they were seen last."""
-Look = Callable[[], View | NotYet]
+Look = Callable[[], ClusterView | NotYet]
 
 
 @dataclass(slots=True)
 class Loop:
     look: Look
-    books: Books
-    drains: Drains
-    planning: Planning
-    steering: Steering
+    books: PoolStates
+    drains: Drainer
+    planning: CompactionPlanner
+    steering: LeavingTaint
     log: Logger
     interval: float
     tick: float
@@ -42,24 +43,25 @@ class Loop:
     """Is the pool's state still where it was saved?"""
     pause: Callable[[float], None] = lambda seconds: None
     """How to wait at the end for what was written to be seen."""
-    view: View | None = None
+    view: ClusterView | None = None
     """The last one that was acted on."""
     trouble: str = ""
     """What went wrong in the last round; empty while it goes well."""
-    faults: Faults = field(init=False)
+    faults: ErrorGuard = field(init=False)
     _planned: float | None = field(default=None)
     _told: frozenset[str] = frozenset()
     _lost: int = 0
 
     def __post_init__(self) -> None:
         self.faults = self.drains.faults
+        self.planning.cordoned = self._await_note
 
     def round(self) -> float:
         """One round; seconds until the next. Never raises: trouble at the door, and errors of ours, are told."""
         before = self.trouble
         try:
             found = self.faults.caught("round", self._round)
-        except DoorFault as error:
+        except ActuatorError as error:
             if str(error) != before:
                 self.log.warning("round.failed", error=str(error))
             self.trouble = str(error)
@@ -69,7 +71,7 @@ class Loop:
         return self.tick if found is None else found
 
     def _round(self) -> float:
-        now, apart = self.elapsed(), Apart()
+        now, apart = self.elapsed(), ErrorCollector()
         moment = self.faults.caught("look", lambda: self._seen(now))
         self._lost = self._lost + 1 if moment is None else 0
         if moment is None:
@@ -79,12 +81,14 @@ class Loop:
             return self.tick
         view = self.view = moment.view
         self.trouble = ""
-        self.books.tell_unread(view.at)
+        self.books.tell_unread(view.at, {pool.name for pool in view.pools})
         self._mistakes(view)
         self._reopen(view)
         before = self.faults.count
         with apart.tried():
             self.drains.carry_on(moment, now)
+        self.faults.caught("judge", lambda: self.drains.judge_added_nodes(view))
+        self.faults.caught("judge", lambda: self.drains.count_deletions(view))
         standing = self.drains.standing(view)
         if self.faults.count == before and apart.only_denied:  # nothing begins beside what we do not understand
             with apart.tried():
@@ -94,18 +98,26 @@ class Loop:
         with apart.tried():
             self.steering.steer(view)
         apart.tell()
-        busy = bool(standing.emptying) or self.planning.intent is not None
+        # An emptied node may be needed within seconds: before the autoscaler's next scan.
+        busy = bool(standing.emptying or standing.emptied) or self.planning.intent is not None
         if busy or view.flight or self._planned is None:
             return self.tick
         return max(self.tick, self._planned + self.interval - now)
 
-    def _seen(self, now: float) -> Moment | NotYet:
+    def _seen(self, now: float) -> DrainPlanner | NotYet:
         """What is there now, as drains look at it."""
         seen = self.look()
         if isinstance(seen, NotYet):
             return seen
-        known = replace(seen, flight=self.drains.settle_flight(seen, now), led=self.drains.led(seen, now))
-        return Moment(known, self.drains.terms)
+        drains = self.drains
+        known = replace(
+            seen,
+            flight=drains.settle_flight(seen, now),
+            led=drains.led(seen, now),
+            opened=drains.opened(seen),
+            deleting=drains.deleting(),
+        )
+        return DrainPlanner(known, self.drains.terms)
 
     def _unseen(self) -> float:
         """Nobody knows how the drains go on: before long they end, by what was seen last."""
@@ -114,7 +126,7 @@ class Loop:
             self.drains.give_back(self.view, "what is there cannot be understood")
         return self.tick
 
-    def _further(self, view: View, standing: Standing, now: float) -> None:
+    def _further(self, view: ClusterView, standing: ActiveDrains, now: float) -> None:
         """What begins is decided on the view that a later round brings: never on the one it was planned on."""
         due = self._planned is None or (now - self._planned >= self.interval and self.planning.intent is None)
         if not due and self.planning.intent is None:
@@ -130,28 +142,38 @@ class Loop:
             if self.planning.begin(view, standing, now):
                 self.books.save()
 
-    def _mistakes(self, view: View) -> None:
+    def _await_note(self, drain: str) -> None:
+        self.drains.vanished.cordoned[drain] = self.elapsed()
+
+    def _mistakes(self, view: ClusterView) -> None:
         """Of the pools' settings, and nodes that are not ours to empty or to open: told once."""
         for mistake in set(view.unread) - self._told:
             self.log.warning("pool.mistake", mistake=mistake)
-        others = self.drains.of_others(view)
+        others, doubtful = view.notes.others, view.notes.doubtful
         for node in set(others) - self._told:
             self.log.warning("node.of-another-compactor", node=node, namespace=others[node])
-        self._told = frozenset((*view.unread, *others))
+        for node, found in doubtful.items():
+            if str(found) not in self._told:
+                self.books.tell("doubted", DOUBTFUL(str(found)), pool="", at=view.at, node=node)
+        self._told = frozenset((*view.unread, *others, *map(str, doubtful.values())))
 
-    def _save(self, view: View) -> None:
+    def _save(self, view: ClusterView) -> None:
         for pool in view.pools:
             if not self.kept(pool.name):
                 self.books.forget_saved(pool.name)
         self.books.save()
 
-    def _reopen(self, view: View) -> None:
+    def _reopen(self, view: ClusterView) -> None:
         """Pools that were closed and are open again: by time, or by a person's word."""
         for pool, memory in list(self.books.memories.items()):
-            if memory.closed is None:
+            closed, backoff = memory.closed, memory.backoff
+            if closed is None and backoff is None:
                 continue
             said = self.reopened(pool)
-            if view.at >= memory.closed + self.drains.terms.closed or (said is not None and said >= memory.closed):
+            is_reopened = said is not None and said >= max(closed or 0, backoff.last if backoff is not None else 0)
+            if is_reopened:
+                self.books.put(pool, change(memory, closed=None, strikes=0, backoff=None))
+            elif closed is not None and view.at >= closed + self.drains.terms.closed:
                 self.books.put(pool, change(memory, closed=None, strikes=0))
 
     def end(self) -> None:
@@ -162,7 +184,7 @@ class Loop:
             try:
                 if self.faults.caught("end", self._ended):
                     return
-            except DoorFault as error:
+            except ActuatorError as error:
                 self.log.warning("end.failed", error=str(error))
             self.pause(PAUSE)
 

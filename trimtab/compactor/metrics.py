@@ -1,19 +1,88 @@
-"""The compactor in numbers."""
+"""The compactor in numbers.
+
+Each pool in numbers: counted when somebody scrapes, since a round has better things to do.
+"""
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
-from trimtab.compaction.drain.begin import Standing
-from trimtab.compaction.drain.memory import Record
-from trimtab.compaction.drain.view import View
-from trimtab.compactor.faults import KINDS, Faults
-from trimtab.compactor.figures import Figures
+from trimtab.cluster.pool import PoolIndex
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.compaction.drain.start import ActiveDrains
+from trimtab.compaction.pool_usage import PoolUsage, holdings
+from trimtab.compactor.error_guard import KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
+
+_BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "capacity": ("What the pool's ready nodes have, in cores, bytes or pods by resource.", ("pool", "resource")),
+    "allocatable": (
+        "What the pool's ready nodes have for pods, in cores, bytes or pods by resource.", ("pool", "resource"),
+    ),
+    "requested": (
+        "What pods bound to the pool's ready nodes ask for, in cores, bytes or pods by resource, DaemonSets included.",
+        ("pool", "resource"),
+    ),
+    "full_nodes": ("Ready nodes that are at least 99 percent full, by what fills them.", ("pool", "resource")),
+    "under_used_nodes": ("Ready nodes at or below the pool's `underUsed` lines now, however short.", ("pool",)),
+    "cost_dollars_per_hour": ("What the pool's nodes cost now; absent where no price is known.", ("pool",)),
+    "unpriced_nodes": ("Nodes whose price nobody says: they are missing in the cost.", ("pool",)),
+    "unread": ("Nodes and pods whose amounts make no sense: they are missing in the sums.", ("pool", "what")),
+    "node_info": ("1 for each node of the pool: joins others' metrics with pools.", ("pool", "node")),
+}  # fmt: skip
+_FULL = ("cpu", "memory", "pods", "volumes")
+
+
+class PoolCollector(Collector):
+    """Tells of `view`, while this replica leads."""
+
+    def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool]) -> None:
+        self._leading, self._pool = leading, Bounded()
+        self.view: ClusterView | None = None
+        registry.register(self)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        yield from _families().values()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        view = self.view
+        if view is None or not self._leading():
+            return
+        families = _families()
+        for pool, holding in holdings(view).items():
+            _tell(families, self._pool(pool), holding)
+        yield from families.values()
+
+
+def _families() -> dict[str, GaugeMetricFamily]:
+    return {
+        name: GaugeMetricFamily(f"trimtab_compactor_pool_{name}", says, labels=labels)
+        for name, (says, labels) in _BY.items()
+    }
+
+
+def _tell(families: Mapping[str, GaugeMetricFamily], pool: str, holding: PoolUsage) -> None:
+    for name in ("capacity", "allocatable", "requested"):
+        for resource, amount in getattr(holding, name).items():
+            families[name].add_metric([pool, resource], amount / 1000 if resource == "cpu" else amount)
+    for resource in _FULL:
+        families["full_nodes"].add_metric([pool, resource], holding.full[resource])
+    families["under_used_nodes"].add_metric([pool], holding.under_used)
+    if holding.unpriced < len(holding.nodes) or not holding.nodes:
+        families["cost_dollars_per_hour"].add_metric([pool], holding.cost / 1_000_000)
+    families["unpriced_nodes"].add_metric([pool], holding.unpriced)
+    for what in ("nodes", "pods"):
+        families["unread"].add_metric([pool, what], holding.unread[what])
+    for node in holding.nodes:
+        families["node_info"].add_metric([pool, node], 1)
+
 
 EVICTIONS = ("evicted", "refused")
 ENDS = ("taken", "released", "dropped")
@@ -54,11 +123,15 @@ class Metrics:
         self.paused = gauge("paused", "1 while the switch stops everything.")
         self.unread = counter("unread_states", "States of pools that could not be read and were put aside.", "pool")
         self.others = gauge("foreign_nodes", "Nodes with the note of a compactor of another namespace: left alone.")
+        self.doubtful = gauge(
+            "unauthentic_nodes", "Nodes with a note that this compactor did not sign for them: left alone."
+        )
+        self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
         self.faults = counter("faults", "Errors of ours, by what was being done; each is in the log.", "kind")
         for kind in KINDS:
             self.faults.labels(kind)
         self._faults: Tally[str] = Tally()
-        self.figures = Figures(registry, leading)
+        self.figures = PoolCollector(registry, leading)
         Gauge(f"{prefix}leading", "1 in the replica that leads, 0 in the others.", registry=registry).set_function(
             leading
         )
@@ -68,7 +141,7 @@ class Metrics:
             registry=registry,
         ).set_function(age)
 
-    def count(self, record: Record) -> None:
+    def count(self, record: HistoryEntry) -> None:
         """A sink of the books."""
         pool = self._pool(record.pool)
         if record.what in EVICTIONS:
@@ -78,7 +151,7 @@ class Metrics:
         elif record.what in ENDS:
             self.drains.labels(pool, record.what, self._code(record.code)).inc()
 
-    def faulty(self, faults: Faults) -> None:
+    def faulty(self, faults: ErrorGuard) -> None:
         """What went wrong since we were told last, of this leadership's loop."""
         for kind, count in faults.kinds.items():
             self.faults.labels(kind).inc(max(0, count - self._faults[kind]))
@@ -92,7 +165,8 @@ class Metrics:
         self.figures.view = view
         self._nodes(loop, view)
         self.twice.set(loop.drains.twice)
-        self.others.set(len(loop.drains.of_others(view)))
+        self.others.set(len(view.notes.others))
+        self.doubtful.set(len(view.notes.doubtful))
         self.plan_seconds.set(loop.planning.seconds)
         self.paused.set(bool(view.paused))
         scaler = view.autoscaler
@@ -105,16 +179,17 @@ class Metrics:
                 self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
 
-    def _waiting(self, loop: Loop, view: View) -> int:
+    def _waiting(self, loop: Loop, view: ClusterView) -> int:
         moved = {pod for memory in loop.books.memories.values() for pod in memory.moved}
         return sum(not pod.node and pod.key in moved for pod in view.inventory.pods)
 
-    def _nodes(self, loop: Loop, view: View) -> None:
+    def _nodes(self, loop: Loop, view: ClusterView) -> None:
         standing, plan = loop.drains.standing(view), loop.planning.plan
         going = {step.node for step in plan.steps} if plan else set()
         states: Tally[tuple[str, str]] = Tally()
+        index = PoolIndex(view.pools)
         for node in view.inventory.nodes:
-            pool = next((pool for pool in view.pools if pool.has(node)), None)
+            pool = index.first(node)
             if pool is not None:
                 states[self._pool(pool.name), _state(node.name, standing, going)] += 1
         self.nodes.clear()
@@ -128,7 +203,7 @@ class Metrics:
                 self.refusals.labels(code).set(count)
 
 
-def _state(node: str, standing: Standing, going: set[str]) -> str:
+def _state(node: str, standing: ActiveDrains, going: set[str]) -> str:
     if node in standing.emptying:
         return "emptying"
     if node in standing.emptied:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from trimtab.cluster.autoscaler import flags_of
-from trimtab.compaction.drain.terms import Terms
-from trimtab.kube.replicated import Replicated
-from trimtab.policy.subject import Terms as AdmissionTerms
+from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE, flags_of
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.kube.leader_process import LeaderProcessSettings
+from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Replicated):
+class Settings(LeaderProcessSettings):
     """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
 
     namespace: str = "trimtab-system"
@@ -69,6 +69,10 @@ class Settings(Replicated):
     steer: bool = True
     """True: nodes the plan will empty get the soft taint `trimtab.dev/leaving`, so that successors land elsewhere."""
 
+    scale_namespaces: tuple[str, ...] = ()
+    """Namespaces, separated by `:`, in which the account may scale Deployments (`trimtab install --scale-namespace`).
+    In any other the only replica of a workload stays, whatever its pool says: it would need a second one first."""
+
     policies: tuple[Path, ...] = ()
     """Files or folders of policies, separated by `:`, where the webhook reads them, too. Empty: the cluster's own. What
     they would give a successor is what must fit elsewhere."""
@@ -80,13 +84,20 @@ class Settings(Replicated):
     """`seen`: without a status ConfigMap of the cluster autoscaler nothing begins, for nobody would take what is
     emptied. `assumed`: there is one that writes no status here, and it is taken for well."""
 
+    autoscaler_namespace: str = NAMESPACE
+    """Where the cluster autoscaler runs and writes its status: its own flag `--namespace`."""
+
+    autoscaler_status: str = NAME
+    """The ConfigMap of its status: its flag `--status-config-map-name`. The compactor may read the one of this name
+    alone: whoever changes it gives `trimtab install` the same name, or the chart."""
+
     autoscaler_flags: str | None = None
     """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> DrainTimeouts:
         """The patience with drains."""
-        return Terms(
+        return DrainTimeouts(
             drain=self.drain_limit, end=self.end_limit, ready=self.ready_limit, pending=self.pending_limit,
             taken=self.taken_limit, rest=self.rest, closed=self.closed, drains=self.drains,
         )  # fmt: skip

@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.anonymous import hashed
+from trimtab.cluster.anonymize import hashed
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import UNREADABLE, Snapshot
+from trimtab.cluster.snapshot import FORBIDDEN_KIND, UNREADABLE, Snapshot
 from trimtab.kube import decode
 from trimtab.kube.client import Client
 from trimtab.kube.decode import ODD, Key
-from trimtab.kube.kinds import PLACES, sources
-from trimtab.kube.listing import Observed, observe
+from trimtab.kube.listing import ClusterListing, observe
+from trimtab.kube.resources import OWNER_TEMPLATES, PLACES, sources
 
 TEMPLATE = "Template"
 """Ends the name of a kind that is a list of owners, read for what they make pods of."""
@@ -28,14 +28,14 @@ TEMPLATE = "Template"
 
 def observed(
     client: Client, kinds: Iterable[str], told: Callable[[str], None] = lambda list_: None, *, templates: bool = False
-) -> Observed:
-    """Everything of these kinds; and templates, where they are asked for, or a policy was found that asks for them."""
+) -> ClusterListing:
+    """Everything of these kinds; and templates, where they are asked for, or where a policy or a VPA was found."""
     found = observe(client, sources(kinds), told)
-    if not templates and not found.snapshot.objects.get("PodPolicy"):
+    if not templates and not any(found.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")):
         return found
-    more = observe(client, sources(kind for kind in PLACES if kind.endswith(TEMPLATE)), told)
-    return Observed(
-        Snapshot({**found.snapshot.objects, **more.snapshot.objects}),
+    more = observe(client, sources(OWNER_TEMPLATES), told)
+    return ClusterListing(
+        Snapshot({**found.snapshot.objects, **more.snapshot.objects}, forbidden=found.snapshot.forbidden),
         (*found.unreadable, *more.unreadable),
         found.absent,
     )
@@ -43,7 +43,7 @@ def observed(
 
 def items(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Every object, with its kind, as plain values; an owner with its template, where that was read, too."""
-    objects = {kind: found for kind, found in snapshot.objects.items() if not kind.endswith(TEMPLATE)}
+    objects = {kind: found for kind, found in snapshot.objects.items() if kind not in OWNER_TEMPLATES}
     return [
         {"apiVersion": PLACES[kind].group_version, "kind": kind, **_with_template(_bare(found), templates)}
         for kind, all_ in objects.items()
@@ -72,20 +72,25 @@ def written(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: 
     """The file's content; with a salt, names are hashed with it.
 
     What could not be read is in it by name alone, so that nobody plans as if it were not there: who loads the file is
-    told of a mistake, as who reads the cluster is.
+    told of a mistake, as who reads the cluster is. Kinds that could not be listed are named.
     """
     found = [*items(snapshot), *map(_mark, unreadable)]
     if salt is not None:
         found = hashed(found, salt)
+    found += map(_forbidden, sorted(snapshot.forbidden))
     # An item a line: a large capture can still be looked at and compared.
     body = b",\n".join(msgspec.json.encode(item) for item in found)
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"
 
 
+def _forbidden(kind: str) -> dict[str, Any]:
+    return {"apiVersion": "trimtab.dev/v1alpha1", "kind": FORBIDDEN_KIND, "metadata": {"name": kind}}
+
+
 def _mark(wrong: Unreadable) -> dict[str, Any]:
     """`where` is "Pod shop/web" or "Node n1" (`decode.item`)."""
     kind, _, where = wrong.where.partition(" ")
-    kind = kind.removesuffix(TEMPLATE)
+    kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind
     namespace, _, name = where.rpartition("/")
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": PLACES[kind].group_version, "kind": kind, "metadata": meta, UNREADABLE: wrong.problem}

@@ -1,14 +1,37 @@
 """One request, its bytes; or a stream of lines. Both with a deadline.
 
 Nothing is tried twice in here: who asks knows whether asking again makes sense.
+
+Who waits for an answer, and how does another thread end that?
+
+A thread that waits for a frozen server sits in the socket until its deadline; all that wakes it is the end of that
+socket. So each thread's is known here while it waits, and no longer: a connection that somebody else uses by now is
+never ended.
+
+What came back, whatever its status: for who asks how a server answers, not only what.
+
+One TLS context for all connections to a cluster, also to one whose authority is older than Python 3.13's rules.
+
+Since 3.13 a default context asks for VERIFY_X509_STRICT (docs.python.org, ssl.create_default_context), and urllib3
+follows: an authority that was made without keyUsage, as many clusters' were, is refused. Go's clients, and with them
+everything else that talks to that cluster, accept it. So we take exactly that flag off, and nothing else.
+
+Authority and login are loaded here, once: urllib3 would load them into the context again for every connection, and
+two threads that do so at the same moment crash inside OpenSSL (seen with 23 watches that came back together).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import socket
+import ssl
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,12 +40,98 @@ from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
+from urllib3 import HTTPHeaderDict, PoolManager
+from urllib3.util.ssl_ import create_urllib3_context
 
 from trimtab.kube.errors import KubeFault, NotConfigured, Unreachable, refused
-from trimtab.kube.exchange import Exchange
-from trimtab.kube.tls import lenient
-from trimtab.kube.waiting import Waiting
 from trimtab.runtime.clock import elapsed
+
+
+class WaitingRequests:
+    """By thread, the socket it waits for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: dict[int, socket.socket] = {}
+
+    @contextlib.contextmanager
+    def on(self, found: socket.socket | None) -> Iterator[None]:
+        """This thread waits for what comes from here; None: for nothing that could be ended."""
+        me = threading.get_ident()
+        with self._lock:
+            if found is not None:
+                self._sockets[me] = found
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sockets.pop(me, None)
+
+    def end(self, thread: int) -> None:
+        """What the thread waits for ends within milliseconds, as if the server had gone. Otherwise nothing happens."""
+        with self._lock, contextlib.suppress(OSError):
+            if (found := self._sockets.get(thread)) is not None:
+                socket.socket.shutdown(found, socket.SHUT_RDWR)  # TLS' own takes its object away from under the reader
+
+    def watch(self, manager: PoolManager) -> None:
+        """From now on the beginning of every answer to this pool is waited for here."""
+        classes = manager.pool_classes_by_scheme
+        manager.pool_classes_by_scheme = {scheme: self._pool(classes[scheme]) for scheme in classes}
+
+    def _pool(self, found: Any) -> Any:
+        on = self.on
+
+        class Connection(found.ConnectionCls):  # type: ignore[misc]
+            def getresponse(self) -> Any:
+                with on(self.sock):
+                    return super().getresponse()
+
+        return type(found.__name__, (found,), {"ConnectionCls": Connection})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One answer."""
+
+    status: int
+    content: bytes
+    headers: HTTPHeaderDict
+
+    @property
+    def at(self) -> datetime | None:
+        """The server's own time, to the second; None where it does not say."""
+        try:
+            return parsedate_to_datetime(self.headers.get("Date") or "")
+        except ValueError:
+            return None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Texts of the warnings an API server sent along, webhooks' among them."""
+        found = (_WARNING.match(line) for line in self.headers.getlist("Warning"))
+        return tuple(re.sub(r"\\(.)", r"\1", line[1]) for line in found if line)
+
+
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+"""RFC 9110 took them out, Kubernetes still sends them: code, agent, quoted text; one to a line."""
+
+
+def lenient(api: ApiClient) -> None:
+    """Make the client's connections as strict as Go's. Raises OSError where a certificate cannot be read."""
+    configuration = api.configuration
+    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if configuration.ssl_ca_cert or configuration.ca_cert_data:
+        context.load_verify_locations(configuration.ssl_ca_cert, None, configuration.ca_cert_data)
+    else:
+        context.load_default_certs()
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    pool = api.rest_client.pool_manager.connection_pool_kw
+    for loaded in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
+        pool.pop(loaded, None)
+    pool["ssl_context"] = context
+
 
 Query = Mapping[str, str | int | None]
 """Parameters of a request; those that are None are left out."""
@@ -52,7 +161,7 @@ class Client:
         self.deadlines = deadlines or Deadlines()
         api.user_agent = "trimtab"
         lenient(api)
-        self._waiting = Waiting()
+        self._waiting = WaitingRequests()
         self._waiting.watch(api.rest_client.pool_manager)
 
     @property
@@ -113,7 +222,7 @@ class Client:
         doing: str,
         accept: str = JSON,
     ) -> Exchange:
-        """The same with status and headers; a refusal is an answer too. Raises any `KubeFault` but `Refused`."""
+        """The same with status and headers; a refusal is an answer too. Raises any `KubeFault` but `RequestRefused`."""
         begun, patience = elapsed(), deadline / 2
         with _told(doing):
             # The beginning of the answer may take half of it, and its rest what is left then.

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from trimtab.cluster.api.meta import Metadata, Shape, change
+from trimtab.cluster.api.meta import ApiObject, Metadata, change
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import without_nulls
-from trimtab.kube.errors import Garbled, Status
-from trimtab.kube.kinds import PLACES, SHAPES
+from trimtab.kube.errors import ApiStatus, InvalidResponse
+from trimtab.kube.resources import PLACES, SHAPES
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for what has none."""
@@ -26,7 +26,7 @@ class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct, frozen=True):
+class ListPage(msgspec.Struct, frozen=True):
     """One page of a list; `items` are views into the answer's bytes, to be decoded before it is let go."""
 
     metadata: ListMetadata = ListMetadata()
@@ -57,10 +57,10 @@ class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
 
 
-_page = msgspec.json.Decoder(Page)
+_page = msgspec.json.Decoder(ListPage)
 _event = msgspec.json.Decoder(Event)
 _marked = msgspec.json.Decoder(_Marked)
-_status = msgspec.json.Decoder(Status)
+_status = msgspec.json.Decoder(ApiStatus)
 _typed = {
     kind: msgspec.json.Decoder(msgspec.defstruct(f"{kind}Event", [("type", str), ("object", shape)], frozen=True))
     for kind, shape in SHAPES.items()
@@ -73,19 +73,19 @@ ODD = frozenset({"ReplicationController"})
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class UndecodableObject:
     """An object that is there and makes no sense."""
 
     metadata: Metadata
     why: Unreadable
 
 
-def page(body: bytes, doing: str) -> Page:
+def page(body: bytes, doing: str) -> ListPage:
     """Raises Garbled."""
     try:
         return _page.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise Garbled(f"{doing}: this is no list: {error}") from error
+        raise InvalidResponse(f"{doing}: this is no list: {error}") from error
 
 
 def event(line: bytes, doing: str) -> Event:
@@ -93,10 +93,10 @@ def event(line: bytes, doing: str) -> Event:
     try:
         return _event.decode(line)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise Garbled(f"{doing}: this is no event: {error}") from error
+        raise InvalidResponse(f"{doing}: this is no event: {error}") from error
 
 
-def changed(kind: str, line: bytes) -> tuple[bool, Shape] | None:
+def changed(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
     """The quick way for what nearly every line is: an object that came, changed or (True) went.
 
     None: look closer, with `event`.
@@ -125,12 +125,12 @@ def bare(line: bytes) -> bytes:
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
-def status(raw: Raw) -> Status:
+def status(raw: Raw) -> ApiStatus:
     """The Status an ERROR event carries; an empty one where it is none."""
     try:
         return _status.decode(raw)
     except (msgspec.DecodeError, UnicodeError):
-        return Status()
+        return ApiStatus()
 
 
 def metadata(raw: Raw) -> Metadata:
@@ -142,7 +142,7 @@ def metadata(raw: Raw) -> Metadata:
         return Metadata()
 
 
-def item(kind: str, raw: Raw) -> Shape | Broken:
+def item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
     """One object of a kind in `SHAPES`. Nulls are taken for absence, as the API server takes them."""
     try:
         if kind not in ODD:
@@ -157,7 +157,7 @@ def item(kind: str, raw: Raw) -> Shape | Broken:
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         found = metadata(raw)
         where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"
-        return Broken(found, Unreadable(where, str(error)))
+        return UndecodableObject(found, Unreadable(where, str(error)))
 
 
 def _legible(plain: Any) -> None:
@@ -167,7 +167,7 @@ def _legible(plain: Any) -> None:
         spec["selector"] = {"matchLabels": spec["selector"]}
 
 
-def _named(kind: str, found: Shape) -> Shape:
+def _named(kind: str, found: ApiObject) -> ApiObject:
     """The items of a list carry no kind; workloads, which share a shape, are told apart by it."""
     return change(found, kind=kind, api_version=PLACES[kind].group_version) if isinstance(found, Workload) else found
 

@@ -15,7 +15,7 @@ KubeFault                    all of them
 
 import msgspec
 
-from trimtab.runtime.errors import RuntimeFault
+from trimtab.runtime.files import RuntimeFault
 
 
 class KubeFault(RuntimeFault):
@@ -30,7 +30,7 @@ class Unreachable(KubeFault):
     """Nobody answered, or not in time, or not to the end."""
 
 
-class Garbled(KubeFault):
+class InvalidResponse(KubeFault):
     """The answer makes no sense to us."""
 
 
@@ -51,7 +51,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
     retry_after_seconds: int = 0
 
 
-class Status(msgspec.Struct, frozen=True, rename="camel"):
+class ApiStatus(msgspec.Struct, frozen=True, rename="camel"):
     """A metav1.Status, as far as we read it."""
 
     code: int = 0
@@ -60,10 +60,10 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     details: Details | None = None
 
 
-class Refused(KubeFault):
+class RequestRefused(KubeFault):
     """The API server said no, in its own words."""
 
-    def __init__(self, doing: str, code: int, status: Status, retry_after: float | None = None) -> None:
+    def __init__(self, doing: str, code: int, status: ApiStatus, retry_after: float | None = None) -> None:
         said = status.message or status.reason or "no reason given"
         super().__init__(f"{doing}: {code} {status.reason}: {said}" if status.reason else f"{doing}: {code}: {said}")
         self.status = code
@@ -74,49 +74,49 @@ class Refused(KubeFault):
         self.causes = (status.details.causes or ()) if status.details else ()
 
 
-class NotAllowed(Refused):
+class NotAllowed(RequestRefused):
     """401 or 403."""
 
 
-class NotFound(Refused):
+class NotFound(RequestRefused):
     """404."""
 
 
-class Conflict(Refused):
+class Conflict(RequestRefused):
     """409."""
 
 
-class Gone(Refused):
+class ResourceVersionGone(RequestRefused):
     """410."""
 
 
-class TooMany(Refused):
+class TooManyRequests(RequestRefused):
     """429."""
 
 
-_BY_CODE: dict[int, type[Refused]] = {
-    401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: Gone, 429: TooMany,
+_BY_CODE: dict[int, type[RequestRefused]] = {
+    401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: ResourceVersionGone, 429: TooManyRequests,
 }  # fmt: skip
 
 
-def refused(doing: str, code: int, body: bytes, retry_after: str | None = None) -> Refused:
+def refused(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
     """The error for an answer of 300 and more. What is no Status is quoted."""
     return of_status(doing, code, _status(body), retry_after)
 
 
-def of_status(doing: str, code: int, status: Status, retry_after: str | None = None) -> Refused:
+def of_status(doing: str, code: int, status: ApiStatus, retry_after: str | None = None) -> RequestRefused:
     """The header counts before the body: a proxy may have written it."""
     seconds = _seconds(retry_after)
     if seconds is None and status.details and status.details.retry_after_seconds > 0:
         seconds = float(status.details.retry_after_seconds)
-    return _BY_CODE.get(code, Refused)(doing, code, status, seconds)
+    return _BY_CODE.get(code, RequestRefused)(doing, code, status, seconds)
 
 
-def _status(body: bytes) -> Status:
+def _status(body: bytes) -> ApiStatus:
     try:
-        return msgspec.json.decode(body, type=Status)
+        return msgspec.json.decode(body, type=ApiStatus)
     except (msgspec.DecodeError, UnicodeError):
-        return Status(message=body[:500].decode(errors="replace").strip())
+        return ApiStatus(message=body[:500].decode(errors="replace").strip())
 
 
 def _seconds(header: str | None) -> float | None:

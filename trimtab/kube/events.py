@@ -17,9 +17,8 @@ import msgspec
 
 from trimtab.kube.client import MERGE
 from trimtab.kube.errors import Conflict, KubeFault, NotFound
-from trimtab.kube.kinds import PLACES, collection, one
-from trimtab.kube.objects import parsed
-from trimtab.kube.writer import Writer
+from trimtab.kube.objects import Writer, parsed
+from trimtab.kube.resources import PLACES, collection, one
 from trimtab.runtime import clock
 
 _MOST = 4096

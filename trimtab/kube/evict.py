@@ -11,10 +11,9 @@ from enum import StrEnum
 
 import msgspec
 
-from trimtab.kube.errors import Conflict, NotFound, Refused, TooMany
-from trimtab.kube.kinds import PLACES, one
-from trimtab.kube.objects import parsed
-from trimtab.kube.writer import Writer
+from trimtab.kube.errors import Conflict, NotFound, RequestRefused, TooManyRequests
+from trimtab.kube.objects import Writer, parsed
+from trimtab.kube.resources import PLACES, one
 
 _TWO = "more than one PodDisruptionBudget"
 """pkg/registry/core/pod/storage/eviction.go; the answer has no reason and no details."""
@@ -24,7 +23,7 @@ _DENIALS = (400, 403, 422)
 """A webhook's no (400 unless it says otherwise), or a namespace that is being deleted (403): about this pod alone."""
 
 
-class Became(StrEnum):
+class EvictionStatus(StrEnum):
     EVICTED = "evicted"
     """It is being ended, or would be in a dry run."""
     GONE = "gone"
@@ -42,10 +41,10 @@ class Became(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class EvictionOutcome:
     """What became of it, in the server's words where it refused."""
 
-    became: Became
+    became: EvictionStatus
     message: str = ""
     retry_after: float | None = None
     """Seconds; only with WAIT."""
@@ -53,10 +52,10 @@ class Outcome:
     @property
     def done(self) -> bool:
         """Is the pod that was meant gone, or going?"""
-        return self.became in (Became.EVICTED, Became.GONE, Became.ANOTHER)
+        return self.became in (EvictionStatus.EVICTED, EvictionStatus.GONE, EvictionStatus.ANOTHER)
 
 
-def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> Outcome:
+def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> EvictionOutcome:
     """Evict exactly this pod. `grace` overrides its seconds to end. Raises KubeFault for what no eviction answers.
 
     The pod is looked at first: of a pod with another uid the API server thinks for ten seconds before it says so
@@ -65,7 +64,7 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     """
     there = _uid(writer, namespace, name)
     if there != uid:
-        return Outcome(became=Became.ANOTHER if there else Became.GONE)
+        return EvictionOutcome(became=EvictionStatus.ANOTHER if there else EvictionStatus.GONE)
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
@@ -77,18 +76,18 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     try:
         writer.write("POST", path, body, doing=f"evict Pod {namespace}/{name}")
     except NotFound as error:
-        return Outcome(became=Became.GONE, message=error.message)
+        return EvictionOutcome(became=EvictionStatus.GONE, message=error.message)
     except Conflict as error:
         return _conflict(writer, namespace, name, uid, error)
-    except TooMany as error:
+    except TooManyRequests as error:
         return _not_now(error)
-    except Refused as error:
+    except RequestRefused as error:
         if error.status == 500 and _TWO in error.message:
-            return Outcome(became=Became.TWO_BUDGETS, message=error.message)
+            return EvictionOutcome(became=EvictionStatus.TWO_BUDGETS, message=error.message)
         if error.status in _DENIALS:
-            return Outcome(became=Became.DENIED, message=error.message)
+            return EvictionOutcome(became=EvictionStatus.DENIED, message=error.message)
         raise
-    return Outcome(became=Became.EVICTED)
+    return EvictionOutcome(became=EvictionStatus.EVICTED)
 
 
 def _uid(writer: Writer, namespace: str, name: str) -> str:
@@ -111,17 +110,17 @@ class _Pod(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
-def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Conflict) -> Outcome:
+def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Conflict) -> EvictionOutcome:
     """Another pod by now, or this very pod changed at the same moment: then it is still there."""
     there = _uid(writer, namespace, name)
     if there == uid:
-        return Outcome(became=Became.WAIT, message=error.message, retry_after=1.0)
-    return Outcome(became=Became.ANOTHER if there else Became.GONE, message=error.message)
+        return EvictionOutcome(became=EvictionStatus.WAIT, message=error.message, retry_after=1.0)
+    return EvictionOutcome(became=EvictionStatus.ANOTHER if there else EvictionStatus.GONE, message=error.message)
 
 
-def _not_now(error: TooMany) -> Outcome:
+def _not_now(error: TooManyRequests) -> EvictionOutcome:
     """Only Retry-After tells "wait" from "no room": the reason is TooManyRequests in both."""
     words = "; ".join(cause.message for cause in error.causes) or error.message
     if error.retry_after is None:
-        return Outcome(became=Became.NO_ROOM, message=words)
-    return Outcome(became=Became.WAIT, message=words, retry_after=error.retry_after)
+        return EvictionOutcome(became=EvictionStatus.NO_ROOM, message=words)
+    return EvictionOutcome(became=EvictionStatus.WAIT, message=words, retry_after=error.retry_after)

@@ -8,23 +8,24 @@ from typing import Any
 
 from msgspec import Raw
 
-from trimtab.cluster.api.meta import Shape
+from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import Snapshot
+from trimtab.cluster.snapshot import DISPENSABLE_KINDS, Snapshot
 from trimtab.kube import decode
 from trimtab.kube.client import Client
-from trimtab.kube.errors import Gone, NotFound
-from trimtab.kube.keep import Keeper
-from trimtab.kube.kinds import Source, sources
-from trimtab.kube.state import Terms
+from trimtab.kube.errors import NotAllowed, NotFound, ResourceVersionGone
+from trimtab.kube.resources import ListSource, sources
+from trimtab.kube.transform import FieldPruner
+from trimtab.kube.watch_state import WatchSettings
 
-PAGE = Terms().page
+PAGE = WatchSettings().page
 
+FORBIDDEN = 403
 _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListResult:
     """One page."""
 
     items: list[Raw]
@@ -32,7 +33,7 @@ class Listed:
     """The version the whole list has; the same on every page."""
 
 
-def pages(client: Client, source: Source, size: int = PAGE) -> Iterator[Listed]:
+def pages(client: Client, source: ListSource, size: int = PAGE) -> Iterator[ListResult]:
     """Every page of a list. Raises Gone where it took so long that its version is no longer kept: begin anew."""
     token: str | None = None
     while True:
@@ -40,23 +41,23 @@ def pages(client: Client, source: Source, size: int = PAGE) -> Iterator[Listed]:
         query = {**source.query, "limit": size, "continue": token}
         accept = source.accept("PartialObjectMetadataList")
         found = decode.page(client.get(source.path, query, doing=doing, accept=accept), doing)
-        yield Listed(found.items or [], found.metadata.resource_version)
+        yield ListResult(found.items or [], found.metadata.resource_version)
         token = found.metadata.continue_ or None
         if token is None:
             return
 
 
-def listed(client: Client, source: Source) -> Iterator[tuple[decode.Key, Any]]:
+def listed(client: Client, source: ListSource) -> Iterator[tuple[decode.Key, Any]]:
     """Every object of a list that can be read, under its (namespace, name)."""
     for part in pages(client, source):
         for raw in part.items:
             found: Any = decode.item(source.kind, raw)
-            if not isinstance(found, decode.Broken):
+            if not isinstance(found, decode.UndecodableObject):
                 yield decode.key(found.metadata), found
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ClusterListing:
     """What stands in the cluster now, read once."""
 
     snapshot: Snapshot
@@ -66,13 +67,14 @@ class Observed:
 
 
 def observe(
-    client: Client, wanted: Iterable[Source] | None = None, told: Callable[[str], None] = lambda list_: None
-) -> Observed:
+    client: Client, wanted: Iterable[ListSource] | None = None, told: Callable[[str], None] = lambda list_: None
+) -> ClusterListing:
     """Every kind of a Snapshot, by reading lists. Objects are as `keep` leaves them; `told` hears each list's name."""
-    keeper = Keeper()
-    objects: dict[str, dict[decode.Key, Shape]] = {}
+    keeper = FieldPruner()
+    objects: dict[str, dict[decode.Key, ApiObject]] = {}
     broken: list[Unreadable] = []
     absent: list[str] = []
+    forbidden: set[str] = set()
     for source in sources() if wanted is None else wanted:
         told(str(source))
         try:
@@ -82,30 +84,39 @@ def observe(
                 raise
             absent.append(source.kind)
             continue
+        except NotAllowed as error:
+            if error.status != FORBIDDEN or source.kind not in DISPENSABLE_KINDS:
+                raise
+            forbidden.add(source.kind)
+            continue
         objects.setdefault(source.kind, {}).update(found)
         broken += wrong
     kept = {kind: tuple(found[key] for key in sorted(found)) for kind, found in objects.items() if found}
-    return Observed(Snapshot(kept), tuple(broken), tuple(absent))
+    return ClusterListing(Snapshot(kept, forbidden=frozenset(forbidden)), tuple(broken), tuple(absent))
 
 
-def _whole(client: Client, source: Source, keeper: Keeper) -> tuple[dict[decode.Key, Shape], list[Unreadable]]:
+def _whole(
+    client: Client, source: ListSource, keeper: FieldPruner
+) -> tuple[dict[decode.Key, ApiObject], list[Unreadable]]:
     """A list that outlives its version is begun again, a few times."""
     for last in (False,) * (_ATTEMPTS - 1) + (True,):
         try:
             return _once(client, source, keeper)
-        except Gone:
+        except ResourceVersionGone:
             if last:
                 raise
     raise AssertionError("unreachable")
 
 
-def _once(client: Client, source: Source, keeper: Keeper) -> tuple[dict[decode.Key, Shape], list[Unreadable]]:
-    found: dict[decode.Key, Shape] = {}
+def _once(
+    client: Client, source: ListSource, keeper: FieldPruner
+) -> tuple[dict[decode.Key, ApiObject], list[Unreadable]]:
+    found: dict[decode.Key, ApiObject] = {}
     broken: list[Unreadable] = []
     for page in pages(client, source):
         for raw in page.items:
             item = decode.item(source.kind, raw)
-            if isinstance(item, decode.Broken):
+            if isinstance(item, decode.UndecodableObject):
                 broken.append(item.why)
             else:
                 kept = keeper(item)

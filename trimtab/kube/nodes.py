@@ -2,6 +2,8 @@
 
 What is written on the node itself survives us: a cordon is ours only where our annotation came with it. Every patch
 names the version it was decided on, so that nobody's change in between is overwritten (409, `Conflict`).
+
+How many replicas? Through the scale subresource, and only from the number that was meant.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Metadata
-from trimtab.cluster.api.node import Taint
 from trimtab.kube import decode
 from trimtab.kube.client import MERGE
-from trimtab.kube.kinds import PLACES, one
-from trimtab.kube.writer import Writer
+from trimtab.kube.errors import NotFound
+from trimtab.kube.objects import Writer, parsed
+from trimtab.kube.resources import PLACES, one
 
 
 def cordon(writer: Writer, name: str, version: str, annotations: Mapping[str, str]) -> Metadata:
@@ -76,3 +79,43 @@ def reopen(
         body["spec"] = spec
     path, doing = one(PLACES["Node"], "", name), f"reopen Node {name}"
     return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Spec(msgspec.Struct):
+    replicas: int = 0
+
+
+class _Scale(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+def scale(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
+    """True when it was done; False where the number was another one, or nothing of that name is there.
+
+    Raises Conflict where it changed in between.
+    """
+    path, doing = one(PLACES[kind], namespace, name, "scale"), f"scale {kind} {namespace}/{name} to {replicas}"
+    try:
+        found: _Scale = parsed(writer.client.get(path, doing=doing), _Scale, doing)
+    except NotFound:
+        return False
+    if found.spec.replicas != before:
+        return False
+    body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": {"replicas": replicas}}
+    writer.write("PATCH", path, body, doing=doing, content_type=MERGE)
+    return True
+
+
+def stop(writer: Writer, kind: str, namespace: str, name: str) -> bool:
+    """No replica any more, whatever it had; False where nothing of that name is there."""
+    path, doing = one(PLACES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
+    try:
+        writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE)
+    except NotFound:
+        return False
+    return True

@@ -4,15 +4,22 @@
       ▲                        │ stream ended, broke, stayed silent: again from the last version
       └── 410: it is no longer kept ◄┘
 
-While a new list is read the old one stays readable. Trouble is normal here: it is told in `State`, waited out, and
-never raised. (What a watch promises: kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of
+While a new list is read the old one stays readable. Trouble is normal here: it is told in `WatchHealth`, waited out,
+and never raised. (What a watch promises: kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of
 changes".)
+
+Is the server back? One list of many asks; the others wait for its word, so that an outage costs next to nothing.
+
+How long until the next try?
+
+Half of it is chance, so that many replicas that lost the same server don't come back as one.
 """
 
 from __future__ import annotations
 
 import random
 import threading
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Generic, TypeVar
 
@@ -20,14 +27,84 @@ from msgspec import Raw
 from msgspec.structs import replace as change
 
 from trimtab.kube import decode, listing
-from trimtab.kube.backoff import Backoff
 from trimtab.kube.client import Client, Stream
-from trimtab.kube.errors import Garbled, Gone, KubeFault, NotAllowed, NotFound, Refused, TooMany, Unreachable, of_status
-from trimtab.kube.kinds import Source
-from trimtab.kube.road import Road
-from trimtab.kube.state import State, Terms
-from trimtab.kube.store import Fresh, Hold, Store, Told
+from trimtab.kube.errors import (
+    InvalidResponse,
+    KubeFault,
+    NotAllowed,
+    NotFound,
+    RequestRefused,
+    ResourceVersionGone,
+    TooManyRequests,
+    Unreachable,
+    of_status,
+)
+from trimtab.kube.resources import ListSource
+from trimtab.kube.store import Hold, ObjectStore, StoreSnapshot, Told
+from trimtab.kube.watch_state import WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed
+
+RECONNECT_PATIENCE = 20.0
+"""Seconds the others wait: what troubles the one that asks may be its own."""
+
+
+class ReconnectGate:
+    """The way to one API server, shared by the lists of a `ClusterInformers`."""
+
+    def __init__(self, patience: float = RECONNECT_PATIENCE) -> None:
+        self._patience = patience
+        self._changed = threading.Condition()
+        self._scout: object = None
+
+    def lost(self, who: object) -> None:
+        """Nobody answered. The first one who says so is the one that goes on asking."""
+        with self._changed:
+            self._scout = self._scout or who
+
+    def found(self) -> None:
+        """Somebody got an answer: everybody may go."""
+        if self._scout is not None:
+            self.left(self._scout)
+
+    def left(self, who: object) -> None:
+        """This one asks no more."""
+        with self._changed:
+            if self._scout is who:
+                self._scout = None
+            self._changed.notify_all()
+
+    def wait(self, who: object, stop: threading.Event) -> None:
+        """Until it makes sense for this one to ask; `left` ends it where `stop` is set."""
+        until = elapsed() + self._patience
+        with self._changed:
+            while self._scout not in (None, who) and not stop.is_set() and (left := until - elapsed()) > 0:
+                self._changed.wait(left)
+
+
+LEAST = 0.5
+MOST = 30.0
+PATIENCE = 120.0
+"""The longest a server's own Retry-After is honoured: beyond it somebody's proxy is mistaken."""
+
+
+@dataclass(slots=True)
+class RetryBackoff:
+    """0.5 s, doubling to 30 s, each between half and whole of it; anew after `reset`."""
+
+    chance: random.Random = field(default_factory=random.Random)
+    tries: int = 0
+
+    def next(self, at_least: float | None = None) -> float:
+        """Seconds to wait now; no less than the server asked for, and up to half as much more: it asks everybody."""
+        whole = min(MOST, LEAST * 2.0 ** min(self.tries, 16))
+        self.tries += 1
+        chance = self.chance.random() / 2
+        return max(whole * (0.5 + chance), min(at_least or 0.0, PATIENCE) * (1 + chance))
+
+    def reset(self) -> None:
+        """It worked."""
+        self.tries = 0
+
 
 V = TypeVar("V")
 
@@ -44,23 +121,23 @@ class Reflector(Generic[V]):
     def __init__(
         self,
         client: Client,
-        source: Source,
+        source: ListSource,
         hold: Hold[V],
         *,
-        terms: Terms | None = None,
+        terms: WatchSettings | None = None,
         lock: threading.RLock | None = None,
         told: Told[V] | None = None,
-        backoff: Backoff | None = None,
-        road: Road | None = None,
+        backoff: RetryBackoff | None = None,
+        road: ReconnectGate | None = None,
     ) -> None:
         self.source = source
-        self.terms = terms or Terms()
-        self.state = State()
+        self.terms = terms or WatchSettings()
+        self.state = WatchHealth()
         """Replaced as a whole, so that a reader never sees half of it."""
-        self.store: Store[V] = Store(source.kind, hold, lock or threading.RLock(), told)
+        self.store: ObjectStore[V] = ObjectStore(source.kind, hold, lock or threading.RLock(), told)
         self._client = client
-        self._backoff = backoff or Backoff()
-        self._road = road or Road()
+        self._backoff = backoff or RetryBackoff()
+        self._road = road or ReconnectGate()
         self._version: str | None = None
         self._forced: str | None = None
         self._stop = threading.Event()
@@ -82,7 +159,7 @@ class Reflector(Generic[V]):
             except KubeFault as error:
                 self._trouble(error)
             except Exception as error:  # noqa: BLE001  a bug in what is held must not end the watch in silence
-                self._trouble(Garbled(f"watch {self.source}: {type(error).__name__}: {error}"))
+                self._trouble(InvalidResponse(f"watch {self.source}: {type(error).__name__}: {error}"))
         self._thread = None  # the number may soon be another thread's
         self._now(connected=False)
 
@@ -119,7 +196,7 @@ class Reflector(Generic[V]):
         else:
             self._road.found()
         if isinstance(error, NotFound) and self.source.optional:
-            self._take(Fresh(), absent=True)
+            self._take(self.store.fresh(), absent=True)
             self._version = None  # what comes back one day is another list
             self._stop.wait(self.terms.absent)
             return
@@ -127,15 +204,15 @@ class Reflector(Generic[V]):
         if _useless(error, self._backoff.tries):
             self._version = None
             self._streaming = self.terms.streaming and not _unsupported(error)
-        asked = error.retry_after if isinstance(error, Refused) else None
+        asked = error.retry_after if isinstance(error, RequestRefused) else None
         wait = self._backoff.next(asked)
-        if not (isinstance(error, Gone) and self._backoff.tries == 1):
+        if not (isinstance(error, ResourceVersionGone) and self._backoff.tries == 1):
             self._stop.wait(wait)
 
     # ── listing ──────────────────────────────────────────────────────────────────────────────────────
 
     def _list(self) -> None:
-        fresh: Fresh[V] = Fresh()
+        fresh = self.store.fresh()
         version = ""
         for page in listing.pages(self._client, self.source, self.terms.page):
             self._road.found()
@@ -147,7 +224,7 @@ class Reflector(Generic[V]):
         self._take(fresh)
         self._version = version
 
-    def _take(self, fresh: Fresh[V], *, absent: bool = False) -> None:
+    def _take(self, fresh: StoreSnapshot[V], *, absent: bool = False) -> None:
         self.store.replace(fresh)
         self._now(synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False)
 
@@ -155,7 +232,7 @@ class Reflector(Generic[V]):
 
     def _watch(self) -> None:
         """One stream to its end."""
-        initial: Fresh[V] | None = Fresh() if self._version is None else None
+        initial = self.store.fresh() if self._version is None else None
         stream = self._client.stream(
             self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}",
             accept=self.source.accept("PartialObjectMetadata"),
@@ -184,7 +261,7 @@ class Reflector(Generic[V]):
             return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return {**query, "resourceVersion": self._version}
 
-    def _chunk(self, lines: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
+    def _chunk(self, lines: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         """What came at one time. Returns the streamed first list while it goes on."""
         events = 0
         try:
@@ -204,7 +281,7 @@ class Reflector(Generic[V]):
         else:
             self._now(events=seen)
 
-    def _event(self, line: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
+    def _event(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         quick = decode.changed(self.source.kind, line) if initial is None else None
         if quick is not None:
             gone, item = quick
@@ -212,7 +289,7 @@ class Reflector(Generic[V]):
             return None
         return self._odd(line, initial)
 
-    def _odd(self, line: bytes, initial: Fresh[V] | None) -> Fresh[V] | None:
+    def _odd(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         """Anything but a plain change: a bookmark, an error, an object that is hard to read, a first list's item."""
         doing = f"watch {self.source}"
         found = decode.event(line, doing)
@@ -228,7 +305,7 @@ class Reflector(Generic[V]):
             self._version = self.store.apply(item, gone=found.type == "DELETED") or self._version
         return initial
 
-    def _bookmark(self, raw: Raw, initial: Fresh[V] | None) -> Fresh[V] | None:
+    def _bookmark(self, raw: Raw, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         if initial is not None:
             if INITIAL_END not in bytes(raw):
                 return initial
@@ -244,15 +321,15 @@ def _useless(error: KubeFault, tries: int) -> bool:
     Not where a server is in trouble (5xx), has no time (429), or asks who we are (401, 403): it may well go on from
     there when that is over, and a new list is what it can bear least.
     """
-    if not isinstance(error, Refused):
-        return isinstance(error, Garbled)
+    if not isinstance(error, RequestRefused):
+        return isinstance(error, InvalidResponse)
     if any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
         return True
     if error.status == 500:
         return tries >= _PATIENT
-    return not (error.status > 500 or isinstance(error, TooMany | NotAllowed))
+    return not (error.status > 500 or isinstance(error, TooManyRequests | NotAllowed))
 
 
 def _unsupported(error: KubeFault) -> bool:
     """An API server that does not know streaming lists says 400 or 422 to them."""
-    return isinstance(error, Refused) and error.status in (400, 422)
+    return isinstance(error, RequestRefused) and error.status in (400, 422)

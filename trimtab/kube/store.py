@@ -13,27 +13,29 @@ from typing import Generic, TypeVar
 
 from msgspec import Raw
 
-from trimtab.cluster.api.meta import Metadata, Shape
+from trimtab.cluster.api.meta import ApiObject, Metadata
 from trimtab.cluster.reason import Unreadable
 from trimtab.kube import decode
 from trimtab.kube.decode import Key
-from trimtab.kube.state import Change, What
+from trimtab.kube.watch_state import ChangeType, WatchEvent
 
 V = TypeVar("V")
-Hold = Callable[[Shape], V]
+Hold = Callable[[ApiObject], V]
 """What is held of an object; called in the writer's thread alone."""
-Told = Callable[[Change[V]], None]
+Told = Callable[[WatchEvent[V]], None]
 
 
 @dataclass(slots=True)
-class Fresh(Generic[V]):
+class StoreSnapshot(Generic[V]):
     """A list that is being read beside the one in force."""
 
     held: dict[Key, tuple[str, V]] = field(default_factory=dict)
     broken: dict[Key, Unreadable] = field(default_factory=dict)
+    doubts: int = 0
+    """Of the store, when the list was begun."""
 
 
-class Store(Generic[V]):
+class ObjectStore(Generic[V]):
     """Values by key, each with the version it had."""
 
     def __init__(self, kind: str, hold: Hold[V], lock: threading.RLock, told: Told[V] | None = None) -> None:
@@ -43,6 +45,15 @@ class Store(Generic[V]):
         self._told = told
         self._held: dict[Key, tuple[str, V]] = {}
         self._broken: dict[Key, Unreadable] = {}
+        self._doubts = self._answered = 0
+
+    def doubt(self) -> None:
+        """From the next list on, everything is held anew: `hold` makes something else of the same objects now."""
+        self._doubts += 1
+
+    def fresh(self) -> StoreSnapshot[V]:
+        """A list that begins to be read."""
+        return StoreSnapshot(doubts=self._doubts)
 
     def values(self) -> tuple[V, ...]:
         with self._lock:
@@ -58,21 +69,23 @@ class Store(Generic[V]):
         with self._lock:
             return tuple(self._broken.values())
 
-    def read(self, raw: Raw, fresh: Fresh[V]) -> None:
+    def read(self, raw: Raw, fresh: StoreSnapshot[V]) -> None:
         """One more item of a list that is being read."""
         item = decode.item(self.kind, raw)
-        if isinstance(item, decode.Broken):
+        if isinstance(item, decode.UndecodableObject):
             fresh.broken[decode.key(item.metadata)] = item.why
             return
         meta: Metadata = item.metadata  # type: ignore[attr-defined]
         key = decode.key(meta)
         old = self._held.get(key)  # only this thread writes, so it may read without the lock
-        fresh.held[key] = old if old and old[0] == meta.resource_version else (meta.resource_version, self._hold(item))
+        is_kept = old is not None and old[0] == meta.resource_version and fresh.doubts == self._answered
+        fresh.held[key] = old if is_kept and old is not None else (meta.resource_version, self._hold(item))
 
-    def replace(self, fresh: Fresh[V]) -> None:
+    def replace(self, fresh: StoreSnapshot[V]) -> None:
         """The list that was read comes into force."""
         with self._lock:
             before, self._held, self._broken = self._held, fresh.held, fresh.broken
+        self._answered = fresh.doubts
         if self._told is None:
             return
         for key, old in before.items():
@@ -82,12 +95,12 @@ class Store(Generic[V]):
             if before.get(key) is not new:
                 self._tell(key, before.get(key), new)
 
-    def apply(self, item: Shape | decode.Broken, *, gone: bool) -> str:
+    def apply(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
         """One event; the version the list has now."""
         meta: Metadata = item.metadata  # type: ignore[union-attr]
         key, old = decode.key(meta), self._held.get(decode.key(meta))
-        why = item.why if isinstance(item, decode.Broken) and not gone else None
-        new = None if gone or isinstance(item, decode.Broken) else (meta.resource_version, self._hold(item))
+        why = item.why if isinstance(item, decode.UndecodableObject) and not gone else None
+        new = None if gone or isinstance(item, decode.UndecodableObject) else (meta.resource_version, self._hold(item))
         with self._lock:
             self._broken.pop(key, None)
             if why:
@@ -102,5 +115,5 @@ class Store(Generic[V]):
     def _tell(self, key: Key, old: tuple[str, V] | None, new: tuple[str, V] | None) -> None:
         if self._told is None or (old is None and new is None):
             return
-        what = What.DELETED if new is None else What.ADDED if old is None else What.MODIFIED
-        self._told(Change(what, self.kind, key, old[1] if old else None, new[1] if new else None))
+        what = ChangeType.DELETED if new is None else ChangeType.ADDED if old is None else ChangeType.MODIFIED
+        self._told(WatchEvent(what, self.kind, key, old[1] if old else None, new[1] if new else None))

@@ -1,4 +1,4 @@
 """What does a node cost?
 
-prices     the table of list prices, and the price of one node: label, settings, table, else unknown
+prices   the table of list prices, effective prices in OpenCost's CSV form, and the price of one node from them
 """

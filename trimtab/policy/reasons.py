@@ -10,8 +10,14 @@ POLICY_SAYS = Code(
 )
 FROM_USAGE = Code(
     "from-usage",
-    "The request comes from what the container was seen to use: P95 for a static workload, P5 where a VPA takes over.",
+    "The request comes from what the container was seen to use: by the policy's rule for a static workload, P5 where a "
+    "VPA takes over.",
     "Nothing to do. `trimtab admit` shows the percentile and the days it was made of.",
+)
+VPA_TARGET = Code(
+    "vpa-target",
+    "The container asks for nothing, and a VerticalPodAutoscaler recommends this: what its webhook would write, too.",
+    "Nothing to do. Where the VPA's webhook acts after Trimtab, it writes the same.",
 )
 FROM_DEFAULT = Code(
     "from-default",
@@ -21,6 +27,12 @@ FROM_DEFAULT = Code(
 FROM_LIMIT = Code(
     "from-limit",
     "The request is the share of the container's limit that the policy names.",
+    "Nothing to do.",
+)
+FROM_REQUEST = Code(
+    "from-request",
+    "The request is the share that the policy names of what the container asked for. The pod's annotation "
+    "`trimtab.dev/written-requests` tells what that was.",
     "Nothing to do.",
 )
 LIMIT_REMOVED = Code(
@@ -65,7 +77,20 @@ PAUSED = Code(
     "All changes are switched off.",
     "Take `trimtab.dev/paused` off Trimtab's namespace, or set `TRIMTAB_PAUSED` to false, to switch them on again.",
 )
+TOO_LARGE = Code(
+    "too-large",
+    "The pod holds more containers, terms, tolerations, amounts or bytes than Trimtab decides about; the cost would be "
+    "everybody's who waits for a review.",
+    "Write a smaller pod: the sentence says what it holds too much of. No pod of ordinary size is near these limits.",
+)
 NO_POLICY = Code("no-policy", "No policy matches the pod.", "See `trimtab policies explain` for what each one matches.")
+
+# Why a pod is denied ---------------------------------------------------------------------------------------------
+REQUIRED = Code(
+    "required",
+    "A policy requires an action (`required: true`), and the pod would run without it.",
+    "Change what the message names: the pod's own contradiction, the missing class, or the policy that decided first.",
+)
 
 # Why one field is left alone -------------------------------------------------------------------------------------
 OVERRULED = Code(
@@ -80,13 +105,20 @@ ALREADY_SET = Code(
 )
 APPLIED = Code(
     "applied-as-written",
-    "The pod has no owner and is kept by `kubectl apply`; without this value, applying the same file again is refused.",
+    "The pod itself is kept by `kubectl apply` or by server-side apply, which wrote this value: applied again without "
+    "it, the pod is refused.",
     "Let a Deployment or Job make the pod, create it with `kubectl create`, or change the value in its file.",
 )
 NOT_IN_ROLLOUT = Code(
     "not-in-rollout",
     "The policy is rolled out to a share of owners, and this one is not among them yet.",
     "Raise `rollout`. The same owners stay in as it grows.",
+)
+LIMIT_RANGE_DEFAULT = Code(
+    "limitrange-default",
+    "A LimitRange of the namespace gave this request, and the policy knows no more than a default of its own. A "
+    "recommendation from usage, or a VPA's, would replace it.",
+    "Wait for a day of usage, or take the default out of the LimitRange.",
 )
 GUARANTEED_LEFT_ALONE = Code(
     "guaranteed-left-alone",
@@ -123,6 +155,16 @@ QUOTA_COUNTS_QOS = Code(
     "A ResourceQuota of the namespace counts pods by whether they are BestEffort; with requests, another quota holds.",
     "Drop the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
 )
+MARKER_NOT_OURS = Code(
+    "marker-not-ours",
+    "The pod came with a `trimtab.dev/changed` that Trimtab did not write for it just now; it decided nothing.",
+    "Nothing to do. Leave the annotation out of manifests that were copied from a cluster.",
+)
+MARKER_UNVERIFIED = Code(
+    "marker-unverified",
+    "The pod carries a `trimtab.dev/changed`, and no key is at hand to tell who wrote it; it decided nothing.",
+    "Nothing to do offline. A webhook that says so could not read its Secret of signing keys: see its log.",
+)
 FACTS_MISSING = Code(
     "facts-missing",
     "What this depends on in the cluster is not known yet, so nothing was assumed.",
@@ -143,6 +185,68 @@ LIMIT_RANGE_REFUSES = Code(
     "limitrange-refuses",
     "The LimitRange cannot be met with the value a policy wants, so the container was left as it is.",
     "Change the LimitRange or the policy's bounds.",
+)
+RECOMMENDATION_ENDED = Code(
+    "recommendation-ended",
+    "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was made, so it says "
+    "nothing of it. Workloads that stood before the end keep what they were given.",
+    "See why the recommender measures nothing newer: its log and `trimtab_recommender_collected_timestamp_seconds`. "
+    "Until then the policy's `otherwise` is used.",
+)
+LOW_CONFIDENCE = Code(
+    "low-confidence",
+    "The recommendation is not sure enough: it lowers a request only from a confidence of 0.5 on, and where the policy "
+    "has a `minConfidence`, it is used only from that on.",
+    "Wait until more is known, or lower `minConfidence` in the policy.",
+)
+OOM_KILLED = Code(
+    "oom-killed",
+    "The container was killed for want of memory within the last two weeks, so it asks for at least a fifth (and at "
+    "least 100 MiB) more than it used or was allowed then. That fades in the second week.",
+    "Nothing to do. Where a limit keeps the request down, raise the limit.",
+)
+CHANGED_RECENTLY = Code(
+    "changed-recently",
+    "The last day's use is unlike that of the week before, so the confidence is less than half.",
+    "Wait some days, or look at what changed: a release, a load, a job that ended.",
+)
+GROWS = Code(
+    "grows",
+    "The use grew on nearly every day of the last week: a request that covers today may not cover next week.",
+    "Look at whether the growth goes on; until it ends, leave room with headroom such as `rule: adaptive +20%`.",
+)
+PODS_DIFFER = Code(
+    "pods-differ",
+    "A pod of the workload uses far more than the others all the time, and fewer than a tenth of the pods do, so the "
+    "request of all does not cover it.",
+    "Give that pod a workload of its own, or say `pods: largest` in the policy: then all pods ask for as much.",
+)
+RARE_PEAKS = Code(
+    "rare-peaks",
+    "The largest peak of memory of the window is above the request by more than a quarter: it is rare, or days ago.",
+    "Where the peak comes again, such as each week, say `rule: max` in the policy, or set the request yourself.",
+)
+YOUNG_HISTORY = Code(
+    "young-history",
+    "Less than a day is known of the container: what follows from that fills a missing request or raises one that is "
+    "too low, and lowers none.",
+    "Wait for a day of usage.",
+)
+LIMIT_AFTER_DEFAULT = Code(
+    "limit-after-default",
+    "The limit would follow a request that is a mere default of the policy, while nothing is known of what the "
+    "container uses: it could be killed at once. So no limit is set.",
+    "Wait for a day of usage, or write the request or the limit yourself.",
+)
+LIMIT_NOT_LOWERED = Code(
+    "limit-not-lowered",
+    "The limit of memory, or of local storage, is the author's own, and it is never lowered.",
+    "Lower it in the pod's template if that is what you want.",
+)
+LIMIT_BELOW_PEAK = Code(
+    "limit-below-peak",
+    "The memory limit is below the greatest use that is known: the container is killed when it uses as much again.",
+    "Raise the limit in the pod's template, or the LimitRange's max.",
 )
 VPA_DECIDES = Code(
     "vpa-decides",
@@ -195,6 +299,64 @@ CONTRADICTION = Code(
     "contradiction",
     "What the policy requires of a node contradicts what the pod requires; no node could take it.",
     "Let the policy match fewer pods, or mend the pod.",
+)
+PLACEMENT_PART = Code(
+    "placement-not-whole",
+    "A part of the policy's placement cannot be given to this pod. Half of it would keep the pod Pending, or let it "
+    "onto nodes that are not meant for it, so all of it stays away.",
+    "See the reason for the part that is named. Let the policies that contradict each other match different pods.",
+)
+LIMIT_READ = Code(
+    "limit-read",
+    "A container reads this limit of its own (`resourceFieldRef`), for example as GOMAXPROCS. Without the limit it "
+    "would see the whole node.",
+    "Read `requests` instead of `limits` in the pod's template, or keep the limit.",
+)
+CRITICAL_POD = Code(
+    "critical-pod",
+    "The pod belongs to the node or the cluster itself (`system-node-critical`, `system-cluster-critical`). Only a "
+    "policy that names its PriorityClass is asked about it.",
+    "Name the class in the policy's `match.priorityClasses` if that is what you want.",
+)
+NO_NODE = Code(
+    "no-node-would-hold-it",
+    "With what the policy wants, no node that the pod may use could hold it beside the node's daemons, and one could "
+    "without. So the pod runs as it would without this action.",
+    "Bring nodes that are large enough or have the labels, or let the policy match fewer pods. See the class or the "
+    "placement that the reason names.",
+)
+NODE_UNKNOWN = Code(
+    "node-not-known",
+    "No node that takes pods now has what the policy requires. A node group may get its first node, of which kind is "
+    "not known, or such nodes are cordoned. The action stays.",
+    "Nothing to do where the node group may grow from zero. Otherwise mend the labels or tolerations in the policy.",
+)
+QUOTA_WOULD_REFUSE = Code(
+    "quota-would-refuse",
+    "With what the policy wants, not all pods of the owner would fit the namespace's ResourceQuota with a tenth to "
+    "spare. So none of them is raised.",
+    "Raise the quota, or let it count less. A new owner needs room for all its replicas and for a rollout's surge.",
+)
+QUOTA_MAY_REFUSE = Code(
+    "quota-may-refuse",
+    "A policy requires the action (`required: true`), so it stays, though not all pods of the owner fit the "
+    "namespace's ResourceQuota with a tenth to spare. The API server's quota decides, and may refuse the pod.",
+    "Raise the quota by what the message names, for example the overhead of the RuntimeClass, or run fewer pods.",
+)
+NAMESPACE_LABEL_MISSING = Code(
+    "namespace-label-missing",
+    "The policy takes a value from a label of the pod's namespace, and the namespace does not have it.",
+    "Label the namespace, or leave it out of the policy's `match`.",
+)
+POD_LABEL_MISSING = Code(
+    "pod-label-missing",
+    "The policy lets a pod choose a value by one of its labels, and the pod does not have that label.",
+    "Nothing to do; or label the pod with one of the values that the policy lists.",
+)
+POD_LABEL_NOT_LISTED = Code(
+    "pod-label-not-listed",
+    "The pod chooses a value by one of its labels that the policy does not list.",
+    "Use one of the values that the reason names, or add it to the policy's `among`.",
 )
 PRIORITY_CLASS_NOT_FOUND = Code(
     "priorityclass-not-found",

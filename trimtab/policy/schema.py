@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from trimtab.cluster.yaml_text import Path
+from trimtab.cluster.yaml_parser import Path
 from trimtab.policy import status
-from trimtab.policy.document import API_VERSION, KIND, Spec
+from trimtab.policy.podpolicy import API_VERSION, KIND, Spec
 
 GROUP, VERSION = API_VERSION.split("/")
 PLURAL = "podpolicies"

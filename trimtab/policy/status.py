@@ -21,11 +21,11 @@ LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
 """Types of conditions."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StatusPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Every field is always there."""
 
 
-class Condition(Part, frozen=True, kw_only=True):
+class StatusCondition(StatusPart, frozen=True, kw_only=True):
     """As everywhere in Kubernetes."""
 
     type: str
@@ -36,7 +36,7 @@ class Condition(Part, frozen=True, kw_only=True):
     observed_generation: int = 0
 
 
-class Harm(Part, frozen=True, kw_only=True):
+class HarmStatus(StatusPart, frozen=True, kw_only=True):
     """The time before the policy, so that it outlives a restart."""
 
     since: str
@@ -47,7 +47,7 @@ class Harm(Part, frozen=True, kw_only=True):
     unschedulable: int = 0
 
 
-class Status(Part, frozen=True, kw_only=True):
+class PolicyStatus(StatusPart, frozen=True, kw_only=True):
     observed_generation: int = 0
     matched: int = 0
     changed: int = 0
@@ -56,22 +56,22 @@ class Status(Part, frozen=True, kw_only=True):
     skipped: int = 0
     overruled: int = 0
     last_error: str = ""
-    conditions: tuple[Condition, ...] = ()
-    harm: Harm | None = None
+    conditions: tuple[StatusCondition, ...] = ()
+    harm: HarmStatus | None = None
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> StatusCondition | None:
         return next((found for found in self.conditions if found.type == kind), None)
 
 
-def read(value: Any) -> Status:
+def read(value: Any) -> PolicyStatus:
     """What stands there; an empty one where nothing does, or nothing that we wrote."""
     try:
-        return msgspec.convert(value, Status) if value else Status()
+        return msgspec.convert(value, PolicyStatus) if value else PolicyStatus()
     except msgspec.ValidationError:
-        return Status()
+        return PolicyStatus()
 
 
-def plain(status: Status) -> dict[str, Any]:
+def plain(status: PolicyStatus) -> dict[str, Any]:
     """As it is sent."""
     found: dict[str, Any] = msgspec.to_builtins(status)
     return {name: value for name, value in found.items() if value is not None}

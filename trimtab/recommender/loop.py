@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from trimtab.cluster.shards import TooMuch
+from trimtab.cluster.recommendation import ShardOverflow
+from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube.errors import KubeFault
-from trimtab.recommender.cabinet import NotNow
-from trimtab.recommender.checkpoints import Checkpoints
-from trimtab.recommender.collecting import Source
-from trimtab.recommender.following import Seen
+from trimtab.recommender.checkpointer import Checkpointer
+from trimtab.recommender.collector import UsageSource
 from trimtab.recommender.metrics import Metrics
-from trimtab.recommender.publishing import Publishing, Verdicts, verdicts
+from trimtab.recommender.pod_watcher import PodWatchState
+from trimtab.recommender.publisher import ContainerRecommendations, Publisher, verdicts
+from trimtab.recommender.sharded_configmaps import ShardedStore, StoreUnavailable
 from trimtab.runtime.log import Logger
-from trimtab.sketch.book import Book, Container
-from trimtab.sketch.diary import Diary
 from trimtab.usage.errors import UsageFault
 
 
@@ -23,11 +23,11 @@ from trimtab.usage.errors import UsageFault
 class Loop:
     """Not for two threads. No round raises: what fails is told and tried again."""
 
-    diary: Diary
-    source: Source
-    seen: Seen
-    checkpoints: Checkpoints
-    publishing: Publishing
+    diary: LiveHistory
+    source: UsageSource
+    seen: PodWatchState
+    checkpoints: Checkpointer
+    publishing: Publisher
     metrics: Metrics
     log: Logger
     publish_every: float
@@ -36,7 +36,7 @@ class Loop:
     elapsed: Callable[[], float]
     alive: Callable[[], bool] = lambda: True
     """May we go on? False when we lead no more."""
-    verdicts: Verdicts = field(default_factory=lambda: Verdicts({}, {}))
+    verdicts: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
     """Of the last look."""
     faults: int = 0
     _published: float = float("-inf")
@@ -51,7 +51,7 @@ class Loop:
             for one in told:
                 self.log.warning("shard.unreadable", what=what, where=one.where, problem=one.problem)
 
-    def _import(self, book: Book) -> None:
+    def _import(self, book: BatchHistory) -> None:
         """After the first reading: whoever has a history of its own needs no other's."""
         known = {container for container, resource in self.diary.windows if resource == "cpu"}
         for container, resource in list(book.pages):
@@ -61,13 +61,13 @@ class Loop:
         if book.pages:
             self.log.info("vpa-checkpoints.taken", containers=len(book.pages))
 
-    def round(self, book: Callable[[], Book] | None = None) -> None:
-        """`book`: what others know, for the first round."""
+    def round(self, book: Callable[[], BatchHistory] | None = None, *, all_: bool = False) -> None:
+        """`book`: what others know, for the first round. `all_`: there is no other round, so whatever the budgets."""
         self._guarded("collect", self._collect)
         if book is not None:
             self._guarded("import", lambda: self._import(book()))
         if self._read and self.elapsed() - self._published >= self.publish_every:
-            self._guarded("publish", self._publish)
+            self._guarded("publish", lambda: self._publish(all_=all_))
         self._guarded("checkpoint", lambda: self._keep(all_=False))
 
     def end(self) -> bool:
@@ -77,10 +77,9 @@ class Loop:
     def _collect(self) -> None:
         for (namespace, pod), kills in self.seen.kills().items():
             owner = self.seen.top(namespace, pod)
-            for kill in kills if owner is not None else ():
+            for container, kill in kills if owner is not None else ():
                 assert owner is not None
-                whose = Container(namespace, owner.kind, owner.name, kill.container)
-                self.diary.kill(whose, pod, kill.at, kill.limit)
+                self.diary.kill(ContainerKey(namespace, owner.kind, owner.name, container), pod, kill)
         self.metrics.samples.inc(self.source.collect(self.diary, self.seen.owners(), self.now(), self.alive))
         self.metrics.left_out.inc(self.diary.left_out)
         self.diary.left_out = 0
@@ -88,30 +87,35 @@ class Loop:
         self.metrics.collected.set(self.now())
         self.metrics.containers.set(len(self.diary.containers()))
 
-    def _publish(self) -> None:
+    def _publish(self, *, all_: bool) -> None:
         now = self.now()
         self.verdicts = verdicts(self.diary, now)
         self.metrics.told(self.verdicts)
-        self._wrote(
-            "recommendations", self.publishing.publish(self.verdicts, now), len(self.publishing.cabinet.standing)
-        )
+        cabinet = self.publishing.cabinet
+        self._wrote("recommendations", self.publishing.publish(self.verdicts, now, all_=all_), cabinet)
+        self.metrics.stored_bytes.labels("recommendations").set(cabinet.stored_bytes)
         self._published = self.elapsed()
 
     def _keep(self, *, all_: bool) -> None:
-        self._wrote("usage", self.checkpoints.write(all_=all_), len(self.checkpoints.cabinet.standing))
+        checkpoints = self.checkpoints
+        try:
+            self._wrote("usage", checkpoints.write(all_=all_), checkpoints.cabinet)
+        finally:
+            self.metrics.stored_bytes.labels("usage").set(checkpoints.stored_bytes)
+            self.metrics.unsaved.set(checkpoints.unsaved_seconds)
 
-    def _wrote(self, what: str, written: int, standing: int) -> None:
+    def _wrote(self, what: str, written: int, cabinet: ShardedStore) -> None:
         self.metrics.writes.labels(what).inc(written)
-        self.metrics.shards.labels(what).set(standing)
+        self.metrics.shards.labels(what).set(len(cabinet.standing))
         if written:
-            self.log.info(f"{what}.written", shards=written, of=standing)
+            self.log.info(f"{what}.written", shards=written, of=len(cabinet.standing))
 
     def _guarded(self, what: str, do: Callable[[], None]) -> bool:
         """Trouble with others is expected; a bug of ours must not end what we gather."""
         try:
             do()
             return True
-        except (UsageFault, KubeFault, NotNow, TooMuch) as error:
+        except (UsageFault, KubeFault, StoreUnavailable, ShardOverflow) as error:
             self.log.warning(f"{what}.failed", error=str(error))
         except Exception as error:
             self.log.error(f"{what}.failed", error=f"{type(error).__name__}: {error}", exc_info=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from trimtab.recommender.publishing import Verdicts
+from trimtab.recommender.publisher import ContainerRecommendations
 
 
 class Metrics:
@@ -37,11 +37,24 @@ class Metrics:
         )
         self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
         self.shards = gauge("shards", "Shards (ConfigMaps) that stand: of usage or of recommendations.", "what")
+        self.stored_bytes = gauge(
+            "stored_bytes", "Bytes of text that stand in ConfigMaps: of usage or of recommendations.", "what"
+        )
+        self.max_stored_bytes = gauge(
+            "max_stored_bytes", "Bytes of usage at the most (TRIMTAB_MAX_STORED_MEGABYTES); then the oldest days go."
+        )
+        self.unsaved = gauge(
+            "unsaved_seconds", "Age of the shard of usage written longest ago: what an unexpected end would cost."
+        )
+        self.missed = counter(
+            "missed_looks",
+            "Looks at what pods use now that were left out: one took too long, or nobody took them up.",
+        )
         self.unreadable = gauge("unreadable_shards", "Shards found damaged when this replica began to lead.", "what")
         self.faults = counter("faults", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
 
-    def told(self, found: Verdicts) -> None:
+    def told(self, found: ContainerRecommendations) -> None:
         """One look at the whole diary."""
         self.known.set(sum(map(len, found.known.values())))
         counts = Count(

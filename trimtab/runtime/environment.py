@@ -3,13 +3,13 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from trimtab.cluster.mistake import Mistake, nearest, shown
-from trimtab.runtime.errors import SettingsError
-from trimtab.runtime.settings import Address, Settings
+from trimtab.cluster.config_error import ConfigError, nearest, shown
+from trimtab.runtime.files import SettingsError
+from trimtab.runtime.settings import ListenAddress, Settings
 
 PREFIX = "TRIMTAB_"
 
@@ -50,13 +50,25 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
     return kind(**values)
 
 
+def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | None, options: Mapping[str, Any]) -> S:
+    """The settings of a process: those of the environment, and over them what its command line says.
+
+    listen: HOST:PORT as text, read as the variable is. options: field to value; None where the option is not given.
+    Raises SettingsError.
+    """
+    variables = {**environ, "TRIMTAB_LISTEN": listen} if listen is not None else environ
+    settings = read_as(variables, kind)
+    given = {name: value for name, value in options.items() if value is not None}
+    return replace(settings, **given)  # type: ignore[type-var]
+
+
 def write(settings: Any) -> dict[str, str]:
     """The variables that `read` turns into exactly these settings; what is None is left out."""
     held = ((field.name, getattr(settings, field.name)) for field in fields(settings))
     return {PREFIX + name.upper(): _text(value) for name, value in held if value is not None}
 
 
-def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[Mistake]:
+def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[ConfigError]:
     ours = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in names)
     return [
         _wrong(name, "a setting's name", shown(name), nearest(name, names))
@@ -65,8 +77,8 @@ def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[Mistake
     ]
 
 
-def _wrong(variable: str, expected: str, came: str, todo: str = "") -> Mistake:
-    return Mistake(file="environment", entry=variable, expected=expected, came=came, todo=todo)
+def _wrong(variable: str, expected: str, came: str, todo: str = "") -> ConfigError:
+    return ConfigError(file="environment", entry=variable, expected=expected, came=came, todo=todo)
 
 
 def _coherent(settings: Settings) -> None:
@@ -85,12 +97,12 @@ def _reader(hint: Any) -> tuple[str, Callable[[str], Any]]:
     return _READERS[hint]
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> ListenAddress:
     host, _, port = text.rpartition(":")
     number = int(port)
     if not host or not 0 <= number <= 65535:
         raise ValueError(text)
-    return Address(host.strip("[]"), number)
+    return ListenAddress(host.strip("[]"), number)
 
 
 def _switch(text: str) -> bool:
@@ -123,7 +135,7 @@ def _text(value: Any) -> str:
 
 
 _READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
-    Address: ("HOST:PORT, port 0 to 65535", _address),
+    ListenAddress: ("HOST:PORT, port 0 to 65535", _address),
     bool: ("true or false", _switch),
     float: ("seconds from 0 to 86400", _seconds),
     int: ("whole seconds from 0 to 86400", _whole_seconds),
@@ -135,5 +147,9 @@ _READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     tuple[Path, ...]: (
         f"paths separated by {os.pathsep!r}",
         lambda text: tuple(Path(part) for part in text.split(os.pathsep) if part),
+    ),
+    tuple[str, ...]: (
+        f"names separated by {os.pathsep!r}",
+        lambda text: tuple(part for part in text.split(os.pathsep) if part),
     ),
 }

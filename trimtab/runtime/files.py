@@ -1,4 +1,12 @@
-"""What is in these paths? Files, folders, standard input and the policies we ship, as (name, bytes)."""
+"""What is in these paths? Files, folders, standard input and the policies we ship, as (name, bytes).
+
+What a process of ours cannot start with, as one tree.
+
+RuntimeFault                 all of them; the text is for the person who starts the process
+├── SettingsError            the environment asks for something we don't understand; `mistakes` has all of it
+└── CannotServe              the server cannot be brought up as asked
+    └── NoPair               it was asked well; the cluster gave no certificate in time
+"""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -6,8 +14,28 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from trimtab.cluster.mistake import Mistake
-from trimtab.runtime.errors import RuntimeFault
+from trimtab.cluster.config_error import ConfigError
+
+
+class RuntimeFault(Exception):
+    """A process cannot go on as it was asked to."""
+
+
+class SettingsError(RuntimeFault):
+    """All mistakes of one environment, together."""
+
+    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
+        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        self.mistakes = mistakes
+
+
+class CannotServe(RuntimeFault):
+    """The server cannot be brought up as asked; the text says why."""
+
+
+class MissingKeyPair(CannotServe):
+    """No certificate could be had from the cluster in time; the text says why."""
+
 
 Content = tuple[str, bytes]
 
@@ -17,7 +45,7 @@ ENDINGS = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 class UnreadableFiles(RuntimeFault):
     """Paths that cannot be read: all of them, together."""
 
-    def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
+    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
 
@@ -25,13 +53,13 @@ class UnreadableFiles(RuntimeFault):
 def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
     """Every file of every path, folders in alphabetical order: of those, files that end so. Raises UnreadableFiles."""
     found: list[Content] = []
-    mistakes: list[Mistake] = []
+    mistakes: list[ConfigError] = []
     for path in map(str, paths):
         try:
             found += list(_read(path, endings))
         except OSError as error:
             came = (error.strerror or type(error).__name__).lower()
-            mistakes.append(Mistake(file=path, expected="a file or folder that can be read", came=came))
+            mistakes.append(ConfigError(file=path, expected="a file or folder that can be read", came=came))
     if mistakes:
         raise UnreadableFiles(tuple(mistakes))
     return found

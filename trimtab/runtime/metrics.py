@@ -53,7 +53,7 @@ def safe(read: Callable[[], float]) -> Callable[[], float]:
     return reading
 
 
-class Spread(Collector):
+class LabelledHistogram(Collector):
     """A histogram for the hot path, of one label at most: counting costs a third of the library's own."""
 
     def __init__(

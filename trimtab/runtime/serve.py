@@ -10,17 +10,22 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger as GunicornLogger
 
-from trimtab.runtime import clients, connections, environment, inline, memory, parser, ready
-from trimtab.runtime.drain import drain_on_term
-from trimtab.runtime.errors import CannotServe
+from trimtab.runtime import environment, gunicorn_patches, http_pages
+from trimtab.runtime.files import CannotServe
+from trimtab.runtime.graceful_shutdown import drain_on_term
 from trimtab.runtime.log import Forward, Logger, forward
-from trimtab.runtime.settings import Address, Settings
+from trimtab.runtime.settings import ListenAddress, Settings
 
 WORKER_TIMEOUT = 30
 """Seconds without a sign of life after which a worker is replaced; also how long a body may stay silent."""
 
 BACKLOG = 2048
 """Connections the kernel holds for us while a burst of new ones shakes hands."""
+
+
+RECEIVED = 32 * 1024
+"""Bytes that the kernel holds for us of one connection (it doubles them), and so the most that one read gives: uvloop
+keeps as much of its 256 kB a connection as the largest read filled."""
 
 
 def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
@@ -40,17 +45,20 @@ def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContex
     raise SystemExit(0)
 
 
-def listening(address: Address) -> socket.socket:
+def listening(address: ListenAddress) -> socket.socket:
     """A listening socket, before anything else is begun. Raises `CannotServe` with the reason.
 
     gunicorn would try for five seconds and leave the process with the reason in several log lines.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as e:
         why = os.strerror(e.errno) if e.errno and e.errno > 0 else str(e)
         raise CannotServe(f"cannot listen on {address}: {why}") from e
+    # Accepted connections inherit it.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
+    return listener
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
@@ -85,7 +93,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         # What was measured and tested.
         "asgi_loop": "uvloop",
         "asgi_lifespan": "on",
-        "http_parser": parser.chosen(),
+        "http_parser": gunicorn_patches.chosen(),
         "keepalive": settings.keepalive,
         "timeout": WORKER_TIMEOUT,
         "graceful_timeout": int(settings.graceful_timeout),
@@ -108,7 +116,7 @@ def _heartbeat_in_memory() -> dict[str, str]:
 def _tls(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
     if context is None:
         return {}
-    memory.sweep(context)
+    gunicorn_patches.sweep(context)
     # gunicorn turns TLS on when a certificate file is named, then asks the hook for the context; the
     # hook hands out one that exists already, because a hook that fails would mean plain HTTP.
     return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
@@ -125,15 +133,18 @@ def _logging(handler: Forward) -> dict[str, Any]:
 
 def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
-        memory.settle()
-        connections.limit(settings.connections)
-        inline.apply()
-        if settings.client_ca:
-            clients.identify()
+        gunicorn_patches.settle()
+        gunicorn_patches.apply(
+            worker,
+            max_connections=settings.connections,
+            max_by_address=settings.webhook_connections_per_address,
+            tells_clients=settings.client_ca is not None,
+            log=log,
+        )
         drain_on_term(worker, settings)
         host, port = worker.sockets[0].sock.getsockname()[:2]
         url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         log.info("ready", url=url, pid=worker.ppid)
-        ready.tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
+        http_pages.tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
 
     return post_worker_init

@@ -9,7 +9,7 @@ LIVE = Path("live")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """Where to listen. Port 0 means: any free one, told in the ready line and the ready file."""
 
     host: str
@@ -23,7 +23,7 @@ class Address:
 class Settings:
     """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
 
-    listen: Address = Address("0.0.0.0", 8443)  # noqa: S104
+    listen: ListenAddress = ListenAddress("0.0.0.0", 8443)  # noqa: S104
     """HOST:PORT. All interfaces, because the API server calls the pod's address; 8443 needs no privilege."""
 
     certs: Path = Path(".trimtab/certs")
@@ -64,6 +64,13 @@ class Settings:
     namespace: str = "trimtab-system"
     """Our own namespace: its pods are never changed."""
 
+    autoscaler_namespace: str = "kube-system"
+    """Where the cluster autoscaler writes its status: its own flag `--namespace`."""
+
+    autoscaler_status: str = "cluster-autoscaler-status"
+    """The ConfigMap of its status: its flag `--status-config-map-name`. The webhook may read the one of this name
+    alone: whoever changes it gives `trimtab install` the same name, or the chart."""
+
     paused: bool = False
     """True lets every pod through unchanged: the one switch for a bad day."""
 
@@ -87,7 +94,12 @@ class Settings:
 
     connections: int = 2000
     """Connections held at once: 106 MB of memory at the most. An API server has as many as it has pods to ask about in
-    the same moment, 200 by default. One too many ends the one that was never used, or was silent longest."""
+    the same moment, 200 by default. One too many ends, of the address that has most, the one that was never used or was
+    silent longest."""
+
+    webhook_connections_per_address: int = 1000
+    """Connections held at once from one client address, unfinished handshakes included: half of all by default, so that
+    no machine locks the others out. All API servers behind one address count as one: five of them with 200 each."""
 
     @property
     def live(self) -> bool:

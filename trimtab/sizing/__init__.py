@@ -1,9 +1,10 @@
-"""What should this container ask for, judging by what it used?
+"""What should this container request, judging by what it used?
 
-enough     is there history to speak from, and how sure are we?
-rule       which number of the usage becomes the request
-request    that number within everything that bounds it, and why
-money      what the difference costs in a month
-estimate   what the VPA's recommender would have said, for comparison
-publish    usage as the recommendations that others read
+statistics       is there enough history, and how sure are we?
+adaptive         the request that would cost least if recent use came again
+adaptive_bounds  that request within its bounds, and what makes it doubtful
+request          which number of the usage becomes the request, within everything that bounds it, and why
+cost             what the difference costs in a month
+recommendation   usage as the recommendations that others read
+reasons          every code of this package
 """

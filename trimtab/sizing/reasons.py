@@ -4,13 +4,15 @@ from trimtab.cluster.reason import Code
 
 INSUFFICIENT = Code(
     "insufficient-history",
-    "There is too little history to speak from: it takes 24 hours in which it was seen, or runs on seven days, "
-    "and 100 samples of cpu (20 of a CronJob), four peaks of memory.",
+    "There is too little history to speak from: it takes an hour in which it was seen, with ten samples of cpu or "
+    "a peak of memory. Before a request is lowered it takes a day, or runs on seven days, with 100 samples of cpu "
+    "(20 of a CronJob) or four peaks of memory.",
     "Wait, or give a longer history with `--prometheus` or `--usage`.",
 )
 OVER_NODE = Code(
     "usage-above-node",
-    "What the container would ask for is more than the largest node holds beside its DaemonSets.",
+    "What the container would ask for is more than any node that its pod may use holds beside DaemonSets and the "
+    "rest of the pod.",
     "Add a larger machine type, or split the workload.",
 )
 VPA_DOWN = Code(
@@ -32,6 +34,13 @@ FROM_VPA = Code(
     "from-vpa",
     "Too little was seen of the container, and a VPA recommends so much: its P90 of days that fade, with a margin.",
     "Give a longer history with `--prometheus` or `--usage`: then it is a P95 of what was seen.",
+)
+LIMIT_TOO_SMALL = Code(
+    "limit-below-need",
+    "The container was killed for want of memory, and its memory limit is below what it needs: no request prevents the "
+    "next kill.",
+    "Raise its memory limit at least to what the row says it needs. With `--guaranteed` the request and the limit of "
+    "a Guaranteed pod are proposed together.",
 )
 AS_IT_IS = Code("close-enough", "What it asks for is within a tenth of what it would be given.", "Nothing.")
 NO_SUCH_WORKLOAD = Code(

@@ -6,7 +6,7 @@ UsageFault               all of them
 └── GarbledSource        an answer that makes no sense
 """
 
-from trimtab.runtime.errors import RuntimeFault
+from trimtab.runtime.files import RuntimeFault
 
 
 class UsageFault(RuntimeFault):

@@ -5,7 +5,7 @@
     timestamp,value                                       one container; below 100 000 they are cores, else bytes
 
 Times are RFC 3339, or seconds or milliseconds since 1970; eight digits that are a date (20260105) are that date.
-Amounts are quantities.
+Amounts are quantities. Columns that tell clusters apart (`cluster`, `prometheus`, `tenant`, …) keep their series apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from math import isfinite
 from typing import Any
 
 from trimtab.cluster import quantity
-from trimtab.cluster.mistake import Mistake, nearest, shown
+from trimtab.cluster.config_error import ConfigError, nearest, shown
+from trimtab.usage.cluster_label import LABELS, Origin
 from trimtab.usage.series import Series, clean, rate
 
 _MILLISECONDS = 100_000_000_000
@@ -38,8 +39,8 @@ _ALSO = {
     "bytes": "memory",
     "ns": "namespace",
 }
-_Key = tuple[str, str, str, str, str]
-"""namespace, pod, container, workload, amount."""
+_Key = tuple[str, str, str, str, str, Origin]
+"""namespace, pod, container, workload, amount, and the labels that tell clusters apart."""
 _ROWS = 10_000
 """Of a Parquet file that are held as objects at once."""
 _PROBLEMS = 10
@@ -52,7 +53,9 @@ class Rows:
     def __init__(self, file: str) -> None:
         self.file = file
         self.found: dict[_Key, list[tuple[int, float]]] = {}
-        self.mistakes: list[Mistake] = []
+        self.mistakes: list[ConfigError] = []
+        self.has_origins = False
+        """Are there columns that tell clusters apart?"""
         self._left: dict[str, tuple[int, int]] = {}
         """What was left out → how often, and the first line."""
 
@@ -63,6 +66,7 @@ class Rows:
             return
         told = False
         names = [str(row.get(name) or "") for name in ("namespace", "pod", "container", "workload")]
+        origin = tuple((label, str(row[label])) for label in LABELS if row.get(label)) if self.has_origins else ()
         for amount in AMOUNTS:
             written = row.get(amount)
             if written is None or written == "":
@@ -75,7 +79,7 @@ class Rows:
                 self._leave("amount{s} below zero, or no number", line)
                 continue
             kind = str(row.get("resource") or amount) if amount == "value" else amount
-            self.found.setdefault((names[0], names[1], names[2], names[3], kind), []).append((at, value))
+            self.found.setdefault((names[0], names[1], names[2], names[3], kind, origin), []).append((at, value))
         if not told:
             self._leave("row{s} without an amount", line)
 
@@ -94,17 +98,19 @@ class Rows:
 
     def _wrong(self, line: int, field: str, expected: str, came: object) -> None:
         if len(self.mistakes) < _PROBLEMS:
-            self.mistakes.append(Mistake(file=self.file, line=line, field=field, expected=expected, came=shown(came)))
+            self.mistakes.append(
+                ConfigError(file=self.file, line=line, field=field, expected=expected, came=shown(came))
+            )
 
     def series(self, now: int | None = None) -> Iterator[Series]:
-        for (namespace, pod, container, workload, amount), samples in self.found.items():
+        for (namespace, pod, container, workload, amount, origin), samples in self.found.items():
             times, values = clean(samples, now)
             if amount == "cpu_seconds_total":
                 times, values = rate(times, values)
             yield Series(
                 namespace=namespace or "default", pod=pod, container=container or "app",
                 workload=workload or _bare(pod),
-                resource=_resource(amount, values), times=times, values=values,
+                resource=_resource(amount, values), times=times, values=values, origin=origin,
             )  # fmt: skip
 
 
@@ -158,7 +164,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        found.mistakes.append(Mistake(file=file, expected="UTF-8 text", came="other bytes"))
+        found.mistakes.append(ConfigError(file=file, expected="UTF-8 text", came="other bytes"))
         return found
     first = text.partition("\n")[0].strip()
     delimiter = _delimiter(first)
@@ -166,12 +172,12 @@ def csv_rows(file: str, content: bytes) -> Rows:
     header, start = (["timestamp", "value"], 1) if moment(cells[0]) is not None else ([], 2)
     if header and len(cells) > len(header):
         expected = "the columns' names in the first line, since there are more than two"
-        found.mistakes.append(Mistake(file=file, line=1, expected=expected, came=shown(first)))
+        found.mistakes.append(ConfigError(file=file, line=1, expected=expected, came=shown(first)))
         return found
     try:
         _take(found, header or [_name(cell) for cell in next(lines, [])], lines, start)
     except csv.Error as error:
-        found.mistakes.append(Mistake(file=file, line=lines.line_num, expected="CSV", came=str(error)))
+        found.mistakes.append(ConfigError(file=file, line=lines.line_num, expected="CSV", came=str(error)))
     return found
 
 
@@ -187,6 +193,7 @@ def _take(found: Rows, header: list[str], lines: Iterable[list[str]], start: int
     if wrong:
         found.mistakes.append(wrong)
         return
+    found.has_origins = not set(LABELS).isdisjoint(header)
     for line, cells in enumerate(lines, start=start):
         if any(cells[len(header) :]):
             found.long(line, len(header), len(cells))
@@ -199,13 +206,22 @@ def _name(cell: str) -> str:
     return _ALSO.get(name, name)
 
 
-def _header(file: str, header: list[str]) -> Mistake | None:
+def _header(file: str, header: list[str]) -> ConfigError | None:
     if "timestamp" in header and any(name in AMOUNTS for name in header):
         return None
-    known = ("timestamp", *NAMES, *AMOUNTS)
-    unknown = next((name for name in header if name not in known), "")
+    known = ("timestamp", *NAMES, *AMOUNTS, *LABELS)
+    unknown = [name for name in header if name not in known]
+    meant = next((name for name in map(_meant, unknown) if name), "")
+    todo = f"columns are {', '.join(known[: -len(LABELS)])}" + (f"; {meant}" if meant else "")
     expected = "columns timestamp and cpu, memory or value"
-    return Mistake(file=file, line=1, expected=expected, came=shown(",".join(header)), todo=nearest(unknown, known))
+    return ConfigError(file=file, line=1, expected=expected, came=shown(",".join(header)), todo=todo)
+
+
+def _meant(unknown: str) -> str:
+    """Which column a name is nearly; also one that begins or ends as it does (`cpu_usage`)."""
+    words = set(re.split(r"\W|_", unknown))
+    part = next((name for name in (*AMOUNTS, *NAMES) if name in words), "")
+    return f"did you mean {part!r} by {unknown!r}?" if part else nearest(unknown, ("timestamp", *NAMES, *AMOUNTS))
 
 
 def parquet_rows(file: str, content: bytes) -> Rows:
@@ -216,7 +232,7 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         from pyarrow import parquet as reader
     except ImportError:
         todo = "pip install 'trimtab[parquet]', or give the samples as CSV"
-        found.mistakes.append(Mistake(file=file, expected="pyarrow, which reads Parquet", came="none", todo=todo))
+        found.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", came="none", todo=todo))
         return found
     try:
         table = reader.ParquetFile(io.BytesIO(content))
@@ -224,9 +240,10 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         if wrong:
             found.mistakes.append(wrong)
             return found
+        found.has_origins = not set(LABELS).isdisjoint(map(_name, table.schema_arrow.names))
         rows = (row for part in table.iter_batches(_ROWS) for row in part.to_pylist())
         for line, row in enumerate(rows, start=1):
             found.row(line, {_name(name): value for name, value in row.items()})
     except ArrowException as error:
-        found.mistakes.append(Mistake(file=file, expected="Parquet", came=str(error)))
+        found.mistakes.append(ConfigError(file=file, expected="Parquet", came=str(error)))
     return found

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from trimtab.cluster import quantity
-from trimtab.cluster.moment import seconds
+from trimtab.cluster.timestamps import seconds
 from trimtab.kube import listing
 from trimtab.kube.client import Client, segment
-from trimtab.kube.errors import Garbled, KubeFault
-from trimtab.kube.kinds import PLACES
-from trimtab.usage.series import Series, rate
+from trimtab.kube.errors import InvalidResponse, KubeFault
+from trimtab.kube.resources import PLACES
+from trimtab.usage.series import Series, rate, sample
 
 AT_ONCE = 8
 """Nodes asked at the same time: each answer is some hundred kilobytes, and takes the API server a connection."""
@@ -49,6 +49,9 @@ class _Stats(msgspec.Struct, frozen=True):
 
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
     pod_ref: _Ref = _Ref()
+    cpu: _Cpu = _Cpu()
+    """Of the pod's cgroup: its containers and its sandbox."""
+    memory: _Memory = _Memory()
     containers: tuple[_Stats, ...] = ()
 
 
@@ -57,38 +60,61 @@ class _Summary(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class KubeletReading:
     """One resource of one container at one moment; for cpu also the seconds counted so far, where they are told."""
 
     series: Series
     counted: float | None = None
 
 
-def looks(body: bytes) -> Iterator[Look]:
-    """Of a kubelet's /stats/summary. Raises Garbled."""
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What one pod used beside its containers."""
+
+    namespace: str
+    pod: str
+    cores: float
+    memory_bytes: float
+    pod_memory_bytes: float
+    """Of the whole pod, its containers included."""
+
+
+def sandboxes(body: bytes) -> Iterator[Sandbox]:
+    """Of a kubelet's /stats/summary, pods that tell of all their parts. Raises Garbled."""
+    for pod in _pods(body):
+        whole = _Stats(cpu=pod.cpu, memory=pod.memory)
+        parts = [(stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *pod.containers)]
+        known = [(cpu, memory) for cpu, memory in parts if cpu is not None and memory is not None]
+        if len(known) == len(parts) > 1:
+            cores = (known[0][0] - sum(cpu for cpu, _ in known[1:])) / quantity.NANO
+            used = float(known[0][1] - sum(memory for _, memory in known[1:]))
+            yield Sandbox(pod.pod_ref.namespace, pod.pod_ref.name, cores, used, float(known[0][1]))
+
+
+def _pods(body: bytes) -> tuple[_PodStats, ...]:
     try:
-        pods = msgspec.json.decode(body, type=_Summary).pods
+        return msgspec.json.decode(body, type=_Summary).pods
     except msgspec.DecodeError as error:
-        raise Garbled(f"summary of a kubelet: {error}") from None
-    for pod in pods:
+        raise InvalidResponse(f"summary of a kubelet: {error}") from None
+
+
+def looks(body: bytes) -> Iterator[KubeletReading]:
+    """Of a kubelet's /stats/summary. Raises Garbled."""
+    for pod in _pods(body):
         for stats in pod.containers:
             yield from _cpu(pod.pod_ref, stats)
             at = seconds(stats.memory.time)
             if at is not None and stats.memory.working_set_bytes is not None:
-                yield Look(_series(pod.pod_ref, stats.name, "memory", at, float(stats.memory.working_set_bytes)))
+                yield KubeletReading(
+                    sample(pod.pod_ref, stats.name, "memory", at, float(stats.memory.working_set_bytes))
+                )
 
 
-def _cpu(pod: _Ref, stats: _Stats) -> Iterator[Look]:
+def _cpu(pod: _Ref, stats: _Stats) -> Iterator[KubeletReading]:
     at, usage, counted = seconds(stats.cpu.time), stats.cpu.usage_nano_cores, stats.cpu.usage_core_nano_seconds
     if at is not None and usage is not None:
         told = None if counted is None else counted / quantity.NANO
-        yield Look(_series(pod, stats.name, "cpu", at, usage / quantity.NANO), told)
-
-
-def _series(pod: _Ref, container: str, resource: str, at: int, value: float) -> Series:
-    return Series(
-        namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
-    )
+        yield KubeletReading(sample(pod, stats.name, "cpu", at, usage / quantity.NANO), told)
 
 
 _Counter = dict[tuple[str, str, str], tuple[int, float]]
@@ -111,7 +137,7 @@ class Kubelets:
             series = found.series
             yield series if found.counted is None else self._since(before, series, found.counted)
 
-    def _answers(self) -> Iterator[Look]:
+    def _answers(self) -> Iterator[KubeletReading]:
         names = [name for (_, name), _ in listing.listed(self.client, replace(PLACES["Node"], slim=True))]
         silent: list[KubeFault] = []
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="kubelet") as pool:
@@ -125,7 +151,7 @@ class Kubelets:
         for fault in silent:
             self.told(str(fault))
 
-    def _asked(self, node: str) -> list[Look] | KubeFault:
+    def _asked(self, node: str) -> list[KubeletReading] | KubeFault:
         path = f"/api/v1/nodes/{segment(node)}/proxy/stats/summary"
         try:
             return list(looks(self.client.get(path, doing=f"summary of node {node}")))

@@ -20,7 +20,7 @@ _SHAPES = ((_JOB, "CronJob"), (_REPLICA, "Deployment"), (_ORDINAL, "StatefulSet"
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class OwnerIndex:
     """What is known of pods and workloads."""
 
     pods: Mapping[tuple[str, str], Owner] = field(default_factory=dict)

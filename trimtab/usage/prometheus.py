@@ -7,32 +7,30 @@ server says that a piece is too large. Two scrapers of one pod are one series: t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
 
 from trimtab.cluster.owner import Owner
-from trimtab.usage.answer import Metric, metrics, parsed
+from trimtab.usage.cluster_label import LABELS as CLUSTER_LABELS
+from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedClusters, mixed
 from trimtab.usage.errors import GarbledSource, RefusedSource
-from trimtab.usage.http import Source
+from trimtab.usage.http_client import HttpApi
 from trimtab.usage.owners import chained
-from trimtab.usage.series import Series
+from trimtab.usage.prometheus_response import SeriesLabels, metrics, parsed
+from trimtab.usage.series import Names, Series
 
 DAY = 86400
-_WHICH = 'container!="",container!="POD"'
-_BY = "max by (namespace, pod, container)"
-QUERIES = {
-    "cpu": f"{_BY} (rate(container_cpu_usage_seconds_total{{{_WHICH},%s}}[%s]))",
-    "memory": f"{_BY} (max_over_time(container_memory_working_set_bytes{{{_WHICH},%s}}[%s]))",
-}
-"""Which pods; then the window of the rate, or the step, so that no peak between two points is lost."""
-_METRIC = "container_memory_working_set_bytes"
+RESOURCES = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class QueryPlan:
     """How much is asked for at once."""
 
     step: int = 300
@@ -45,10 +43,13 @@ class Pieces:
     """What cpu is averaged over: at least four scrapes, so that one that failed leaves no hole."""
     extra: str = ""
     """A matcher that every query carries, such as cluster="prod"."""
+    at_once: int = 4
+    """Queries asked at the same time: a small share of the twenty that Prometheus answers at once."""
+    names: Names = field(default_factory=Names)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class QueryPart:
     """One query."""
 
     resource: str
@@ -67,18 +68,18 @@ class _Labels(msgspec.Struct, frozen=True):
 class Prometheus:
     """One server. `tell` is called with (done, all) pieces."""
 
-    source: Source
-    pieces: Pieces = field(default_factory=Pieces)
+    source: HttpApi
+    pieces: QueryPlan = field(default_factory=QueryPlan)
 
     def namespaces(self, start: int, end: int) -> list[str]:
         """Those that containers were seen in."""
-        return self._values("namespace", self._match(""), start, end)
+        return self._values(self.pieces.names.label("namespace"), self._match(""), start, end)
 
     def pods(self, namespace: str, start: int, end: int) -> list[str]:
         """All pods of the time, also those that are gone."""
-        return self._values("pod", self._match(f'namespace="{namespace}"'), start, end)
+        return self._values(self.pieces.names.label("pod"), self._match(self._namespace(namespace)), start, end)
 
-    def plan(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[Piece]:
+    def plan(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
         """Everything to ask for. Days begin at midnight, so that intervals of peaks are whole."""
         found = []
         for namespace in namespaces or self.namespaces(start, end):
@@ -86,43 +87,102 @@ class Prometheus:
             for n in range(0, len(pods), self.pieces.pods):
                 group = tuple(pods[n : n + self.pieces.pods])
                 for begin, until in spans(start, end, self.pieces.days * DAY, self.pieces.step):
-                    found += [Piece(resource, namespace, group, begin, until) for resource in QUERIES]
+                    found += [QueryPart(resource, namespace, group, begin, until) for resource in RESOURCES]
         return found
 
     def read(
-        self, pieces: Sequence[Piece], tell: Callable[[int, int], None] = lambda done, all_: None
+        self, pieces: Sequence[QueryPart], tell: Callable[[int, int], None] = lambda done, all_: None
     ) -> Iterator[Series]:
-        """The series of all pieces; a container comes once for each piece it is in."""
-        for n, piece in enumerate(pieces):
-            yield from self._read(piece)
-            tell(n + 1, len(pieces))
-
-    def _read(self, piece: Piece) -> Iterator[Series]:
+        """The series of all pieces in their order; a container comes once for each piece it is in. A few pieces are
+        asked for at the same time, and no more answers are held."""
+        pool, waiting = ThreadPoolExecutor(self.pieces.at_once, thread_name_prefix="prometheus"), iter(pieces)
+        asked = deque(pool.submit(self._bodies, piece) for piece in islice(waiting, self.pieces.at_once))
         try:
-            body = self.source.get("/api/v1/query_range", self._query(piece), f"{piece.resource} of {piece.namespace}")
-        except RefusedSource as error:
-            smaller = _halves(piece, self.pieces.step)
-            if not _too_much(error) or not smaller:
-                raise
-            for part in smaller:
-                yield from self._read(part)
-            return
-        yield from parsed(body, piece.resource, piece.end, piece.start)
+            for done in range(1, len(pieces) + 1):
+                answers = asked.popleft().result()
+                asked.extend(pool.submit(self._bodies, piece) for piece in islice(waiting, 1))
+                for piece, body in answers:
+                    yield from parsed(body, piece.resource, piece.end, piece.start)
+                tell(done, len(pieces))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def _query(self, piece: Piece) -> dict[str, str]:
-        which = self._match(f'namespace="{piece.namespace}"', f'pod=~"{"|".join(map(_quoted, piece.pods))}"')
+    def _bodies(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
+        """The answers to a piece, or to its halves where it is too much for the server: nobody asks for it twice."""
+        smaller = _halves(piece, self.pieces.step)
+        final = _too_much if smaller else _never
+        doing = f"{piece.resource} of {piece.namespace}"
+        try:
+            return [(piece, self.source.get("/api/v1/query_range", self._query(piece), doing, final))]
+        except RefusedSource as error:
+            if not smaller or not _too_much(error):
+                raise
+        return [answer for part in smaller for answer in self._bodies(part)]
+
+    def _query(self, piece: QueryPart) -> dict[str, str]:
+        names = self.pieces.names
+        which = self._match(
+            self._namespace(piece.namespace), f'{names.label("pod")}=~"{"|".join(map(quoted, piece.pods))}"'
+        )
         window = self.pieces.rate if piece.resource == "cpu" else f"{self.pieces.step}s"
-        query = QUERIES[piece.resource] % (which, window)
+        query = names.query(piece.resource, which, window)
         return {"query": query, "start": str(piece.start), "end": str(piece.end), "step": str(self.pieces.step)}
+
+    def _namespace(self, name: str) -> str:
+        return f'{self.pieces.names.label("namespace")}="{name}"'
 
     def _match(self, *matchers: str) -> str:
         return ",".join(m for m in (*matchers, self.pieces.extra) if m)
 
     def _values(self, label: str, match: str, start: int, end: int) -> list[str]:
-        selector = f"{_METRIC}{{{_WHICH}{',' if match else ''}{match}}}"
-        query = {"match[]": selector, "start": str(start), "end": str(end)}
+        query = {"match[]": self._selector(match), "start": str(start), "end": str(end)}
         body = self.source.get(f"/api/v1/label/{label}/values", query, f"the names of every {label}")
         return sorted(self._decoded(body, _Labels).data)
+
+    def _selector(self, match: str) -> str:
+        names = self.pieces.names
+        return f"{names.memory}{{{names.containers()}{',' if match else ''}{match}}}"
+
+    def clusters(self, label: str, start: int, end: int) -> list[str]:
+        """The values that the containers' series have of a label."""
+        return self._values(label, self._match(""), start, end)
+
+    def mixed(
+        self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
+    ) -> tuple[Mixed, ...]:
+        """The labels of which more than one value was seen, though they tell clusters apart and neither the matcher
+        names them nor `chosen` has them."""
+        there, settled = self._labels(start, end), {*Matchers.of(self.pieces.extra).labels, *chosen}
+        among, found = self._among(namespaces), dict[str, list[str]]()
+        for label in (one for one in CLUSTER_LABELS if one in there and one not in settled):
+            values = self._values(label, self._match(among), start, end)
+            if values:
+                name = self.pieces.names.label("namespace")
+                without = self._values(name, self._match(among, f'{label}=""'), start, end)
+                found[label] = [*values, *([UNLABELLED] if without else [])]
+        return mixed(found)
+
+    def one_cluster(self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()) -> None:
+        """Make sure that nothing of another cluster is mixed in. Raises MixedClusters."""
+        found = self.mixed(start, end, namespaces, chosen)
+        if found:
+            raise MixedClusters(self.source.shown, found)
+
+    def _among(self, namespaces: Sequence[str]) -> str:
+        label = self.pieces.names.label("namespace")
+        return f'{label}=~"{"|".join(map(quoted, namespaces))}"' if namespaces else ""
+
+    def _labels(self, start: int, end: int) -> set[str]:
+        """The names of the containers' labels; every label that tells clusters apart where the server has no such
+        question."""
+        query = {"match[]": self._selector(self._match("")), "start": str(start), "end": str(end)}
+        try:
+            body = self.source.get("/api/v1/labels", query, "the names of labels")
+        except RefusedSource as error:
+            if error.status not in (400, 403, 404, 405):
+                raise
+            return set(CLUSTER_LABELS)
+        return set(self._decoded(body, _Labels).data)
 
     def owners(self, start: int, end: int) -> dict[tuple[str, str], Owner]:
         """Pods' topmost owners, as kube-state-metrics tells them; empty where there is none."""
@@ -136,7 +196,16 @@ class Prometheus:
                      for found in self._metrics(body) if found.owner_kind not in ("", "<none>", "Node")]  # fmt: skip
         return chained(rows)
 
-    def _metrics(self, body: bytes) -> Iterator[Metric]:
+    def matching(self, *matchers: str) -> str:
+        """The matchers of a selector, those that every query carries among them."""
+        return self._match(*matchers)
+
+    def over_time(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
+        """The series of any query, as of memory."""
+        asked = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
+        yield from parsed(self.source.get("/api/v1/query_range", asked, what), "memory", end, start)
+
+    def _metrics(self, body: bytes) -> Iterator[SeriesLabels]:
         try:
             yield from metrics(body)
         except msgspec.DecodeError as error:
@@ -172,17 +241,17 @@ def spans(start: int, end: int, length: int, step: int) -> list[tuple[int, int]]
     return found
 
 
-def _halves(piece: Piece, step: int) -> list[Piece]:
+def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
     """Fewer pods, or one pod for fewer days; empty where it gets no smaller."""
     if len(piece.pods) > 1:
         middle = len(piece.pods) // 2
         groups = (piece.pods[:middle], piece.pods[middle:])
-        return [Piece(piece.resource, piece.namespace, group, piece.start, piece.end) for group in groups]
+        return [QueryPart(piece.resource, piece.namespace, group, piece.start, piece.end) for group in groups]
     days = (piece.end - piece.start) // DAY
     if days < 2:
         return []
     found = spans(piece.start, piece.end, days // 2 * DAY, step)
-    return [Piece(piece.resource, piece.namespace, piece.pods, start, end) for start, end in found]
+    return [QueryPart(piece.resource, piece.namespace, piece.pods, start, end) for start, end in found]
 
 
 def _too_much(error: RefusedSource) -> bool:
@@ -191,6 +260,10 @@ def _too_much(error: RefusedSource) -> bool:
     return error.status in (413, 414, 422, 503, 504) and any(word in error.said.lower() for word in words)
 
 
-def _quoted(pod: str) -> str:
+def _never(_error: RefusedSource) -> bool:
+    return False
+
+
+def quoted(pod: str) -> str:
     """A pod's name within a regular expression within a string: a dot is the only letter that means something."""
     return pod.replace(".", "[.]")

@@ -2,11 +2,24 @@
 
 Sources repeat themselves (two scrapers, one pod), go backwards (a clock was set), count from zero again (a restart)
 and say nothing for a while. What leaves this file ascends in time, once per moment, and has no invented values.
+
+What are usage metrics and their labels called at this server?
+
+Relabelling renames them, and a recording rule may hold the rate of cpu already.
+
+Series into a book.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
+
+from trimtab.cluster.owner import Owner
+from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.usage.owners import OwnerIndex
 
 MOST_GAP = 900
 """Seconds between two readings of a counter beyond which its rate says nothing of any moment."""
@@ -30,6 +43,8 @@ class Series:
     """Values that are no number, which the source told as well."""
     workload: str = ""
     """Kind/name where the source tells it itself."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """Labels that tell clusters apart, with their values, where the source tells them (see `clusters`)."""
 
 
 def clean(samples: Iterable[tuple[int, float]], now: int | None = None) -> tuple[list[int], list[float]]:
@@ -54,3 +69,85 @@ def rate(times: Sequence[int], counted: Sequence[float]) -> tuple[list[int], lis
             at.append(times[n])
             values.append(more / apart)
     return at, values
+
+
+LABELS = ("namespace", "pod", "container")
+_METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*", re.ASCII)
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """cAdvisor's names, unless somebody says otherwise."""
+
+    cpu: str = "container_cpu_usage_seconds_total"
+    """A counter of seconds."""
+    cpu_recorded: str = ""
+    """A recording rule that gives cores, instead of the counter."""
+    memory: str = "container_memory_working_set_bytes"
+    labels: dict[str, str] = field(default_factory=dict)
+    """namespace, pod or container → the label's name at the server."""
+
+    def label(self, name: str) -> str:
+        """What the server calls this label."""
+        return self.labels.get(name, name)
+
+    def query(self, resource: str, match: str, window: str) -> str:
+        """Usage of the containers that match, the greatest where several scrapers tell it, under our own label names.
+        `window`: of the rate, or the step, so that no peak between two points is lost."""
+        selector = f"{{{self.containers()}{',' if match else ''}{match}}}"
+        if resource == "memory":
+            inner = f"max_over_time({self.memory}{selector}[{window}])"
+        elif self.cpu_recorded:
+            inner = f"avg_over_time({self.cpu_recorded}{selector}[{window}])"
+        else:
+            inner = f"rate({self.cpu}{selector}[{window}])"
+        found = f"max by ({', '.join(map(self.label, LABELS))}) ({inner})"
+        for name in LABELS:
+            if self.label(name) != name:
+                found = f'label_replace({found}, "{name}", "$1", "{self.label(name)}", "(.*)")'
+        return found
+
+    def containers(self) -> str:
+        """The matchers of containers: not the pod as a whole, nor its pause container."""
+        return f'{self.label("container")}!="",{self.label("container")}!="POD"'
+
+
+def mistakes(names: Names) -> list[tuple[str, str]]:
+    """(field, expected) of every name that no metric or label can have."""
+    found = [
+        (name, "the name of a metric")
+        for name in ("cpu", "cpu_recorded", "memory")
+        if getattr(names, name) and not _METRIC.fullmatch(getattr(names, name))
+    ]
+    wrong = [f"{ours}={theirs}" for ours, theirs in names.labels.items() if not _LABEL.fullmatch(theirs)]
+    return found + [(text, "the name of a label") for text in wrong]
+
+
+def labels(texts: Iterable[str]) -> dict[str, str]:
+    """Renamed labels, each text as pod=k8s_pod_name. Raises ValueError with what was expected."""
+    found = {}
+    for text in texts:
+        ours, sign, theirs = (part.strip() for part in text.partition("="))
+        if not sign or ours not in LABELS or not _LABEL.fullmatch(theirs):
+            raise ValueError(f"one of {', '.join(LABELS)}, and its name at the server, such as pod=k8s_pod_name")
+        found[ours] = theirs
+    return found
+
+
+def container(series: Series, owners: OwnerIndex) -> ContainerKey:
+    """Whose use it was."""
+    kind, slash, name = series.workload.partition("/")
+    owner = Owner(kind, name) if slash else owners.of(series.namespace, series.pod)
+    return ContainerKey(series.namespace, owner.kind, owner.name, series.container)
+
+
+def take(book: BatchHistory, found: Iterable[Series], owners: OwnerIndex) -> int:
+    """All of them; how many there were."""
+    count = 0
+    for series in found:
+        book.left_out += series.left_out
+        whose = container(series, owners)
+        book.take(whose, series.resource, series.times, series.values, series.asked, series.pod)
+        count += 1
+    return count

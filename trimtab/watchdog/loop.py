@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from trimtab.admission.harm.brake import Harm, Verdict, judge
-from trimtab.admission.harm.counts import Counts, Ledger, Watched, count
-from trimtab.admission.harm.reasons import HARMFUL
-from trimtab.admission.running.report import Finding, Findings, Tally, findings
-from trimtab.admission.running.submitted import Held
-from trimtab.admission.running.survey import Seen as Looked
-from trimtab.admission.running.survey import Survey, World
-from trimtab.cluster.moment import written
+from trimtab.admission.audit.drift import AuditInputs, Auditor
+from trimtab.admission.audit.drift import AuditState as Looked
+from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, findings
+from trimtab.admission.audit.harm import Counts, FailureHistory, HarmEvidence, Verdict, Watched, count, judge
+from trimtab.admission.audit.original_pod import AuditedPod
+from trimtab.admission.audit.reasons import HARMFUL
+from trimtab.cluster.api.meta import get
+from trimtab.cluster.timestamps import written
 from trimtab.kube.events import About
-from trimtab.kube.kinds import PLACES
-from trimtab.policy.document import API_VERSION, KIND
+from trimtab.kube.resources import PLACES
+from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.watchdog.events import PolicyEventRecorder
+from trimtab.watchdog.harm_brake import BrakeActuator, Policy
 from trimtab.watchdog.metrics import Metrics
-from trimtab.watchdog.seen import Seen, SeenPolicy
-from trimtab.watchdog.status import Found, remembered, status
-from trimtab.watchdog.statuses import Statuses
-from trimtab.watchdog.stopping import Door, Policy
-from trimtab.watchdog.tell import Teller
+from trimtab.watchdog.pod_watcher import Evictions
+from trimtab.watchdog.policy_state import AuditStateBuilder, ObservedPolicy
+from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, remembered, status
 
 SOON = 1.0
 """Seconds until the next look while some pods were not come to."""
@@ -31,21 +31,22 @@ SOON = 1.0
 class Loop:
     """Not for two threads."""
 
-    seen: Seen
-    pods: Callable[[], Iterable[Held]]
+    seen: AuditStateBuilder
+    pods: Callable[[], Iterable[AuditedPod]]
     fresh: Callable[[], bool]
     """Is what the watches hold young enough to act on?"""
-    door: Door | None
+    door: BrakeActuator | None
     """Who puts a harmful policy to `warn`; None: harm is not looked for."""
-    statuses: Statuses
-    teller: Teller
+    statuses: PolicyStatusWriter
+    teller: PolicyEventRecorder
     metrics: Metrics
     interval: float
     now: Callable[[], float]
     """Seconds since 1970."""
     elapsed: Callable[[], float]
-    survey: Survey
-    ledger: Ledger
+    survey: Auditor
+    ledger: FailureHistory
+    _evictions: Evictions = field(default_factory=Evictions)
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _stopped: set[str] = field(default_factory=set)
     """Policies put to `warn` in this look."""
@@ -60,22 +61,26 @@ class Loop:
         watched = self._watched(world)
         self._bury(watched, now)
         pods = tuple(self.pods())
+        for pod in self._evictions.new(pods):
+            self.metrics.evicted(get(pod.alike.pod.spec.runtime_class_name, ""))
         looked = self.survey.look(pods, world)
         found = findings(looked, world, self.seen.since())
         if self.fresh() and not looked.behind:
             self._act(pods, looked, found, watched, now)
-        self.metrics.look(looked, found, self.elapsed() - begun)
+        self.metrics.look(looked, found, world.facts, self.elapsed() - begun)
         self.metrics.lost.set(self.teller.recorder.lost)
         return SOON if looked.behind else self.interval
 
-    def _act(self, pods: tuple[Held, ...], looked: Looked, found: Findings, watched: list[Watched], now: float) -> None:
+    def _act(
+        self, pods: tuple[AuditedPod, ...], looked: Looked, found: Findings, watched: list[Watched], now: float
+    ) -> None:
         counts = self._compare(pods, looked, watched, now)
         self._write(found, counts, now)
         self.teller.look(found, self._about)
 
     # ── harm ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _watched(self, world: World) -> list[Watched]:
+    def _watched(self, world: AuditInputs) -> list[Watched]:
         """Policies in force whose harm is looked for; what an earlier life knew of their past is taken up."""
         if self.door is None:
             return []
@@ -95,17 +100,19 @@ class Loop:
             self.ledger.gone(pod, self.survey.standing(pod.alike), watched, now)
         self.ledger.forget(now)
 
-    def _compare(self, pods: tuple[Held, ...], looked: Looked, watched: list[Watched], now: float) -> dict[str, Counts]:
+    def _compare(
+        self, pods: tuple[AuditedPod, ...], looked: Looked, watched: list[Watched], now: float
+    ) -> dict[str, Counts]:
         counts = count(pods, looked.standings, watched, self.ledger, now)
         self.metrics.compared(counts)
         self._verdicts = {name: judge(name, found, self.ledger.terms) for name, found in counts.items()}
         self._stopped = set()
         for name, verdict in self._verdicts.items():
-            if isinstance(verdict, Harm):
+            if isinstance(verdict, HarmEvidence):
                 self._stop(name, verdict)
         return counts
 
-    def _stop(self, name: str, harm: Harm) -> None:
+    def _stop(self, name: str, harm: HarmEvidence) -> None:
         known = self.seen.policies.get(name)
         version = known.version if known else ""
         if self.door is None or self._braked.get(name) == (version or str(harm.trouble)):
@@ -127,18 +134,18 @@ class Loop:
     def _write(self, found: Findings, counts: dict[str, Counts], now: float) -> None:
         self.statuses.forget(set(self.seen.policies))
         for name, known in self.seen.policies.items():
-            told = self._found(known, found.tallies.get(name) or Tally(), counts.get(name))
+            told = self._found(known, found.tallies.get(name) or PolicyTally(), counts.get(name))
             self.statuses.write(name, known.status, status(told, written(int(now))))
 
-    def _found(self, known: SeenPolicy, tally: Tally, counts: Counts | None) -> Found:
+    def _found(self, known: ObservedPolicy, tally: PolicyTally, counts: Counts | None) -> PolicyObservation:
         braked = known.name in self._stopped
-        return Found(
+        return PolicyObservation(
             name=known.name, generation=known.generation, mode="warn" if braked else known.mode, written=known.written,
             mistakes=self.seen.mistakes(known.name), tally=tally, counts=counts, braked=braked,
             verdict=self._verdicts.get(known.name), before=known.status,
         )  # fmt: skip
 
-    def _about(self, one: Finding) -> About:
+    def _about(self, one: AuditFinding) -> About:
         """The topmost owner whose uid is known; else the nearest, as the pod names it; else the pod."""
         namespace = one.alike.namespace
         for owner in reversed(one.owners):

@@ -6,21 +6,21 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from trimtab.admission.harm.counts import Ledger
-from trimtab.admission.running.survey import Survey, World
+from trimtab.admission.audit.drift import AuditInputs, Auditor
+from trimtab.admission.audit.harm import FailureHistory
 from trimtab.kube.events import Recorder
-from trimtab.kube.replica import LOOK, Replica, opened
-from trimtab.kube.writer import Writer
+from trimtab.kube.leader_process import LOOK, LeaderProcess, opened
+from trimtab.kube.objects import Writer
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
-from trimtab.watchdog.following import Following
+from trimtab.watchdog.events import CONTROLLER, PolicyEventRecorder
+from trimtab.watchdog.harm_brake import Brake, BrakeActuator, DryRunBrakeActuator
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
-from trimtab.watchdog.origin import base
+from trimtab.watchdog.pod_watcher import AuditWatcher
+from trimtab.watchdog.policy_state import base
+from trimtab.watchdog.policy_status import PolicyStatusWriter
 from trimtab.watchdog.settings import Settings
-from trimtab.watchdog.statuses import Statuses
-from trimtab.watchdog.stopping import Brake, Door, Rehearsal
-from trimtab.watchdog.tell import CONTROLLER, Teller
 
 NAME = "watchdog"
 STALE = 200.0
@@ -37,9 +37,9 @@ class Process:
     """One replica: it leads while it may, and waits otherwise."""
 
     settings: Settings
-    replica: Replica
-    base: World
-    following: Following | None = None
+    replica: LeaderProcess
+    base: AuditInputs
+    following: AuditWatcher | None = None
     log: Logger = field(init=False)
     metrics: Metrics = field(init=False)
 
@@ -56,13 +56,13 @@ class Process:
         """Everything is read anew."""
         settings = self.settings
         from_cluster = not settings.policies
-        with Following(self.replica.client, self.base, settings.configuration, policies=from_cluster) as following:
+        with AuditWatcher(self.replica.client, self.base, settings.configuration, policies=from_cluster) as following:
             self.following = following
             if self._listed(following):
                 self._rounds(following, self._loop(following))
             self.following = None
 
-    def _listed(self, following: Following) -> bool:
+    def _listed(self, following: AuditWatcher) -> bool:
         """Was everything read once? False where we lead no more."""
         begun, told = clock.elapsed(), False
         while self.replica.may():
@@ -76,11 +76,11 @@ class Process:
             self.replica.wait(LOOK)
         return False
 
-    def _rounds(self, following: Following, loop: Loop) -> None:
+    def _rounds(self, following: AuditWatcher, loop: Loop) -> None:
         while self.replica.may():
             self.replica.wait(self._round(following, loop))
 
-    def _round(self, following: Following, loop: Loop) -> float:
+    def _round(self, following: AuditWatcher, loop: Loop) -> float:
         try:
             following.hear()
             return loop.look()
@@ -89,7 +89,7 @@ class Process:
             self.log.error("look failed", error=f"{type(error).__name__}: {error}", exc_info=True)
             return self.settings.interval
 
-    def _loop(self, following: Following) -> Loop:
+    def _loop(self, following: AuditWatcher) -> Loop:
         settings, log, writer = self.settings, self.log, self.replica.writer
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         return Loop(
@@ -97,22 +97,22 @@ class Process:
             pods=following.pods,
             fresh=lambda: following.synced and (following.age() or 0.0) < STALE,
             door=self._door(writer),
-            statuses=Statuses(writer=writer, log=log, every=settings.status_every, elapsed=clock.elapsed),
-            teller=Teller(recorder, log, settings.event_every, settings.events, clock.elapsed),
+            statuses=PolicyStatusWriter(writer=writer, log=log, every=settings.status_every, elapsed=clock.elapsed),
+            teller=PolicyEventRecorder(recorder, log, settings.event_every, settings.events, clock.elapsed),
             metrics=self.metrics,
             interval=settings.interval,
             now=lambda: clock.utc().timestamp(),
             elapsed=clock.elapsed,
-            survey=Survey(most=settings.decisions),
-            ledger=Ledger(settings.harm_terms),
+            survey=Auditor(most=settings.decisions),
+            ledger=FailureHistory(settings.harm_terms),
         )
 
-    def _door(self, writer: Writer) -> Door | None:
+    def _door(self, writer: Writer) -> BrakeActuator | None:
         """Policies of a folder cannot be put to `warn`: they are only told of."""
         if self.settings.harm_brake == "off":
             return None
         if self.settings.harm_brake == "tell" or self.settings.policies:
-            return Rehearsal(self.log)
+            return DryRunBrakeActuator(self.log)
         return Brake(writer, self.log)
 
     def _age(self) -> float:

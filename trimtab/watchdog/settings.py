@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from trimtab.admission.harm.brake import HarmTerms
-from trimtab.kube.replicated import Replicated
-from trimtab.policy.subject import Terms
+from trimtab.admission.audit.harm import HarmTerms
+from trimtab.kube.leader_process import LeaderProcessSettings
+from trimtab.policy.pod_context import AdmissionSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Replicated):
+class Settings(LeaderProcessSettings):
     """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
 
     namespace: str = "trimtab-system"
@@ -73,9 +73,9 @@ class Settings(Replicated):
     """How many times as often as without the change pods must be hit: what is killed now and then may stay so."""
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> AdmissionSettings:
         """What decisions go by."""
-        return Terms(overhead=self.overhead, paused=self.paused, own_namespace=self.namespace)
+        return AdmissionSettings(overhead=self.overhead, paused=self.paused, own_namespace=self.namespace)
 
     @property
     def harm_terms(self) -> HarmTerms:

@@ -1,14 +1,14 @@
 from tests.build import NAMESPACE, container, facts, pod
-from trimtab.admission.apiserver import decoding
-from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver import defaulting
+from trimtab.admission.apiserver.outcome import PodRejected
 
 
 def test_what_is_no_quantity_is_a_bad_request():
-    found = decoding.decode(pod(container(limits={"cpu": "abc"})), facts(), NAMESPACE)
-    assert isinstance(found, Refused)
+    found = defaulting.decode(pod(container(limits={"cpu": "abc"})), facts(), NAMESPACE)
+    assert isinstance(found, PodRejected)
     assert (found.code, "quantities must match" in found.message) == (400, True)
 
 
 def test_quantities_stay_as_they_are_written():
     written = pod(container(requests={"cpu": "0.1", "memory": "1024Mi"}), overhead={"cpu": 1})
-    assert decoding.decode(written, facts(), NAMESPACE) is written
+    assert defaulting.decode(written, facts(), NAMESPACE) is written

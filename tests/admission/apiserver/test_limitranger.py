@@ -5,7 +5,7 @@ from tests.admission.apiserver.worlds import limit_ranges, pods
 from tests.build import NAMESPACE, container, facts, item, limit_range, pod, resources
 from trimtab.admission.apiserver import limitranger
 from trimtab.admission.apiserver.limitranger import ANNOTATION
-from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.pod import Pod
 
 MIB = {"requests": {"memory": "300Mi"}, "limits": {"memory": "450Mi"}}
@@ -19,7 +19,7 @@ def admit(given_pod: Pod, *ranges) -> Pod:
 
 def refusal(given_pod: Pod, *ranges) -> str | None:
     found = limitranger.validate(given_pod, facts(*ranges), NAMESPACE)
-    return found.message if isinstance(found, Refused) else None
+    return found.message if isinstance(found, PodRejected) else None
 
 
 def both(**amounts: str) -> dict:

@@ -2,16 +2,16 @@ import pytest
 
 from tests.build import NAMESPACE, facts, pod, priority_class
 from trimtab.admission.apiserver import priority
-from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.pod import Pod
-from trimtab.policy.facts import Facts
+from trimtab.policy.cluster_facts import ClusterFacts
 
 HIGH = priority_class("high", 1000)
 NEVER = priority_class("never", 500, preemption_policy="Never")
 COMPUTED = "must not be provided in pod spec; priority admission controller computed"
 
 
-def admit(given_pod: Pod, *classes) -> Pod | Refused:
+def admit(given_pod: Pod, *classes) -> Pod | PodRejected:
     return priority.admit(given_pod, facts(HIGH, NEVER, *classes), NAMESPACE)
 
 
@@ -56,7 +56,7 @@ def test_the_lowest_global_default_is_named():
     ],
 )
 def test_what_contradicts_the_class_is_forbidden(spec, message):
-    assert admit(pod(**spec)) == Refused(403, "Priority", message)
+    assert admit(pod(**spec)) == PodRejected(403, "Priority", message)
 
 
 def test_the_same_number_is_no_contradiction():
@@ -65,4 +65,4 @@ def test_the_same_number_is_no_contradiction():
 
 def test_classes_never_listed_are_not_missing():
     named = pod(priority_class_name="high")
-    assert priority.admit(named, Facts(known=frozenset()), NAMESPACE) is named
+    assert priority.admit(named, ClusterFacts(known=frozenset()), NAMESPACE) is named

@@ -2,21 +2,21 @@ import pytest
 
 from tests.build import NAMESPACE, container, facts, pod, runtime_class, toleration
 from trimtab.admission.apiserver import runtimeclass
-from trimtab.admission.apiserver.outcome import Refused
+from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import QoS, qos
-from trimtab.policy.facts import Facts
+from trimtab.policy.cluster_facts import ClusterFacts
 
 MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 STRAY = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 SMALL = {"cpu": "100m", "memory": "1"}
 
 
-def admit(given_pod: Pod, *classes) -> Pod | Refused:
+def admit(given_pod: Pod, *classes) -> Pod | PodRejected:
     return runtimeclass.admit(given_pod, facts(*classes), NAMESPACE)
 
 
-def validate(given_pod: Pod, *classes) -> Pod | Refused:
+def validate(given_pod: Pod, *classes) -> Pod | PodRejected:
     return runtimeclass.validate(given_pod, facts(*classes), NAMESPACE)
 
 
@@ -38,20 +38,20 @@ def test_a2_a_guaranteed_pod_stays_guaranteed():
 
 def test_a3_another_overhead_than_the_classs_is_refused():
     kata = runtime_class(overhead={"cpu": "10", "memory": "10G"})
-    assert admit(of_kata(overhead=SMALL), kata) == Refused(403, "RuntimeClass", MISMATCH)
+    assert admit(of_kata(overhead=SMALL), kata) == PodRejected(403, "RuntimeClass", MISMATCH)
 
 
 def test_a5_overhead_with_a_class_that_has_none_is_refused_in_the_end():
     stray = of_kata(overhead=SMALL)
     assert (admit(stray, runtime_class()), validate(stray, runtime_class())) == (
         stray,
-        Refused(403, "RuntimeClass", STRAY),
+        PodRejected(403, "RuntimeClass", STRAY),
     )
 
 
 def test_a8_an_empty_overhead_without_class_is_refused():
     # cases/webhook.md A8 says accepted; kube-apiserver 1.36.3 answers 403, the map is there.
-    assert validate(pod(overhead={})) == Refused(403, "RuntimeClass", STRAY)
+    assert validate(pod(overhead={})) == PodRejected(403, "RuntimeClass", STRAY)
 
 
 def test_an_empty_overhead_with_a_class_is_filled():
@@ -70,29 +70,29 @@ def test_an_overhead_finer_than_a_thousandth_is_kept_rounded_up():
 
 def test_part_of_the_overhead_is_a_mismatch():
     kata = runtime_class(overhead={"cpu": "100m", "memory": "64Mi"})
-    assert admit(of_kata(overhead={"cpu": "100m"}), kata) == Refused(403, "RuntimeClass", MISMATCH)
+    assert admit(of_kata(overhead={"cpu": "100m"}), kata) == PodRejected(403, "RuntimeClass", MISMATCH)
 
 
 def test_a_pod_that_lost_its_classs_overhead_is_refused_in_the_end():
     # knowledge/webhook.md 1.1 says accepted on a current server; kube-apiserver 1.36.3 answers 403.
-    assert validate(of_kata(), runtime_class(overhead=SMALL)) == Refused(403, "RuntimeClass", MISMATCH)
+    assert validate(of_kata(), runtime_class(overhead=SMALL)) == PodRejected(403, "RuntimeClass", MISMATCH)
 
 
 @pytest.mark.parametrize("step", [runtimeclass.admit, runtimeclass.validate])
 def test_a_missing_class_is_refused(step):
-    assert step(of_kata(), facts(), NAMESPACE) == Refused(
+    assert step(of_kata(), facts(), NAMESPACE) == PodRejected(
         403, "RuntimeClass", 'pod rejected: RuntimeClass "kata" not found'
     )
 
 
 @pytest.mark.parametrize("step", [runtimeclass.admit, runtimeclass.validate])
 def test_classes_never_listed_are_not_missing(step):
-    assert step(of_kata(), Facts(known=frozenset()), NAMESPACE) == of_kata()
+    assert step(of_kata(), ClusterFacts(known=frozenset()), NAMESPACE) == of_kata()
 
 
 def test_a13_a_selector_that_contradicts_the_classs_is_refused():
     kata = runtime_class(node_selector={"foo": "conflict"})
-    assert admit(of_kata(node_selector={"foo": "bar"}), kata) == Refused(
+    assert admit(of_kata(node_selector={"foo": "bar"}), kata) == PodRejected(
         403,
         "RuntimeClass",
         "conflict: runtimeClass.scheduling.nodeSelector[foo] = conflict; pod.spec.nodeSelector[foo] = bar",

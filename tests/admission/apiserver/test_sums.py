@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.build import container, pod
-from trimtab.admission.apiserver import sums
+from trimtab.admission.apiserver import resource_sums
 from trimtab.cluster import quantity
 from trimtab.cluster.resources import requests_of
 
@@ -23,12 +23,12 @@ WRITTEN = st.sampled_from(["0", "100m", "1", "1.5", "1e3", "1k", "64Mi", "0.5Gi"
     ],
 )
 def test_a_sum_is_written_like_its_first_part(a, b, total):
-    assert sums.add(a, b) == total
+    assert resource_sums.add(a, b) == total
 
 
 @given(WRITTEN, WRITTEN)
 def test_a_sum_is_exact(a, b):
-    assert quantity.parse(sums.add(a, b)) == quantity.parse(a) + quantity.parse(b)
+    assert quantity.parse(resource_sums.add(a, b)) == quantity.parse(a) + quantity.parse(b)
 
 
 def test_an_init_container_starts_beside_the_sidecars_before_it():
@@ -37,4 +37,4 @@ def test_an_init_container_starts_beside_the_sidecars_before_it():
         container("mesh", requests={"cpu": "2"}, restart_policy="Always"),
         container("two", requests={"cpu": "3"}),
     )
-    assert sums.containers(pod(container(requests={"cpu": "1"}), init=init).spec, requests_of) == {"cpu": "5"}
+    assert resource_sums.containers(pod(container(requests={"cpu": "1"}), init=init).spec, requests_of) == {"cpu": "5"}

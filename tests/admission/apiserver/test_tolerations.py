@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import toleration
-from trimtab.admission.apiserver.tolerations import merge
+from trimtab.admission.apiserver.runtimeclass import merge
 
 EQUAL = toleration("z", "1", operator="Equal")
 BARE = toleration("z", "1")

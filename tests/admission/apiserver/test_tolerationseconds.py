@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import NAMESPACE, facts, pod, toleration
-from trimtab.admission.apiserver import tolerationseconds
+from trimtab.admission.apiserver import priority
 from trimtab.cluster.api.pod import Toleration
 
 NOT_READY, UNREACHABLE = (
@@ -22,5 +22,5 @@ NOT_READY, UNREACHABLE = (
     ],
 )
 def test_both_taints_are_tolerated_for_five_minutes_unless_the_pod_speaks_of_them(own, added):
-    found = tolerationseconds.admit(pod(tolerations=own), facts(), NAMESPACE)
+    found = priority.admit_toleration_seconds(pod(tolerations=own), facts(), NAMESPACE)
     assert found == pod(tolerations=own + added)

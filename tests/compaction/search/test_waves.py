@@ -1,6 +1,6 @@
 """Budgets as one ledger, and the bound by volume."""
 
-from trimtab.compaction.search.bound import Item, bound
+from trimtab.compaction.search.upper_bound import Item, bound
 from trimtab.compaction.search.waves import arrange, led, turns
 
 
@@ -13,7 +13,7 @@ def test_a_node_that_needs_more_than_its_budget_has_it_alone() -> None:
 
 
 def test_turns_take_no_more_of_a_budget_than_it_allows() -> None:
-    assert turns([7, 8, 9, 10], {7: 0, 8: 0, 9: 0}, [2]) == [(7, 0), (8, 0), (10, 0), (9, 1)]
+    assert turns([7, 8, 9, 10], {7: 0, 8: 0, 9: 0}, [2]) == ([7, 8, 10, 9], [0, 0, 0, 1])
 
 
 def test_another_leader_is_chosen_when_the_first_keeps_better_ones_out() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from docs.chart.files import BASE, CHART, files
-from trimtab.command.install.manifests import manifests
-from trimtab.command.install.values import Values
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import InstallValues
 from trimtab.policy.schema import crd
 
 FILES = files()
@@ -18,7 +18,7 @@ def test_the_base_is_all_of_it_and_nothing_else() -> None:
     listed = yaml.safe_load(FILES[f"{BASE}/kustomization.yaml"])["resources"]
     found = [item for name in listed for item in yaml.safe_load_all(FILES[f"{BASE}/{name}"])]
     key = lambda item: (item["kind"], item["metadata"]["name"])  # noqa: E731
-    assert sorted(found, key=key) == sorted(manifests(Values()), key=key)
+    assert sorted(found, key=key) == sorted(manifests(InstallValues()), key=key)
 
 
 def test_no_file_lies_about_that_is_not_generated() -> None:
@@ -34,4 +34,4 @@ def test_the_crd_comes_before_everything_and_stays() -> None:
 def test_the_default_image_is_of_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert yaml.safe_load(FILES[f"{CHART}/Chart.yaml"])["appVersion"] == version
-    assert Values().image == f"trimtab:{version}"
+    assert InstallValues().image == f"trimtab:{version}"

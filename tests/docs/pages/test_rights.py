@@ -1,8 +1,7 @@
 """The page of rights says what is granted."""
 
 from docs.pages.rights import page
-from trimtab.command.install.rbac import CLUSTER, OWN
-from trimtab.command.install.seldom import SELDOM
+from trimtab.cli.install.rbac import CLUSTER, OWN, SELDOM
 
 
 def test_every_rule_has_its_row() -> None:

@@ -2,19 +2,27 @@
 
 `SetDefaults_Pod` and `SetDefaults_PodSpec` (pkg/apis/core/v1/defaults.go, 1.36), for the fields our shapes name. Only
 for pods: in a Deployment's template a request is not made of its limit.
+
+Can the API server read this pod?
+
+Every quantity is parsed on the way in. Text that is none is a 400; in what a webhook made of the pod it is a 500 that
+`failurePolicy: Ignore` does not cover.
 """
 
-from trimtab.admission.apiserver import rounding, sums
-from trimtab.admission.apiserver.outcome import Refused
+from collections.abc import Iterator
+
+from trimtab.admission.apiserver import resource_sums
+from trimtab.admission.apiserver.outcome import PodRejected
+from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, UnsetType, change, get
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
-from trimtab.cluster.resources import limits_of, requests_of
-from trimtab.policy.facts import Facts
+from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
+from trimtab.policy.cluster_facts import ClusterFacts
 
-PLUGIN = "defaulting"
+DEFAULTING = "defaulting"
 
 
-def default(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
+def default(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """The pod with requests from limits, pod-level requests, and the fields every stored pod has. Never refuses."""
     spec = change(
         pod.spec,
@@ -24,7 +32,7 @@ def default(pod: Pod, facts: Facts, namespace: str) -> Pod | Refused:
         scheduler_name=pod.spec.scheduler_name or "default-scheduler",
         termination_grace_period_seconds=_grace(pod.spec),
     )
-    return change(pod, spec=rounding.rounded(_pod_level(spec)))
+    return change(pod, spec=resource_sums.rounded(_pod_level(spec)))
 
 
 def _grace(spec: PodSpec) -> int:
@@ -62,7 +70,7 @@ def _hugepages(spec: PodSpec, own: Resources) -> ResourceList:
     if not limits and not requests:
         return limits
     named = limits.keys() | requests.keys()
-    found = sums.containers(spec, limits_of).items()
+    found = resource_sums.containers(spec, limits_of).items()
     return limits | {n: v for n, v in found if n.startswith("hugepages-") and n not in named}
 
 
@@ -70,5 +78,29 @@ def _requests(spec: PodSpec, own: ResourceList, limits: ResourceList) -> Resourc
     """`defaultPodRequests`: only where the pod has limits; huge pages come from the limit alone."""
     if not limits:
         return own
-    asked = {n: v for n, v in sums.containers(spec, requests_of).items() if n in ("cpu", "memory")}
-    return {n: v for n, v in limits.items() if sums.pod_level(n)} | asked | own
+    asked = {n: v for n, v in resource_sums.containers(spec, requests_of).items() if n in ("cpu", "memory")}
+    return {n: v for n, v in limits.items() if is_pod_level(n)} | asked | own
+
+
+PLUGIN = "decoding"
+_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+UNREADABLE = PodRejected(400, PLUGIN, f'Pod in version "v1" cannot be handled as a Pod: {_WRONG}')
+UNREADABLE_RESULT = PodRejected(500, PLUGIN, f"Internal error occurred: {_WRONG}")
+"""What a webhook made of the pod cannot be read."""
+
+
+def decode(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+    """The pod as it came, if all its quantities are some."""
+    return pod if readable(pod) else UNREADABLE
+
+
+def readable(pod: Pod) -> bool:
+    """Is every quantity one?"""
+    return all(quantity.is_quantity(value) for part in _lists(pod.spec) for value in part.values())
+
+
+def _lists(spec: PodSpec) -> Iterator[ResourceList]:
+    for part in (*(c.resources for c in spec.containers + spec.init_containers), spec.resources):
+        yield requests_of(part)
+        yield limits_of(part)
+    yield get(spec.overhead, {})

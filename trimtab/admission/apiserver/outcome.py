@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trimtab.admission.apiserver import wire
+from trimtab.admission.apiserver import serialization
 from trimtab.cluster.api.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PodRejected:
     """The API server says no."""
 
     code: int
@@ -23,7 +23,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """Something on the way that changed the pod."""
 
     number: int
@@ -36,18 +36,18 @@ class Step:
     @property
     def changed(self) -> str:
         """In words: which field became what. Made when asked for: most callers only want the pod."""
-        return "; ".join(wire.changes(self.before, self.after)) or "written in the server's notation"
+        return "; ".join(serialization.changes(self.before, self.after)) or "written in the server's notation"
 
     def __str__(self) -> str:
         return f"pass {self.number}, {self.name}: {self.changed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class PodAdmitted:
     """The pod is accepted and written down."""
 
     pod: Pod
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ChainStep, ...] = ()
     """Only those that changed something, in order."""
     calls: int = 1
     """How often our webhook was called: 1 or 2."""
@@ -59,7 +59,7 @@ def aggregate(messages: Iterable[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-def forbidden(plugin: str, messages: Iterable[str]) -> Refused | None:
+def forbidden(plugin: str, messages: Iterable[str]) -> PodRejected | None:
     """A 403 with these messages; None where there are none."""
     found = list(messages)
-    return Refused(403, plugin, aggregate(found)) if found else None
+    return PodRejected(403, plugin, aggregate(found)) if found else None

@@ -7,12 +7,12 @@ a patch must know whether `resources` is missing or `{}`.
 Every change to a pod, ours or a server step's, is made on these shapes (`change`), and a patch is the
 difference of two; so every field that may be changed is named here.
 
-    meta       what all objects share; label selectors
-    pod        Pod and what hangs below it
-    rules      Namespace, RuntimeClass, LimitRange, ResourceQuota, PriorityClass
-    workload   what owns pods: ReplicaSet, Deployment, Job, …
-    scaling    VerticalPodAutoscaler, HorizontalPodAutoscaler
-    node       Node
-    budget     PodDisruptionBudget
-    storage    PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode
+    meta                   what all objects share; label selectors
+    pod                    Pod and what is below it
+    core                   Namespace, RuntimeClass, LimitRange, ResourceQuota, PriorityClass, Node
+    workload               what owns pods: ReplicaSet, Deployment, Job, …; PodDisruptionBudget
+    autoscaling            VerticalPodAutoscaler, HorizontalPodAutoscaler, CapacityBuffer
+    storage                PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode
+    devices                ResourceClaim, ResourceSlice, DeviceClass
+    admissionregistration  webhook configurations
 """

@@ -17,7 +17,7 @@ ResourceList = dict[str, Written]
 Labels = dict[str, str]
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """Part of an API object: immutable, camelCase in JSON, unknown fields dropped, absent ones UNSET."""
 
 
@@ -27,7 +27,7 @@ def get(value: "T | UnsetType", default: D) -> "T | D":
     return default if value is UNSET else value
 
 
-class OwnerReference(Shape, frozen=True, kw_only=True):
+class OwnerReference(ApiObject, frozen=True, kw_only=True):
     kind: str
     name: str
     api_version: str = ""
@@ -35,7 +35,7 @@ class OwnerReference(Shape, frozen=True, kw_only=True):
     controller: bool = False
 
 
-class Metadata(Shape, frozen=True, kw_only=True):
+class Metadata(ApiObject, frozen=True, kw_only=True):
     """`labels` and `annotations` may be changed by us; so they may be UNSET."""
 
     name: str = ""
@@ -59,7 +59,13 @@ class Metadata(Shape, frozen=True, kw_only=True):
         return None
 
 
-class ManagedFields(Shape, frozen=True, kw_only=True):
+class Revised(Metadata, frozen=True, kw_only=True):
+    """Of an object whose controller tells which version of its spec it has seen."""
+
+    generation: int = 0
+
+
+class ManagedFields(ApiObject, frozen=True, kw_only=True):
     """Which fields were written together, and when last."""
 
     subresource: str = ""
@@ -86,7 +92,7 @@ class Dated(Metadata, frozen=True, kw_only=True):
         return max((*times, self.creation_timestamp or "")) or None
 
 
-class Requirement(Shape, frozen=True, kw_only=True):
+class SelectorRequirement(ApiObject, frozen=True, kw_only=True):
     """One expression of a label selector or a node selector term."""
 
     key: str
@@ -94,9 +100,9 @@ class Requirement(Shape, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(Shape, frozen=True, kw_only=True):
+class LabelSelector(ApiObject, frozen=True, kw_only=True):
     match_labels: Labels = {}
-    match_expressions: tuple[Requirement, ...] = ()
+    match_expressions: tuple[SelectorRequirement, ...] = ()
 
 
 __all__ = [
@@ -106,9 +112,10 @@ __all__ = [
     "Labels",
     "Metadata",
     "OwnerReference",
-    "Requirement",
+    "SelectorRequirement",
     "ResourceList",
-    "Shape",
+    "Revised",
+    "ApiObject",
     "UnsetType",
     "change",
     "get",

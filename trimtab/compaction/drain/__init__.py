@@ -1,10 +1,11 @@
-"""What is the next step of a drain, whoever asks?
+"""What is the next step of a drain?
 
-view        what is seen at one moment
-note        what stands on a node that is being emptied
-pace        how many nodes of a wave may be emptied right now; begin: which drains begin, and what their notes say
-conduct     the next step; actions: what steps there are; hurry: has somebody waited for too long?
-untaken     why did the autoscaler not take an empty node?
-terms       how patient it all is
-memory      what a pool remembers over a restart
+cluster_view           what is observed at one moment
+annotation             what is written on a node that is being drained
+start                  how many nodes of a wave may be drained now, which drains start
+state_machine,         the next step, and which steps there are
+actions
+timeouts, overdue      how long a drain may take; successors that are late, nodes the autoscaler did not remove
+release, backoff       nodes uncordoned again; how long a pool then waits
+pool_state             what a pool remembers over a restart
 """

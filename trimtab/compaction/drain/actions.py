@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from trimtab.cluster.reason import Code, Reason
-from trimtab.compaction.drain.note import Leaving
+from trimtab.compaction.drain.annotation import PodToEvict
 
 
-class Blame(StrEnum):
+class FailureCause(StrEnum):
     """Whose fault was it that a drain ended early?"""
 
     NOBODY = "nobody"
@@ -20,7 +20,7 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    move: Leaving
+    move: PodToEvict
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class MarkEmptied:
     """Nothing is left to move, and all successors are ready: write the time on the node."""
 
 
@@ -38,18 +38,22 @@ class Release:
     """Open the node again and take our note off."""
 
     reason: Reason
-    blame: Blame = Blame.NOBODY
+    blame: FailureCause = FailureCause.NOBODY
+    setback: str = ""
+    """Why the whole pool backs off, in words; empty where it does not."""
+    opened: bool = False
+    """It was empty, and pods need it: the pool begins nothing for a while, as after any node that is added."""
 
 
 @dataclass(frozen=True, slots=True)
-class HandsOff:
+class Abandon:
     """Somebody else has begun to delete it: nothing is written on it any more."""
 
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class SetReplicas:
     """Set a Deployment's replicas: one more while its only pod moves, or back again."""
 
     deployment: str
@@ -59,7 +63,7 @@ class Scale:
     replicas: int
 
 
-Action = Evict | Wait | Emptied | Release | HandsOff | Scale
+Action = Evict | Wait | MarkEmptied | Release | Abandon | SetReplicas
 
 # ── waiting ──────────────────────────────────────────────────────────────
 ENDING = Code("drain-pod-ending", "An evicted pod is still ending.", "Nothing: it has its grace period.")
@@ -70,6 +74,10 @@ NO_BUDGET = Code("drain-budget-spent", "The budget allows no eviction now.", "No
 ONE_BY_ONE = Code(
     "drain-one-by-one", "Other pods of the workload are missing; the next goes when they are back.", "Nothing."
 )
+ONE_CRITICAL = Code(
+    "drain-one-critical-workload", "Another workload that the system depends on moves; this one's turn is next.",
+    "Nothing.",
+)  # fmt: skip
 SURGING = Code("drain-surging", "The workload's second pod is not ready yet; the first goes then.", "Nothing.")
 LEFT_EMPTY = Code("drain-left-empty", "The node is empty and is left to the cluster autoscaler.", "Nothing.")
 
@@ -81,20 +89,38 @@ UNCORDONED = Code(
     "drain-uncordoned", "Somebody opened the node again: that is taken as a no.",
     "Put trimtab.dev/keep: \"true\" on the node if it shall stay.",
 )  # fmt: skip
+CLAIMED = Code(
+    "drain-left-to-autoscaler",
+    "The pool leads, and the cluster autoscaler chose the node for removal before a pod of it was evicted.",
+    "Nothing: it empties the node itself. Lower its --scale-down-utilization-threshold if the pool shall lead.",
+)  # fmt: skip
+DELETION_FAILED = Code(
+    "drain-deletion-failed", "The cluster autoscaler began to delete the node, failed, and opened it again.",
+    "See its log for why; the node is tried again later.",
+)  # fmt: skip
 KEPT = Code("drain-node-kept", "Somebody wrote on the node that it shall stay.", "Nothing: it is open again.")
 STOPPED = Code(
     "drain-stopped", "Nothing may be done any more: paused, a rehearsal, or the pool is off or gone.", "Nothing."
 )
 NODE_ILL = Code("drain-node-not-ready", "The node became not ready while it was emptied.", "Mend or delete the node.")
 TOO_LONG = Code(
-    "drain-too-long", "It took longer than a drain may.", "See what kept the pods; raise TRIMTAB_COMPACTOR_DRAIN."
+    "drain-too-long", "It took longer than a drain may.", "See what kept the pods; raise TRIMTAB_DRAIN_LIMIT."
 )
 STUCK = Code("drain-pod-stuck", "An evicted pod does not end.", "See its finalizers and its node.")
 CAME = Code("drain-pod-came", "Pods came to the node that the plan did not speak of.", "Nothing: it is planned anew.")
 FORBIDDEN = Code("drain-pod-forbidden", "A pod of it may not be evicted any more.", "Nothing: it is planned anew.")
+NOT_CREATED = Code(
+    "drain-successor-not-created", "The API server refuses a successor: a quota, or somebody's webhook.",
+    "See the sentence, which quotes the refusal; the node is tried again later.",
+)  # fmt: skip
 NOT_PLACED = Code("drain-successor-not-placed", "A successor finds no node.", "See the pod's events.")
 NOT_STARTED = Code("drain-successor-not-ready", "A successor does not become ready.", "See the pod's events.")
 PENDING = Code("drain-pods-pending", "Pods wait for a node and would fit on this one.", "Nothing: it is open again.")
+OPENED = Code(
+    "drain-node-opened",
+    "Pods that no open node takes fit on the emptied one: it is open again before the autoscaler adds another.",
+    "Nothing: the load has grown. Keep more headroom in the pool if it happens often.",
+)  # fmt: skip
 SCALER_CHANGED = Code(
     "drain-autoscaler-changed", "The cluster autoscaler adds nodes, is ill, or is silent.", "See its status."
 )
@@ -104,6 +130,14 @@ AHEAD = Code(
     "Keep the nodes' clocks in step.",
 )  # fmt: skip
 ODD_NOTE = Code("drain-note-unreadable", "Our own note on the node cannot be understood.", "Nothing: it is taken off.")
+UNKNOWN = Code(
+    "drain-unknown", "The pool's state does not know the drain that an annotation of ours on the node speaks of.",
+    "Nothing, where a state was deleted or a key replaced; else somebody wrote an old annotation back.",
+)  # fmt: skip
+NOTE_MISSING = Code(
+    "drain-note-missing", "A drain was written down, and no annotation of it stands on its node.",
+    "Nothing: somebody took it off, or the process died before the cordon. A cordon that is there is nobody's of ours.",
+)  # fmt: skip
 FAULT = Code(
     "drain-fault", "Deciding on the drain failed for an error of ours: it is given back.",
     "See the log for the traceback, and tell us.",

@@ -1,13 +1,12 @@
 """Which set of nodes goes together, and where does every pod go?
 
-prepare     everything a search needs, read off the world once
-promises    room kept for pods that are not there yet
-weigh       what each node saves, and in which order nodes are tried
-limits      minimum sizes and room that is kept; groups: of node groups; lasts: of zones that something needs
-search      which set of nodes goes together; improve: could the set be better? choose: both, over orders
-steer       among places that fit, which one do the pods like better?
-waves       budgets as one ledger: who goes in which wave
-replay      would the plan go through, move by move?
-bound       how much could go at all; bounded: of one prepared world
-first       only the first wave, for whoever plans again before the second
+problem            everything a search needs, read off the cluster model once
+reserved_capacity  room kept for pods that do not exist yet
+node_order         what each node saves, and in which order nodes are tried
+pool_limits        minimum sizes and room that is kept, of pools, node groups and zones
+drain_search       which set of nodes goes together
+strategy           searches over several orders, and improvements of the best set
+preferences        among places that fit, the one the pods prefer
+waves              which node goes in which wave, with budgets as one ledger; is the plan possible move by move?
+upper_bound        how much could go at all
 """

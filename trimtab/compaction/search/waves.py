@@ -2,10 +2,19 @@
 
 A budget that allows k disruptions lends k to a wave. A node that holds more pods of a budget than it allows has
 the budget for itself in that wave and evicts them in turns, each waiting for the successors of the one before.
+
+Would the plan go through, move by move? The scheduler's exact checks, in the plan's own order.
+
+The search chose places that hold in any order where it could. Here every move is made in a fresh room: the pod
+leaves, its successor is checked as the scheduler would check it, and takes its place. A node one of whose moves
+fails goes back to the search's leftovers; nothing of it is kept.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from trimtab.scheduling.cluster_model import FreeCapacity
+from trimtab.scheduling.filters import admits
 
 Needs = Mapping[int, int]
 """Budget → pods of it on the node."""
@@ -35,11 +44,13 @@ def _pays(spent: Mapping[int, int], cost: Mapping[int, int], allowed: Sequence[i
     return True
 
 
-def turns(pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[int]) -> list[tuple[int, int]]:
-    """(pod, turn) in order of turns: of one budget never more in a turn than it allows."""
+def turns(
+    pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[int]
+) -> tuple[Sequence[int], Sequence[int]]:
+    """(pods in order of their turns, the turn of each): of one budget never more in a turn than it allows."""
     spent = [budget for pod in pods if (budget := budget_of.get(pod)) is not None]
     if len(set(spent)) == len(spent):
-        return [(pod, 0) for pod in pods]
+        return pods, [0] * len(pods)
     seen: Counter[int] = Counter()
     found = []
     for pod in pods:
@@ -49,7 +60,8 @@ def turns(pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[i
             turn = seen[budget] // allowed[budget]
             seen[budget] += 1
         found.append((pod, turn))
-    return sorted(found, key=lambda item: item[1])
+    found.sort(key=lambda item: item[1])
+    return [pod for pod, _ in found], [turn for _, turn in found]
 
 
 SEEDS = 24
@@ -105,3 +117,27 @@ def _saved_early(
         for budget, amount in costs[node].items():
             spent[budget] = spent.get(budget, 0) + amount
     return total
+
+
+def replay(room: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
+    """Empties one node in the room, or leaves the room as it was."""
+    kind_of, next_of = room.world.kind_of, room.world.next_of
+    room.close(node)
+    for at, pod in enumerate(pods):
+        adds, kind, place = kind_of[pod].adds, next_of[pod], dest[pod]
+        if adds:
+            room.uncount(adds, node)
+        if not admits(room, kind, place):
+            room.count(adds, node)
+            take_back(room, node, pods[:at], dest)
+            return False
+        room.take(kind, place)
+    return True
+
+
+def take_back(room: FreeCapacity, node: int, done: Iterable[int], dest: Mapping[int, int]) -> None:
+    """Undoes `replay`."""
+    for pod in reversed(list(done)):
+        room.give(room.world.next_of[pod], dest[pod])
+        room.count(room.world.kind_of[pod].adds, node)
+    room.reopen(node)

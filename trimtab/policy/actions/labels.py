@@ -1,10 +1,16 @@
 """Which labels and annotations should a pod carry?"""
 
+from collections import Counter
+from typing import Annotated
+
+from pydantic import Field
+
 from trimtab.cluster.api.meta import change, get
 from trimtab.policy import reasons
-from trimtab.policy.draft import Draft
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import Flag, LabelKey, LabelValue, words
+from trimtab.policy.actions.placement_fields import pod_label_unlisted
+from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, words
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 _CONTROLLERS = frozenset(
     {"pod-template-hash", "controller-revision-hash", "job-name", "controller-uid", "pod-template-generation"}
@@ -13,12 +19,34 @@ _CONTROLLERS_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "
 
 
 @words
+class ListedValue:
+    """A value that a pod chooses by one of its labels."""
+
+    label: LabelKey
+    among: Annotated[tuple[LabelValue, ...], Field(min_length=1)]
+    """The values that the pod may choose."""
+
+
+@words
 class Labels:
     """Labels to add. A label that a workload's selector uses must not be replaced: `override` is for the others."""
 
-    add: dict[LabelKey, LabelValue]
+    add: dict[LabelKey, LabelValue] | None = None
+    from_namespace: dict[LabelKey, LabelKey] | None = None
+    """Label of the pod → label of its namespace that has the value; left out where the namespace has none."""
+    from_pod: dict[LabelKey, ListedValue] | None = None
+    """Label of the pod → another label of the pod that has the value, if it is among those listed."""
     override: Flag = False
     """Replace another value that the pod carries."""
+    required: Required = False
+
+    def __post_init__(self) -> None:
+        given = [*(self.add or {}), *(self.from_namespace or {}), *(self.from_pod or {})]
+        if self.add is None and not given:
+            raise ValueError("add, fromNamespace or fromPod")
+        twice = next((key for key, times in Counter(given).items() if times > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} once, in add, fromNamespace or fromPod")
 
 
 @words
@@ -28,32 +56,75 @@ class Annotations:
     add: dict[LabelKey, str]
     override: Flag = False
     """Replace another value that the pod carries."""
+    required: Required = False
 
 
-def propose(settings: Labels, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the labels that are missing; replace others only with `override`."""
-    labels = _added("labels", settings, draft, get(draft.metadata.labels, {}))
+    wanted = dict(settings.add or {})
+    for key, label in (settings.from_namespace or {}).items():
+        value = (draft.subject.namespace_labels or {}).get(label)
+        if value:
+            wanted[key] = value
+        else:
+            draft.leave(f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the namespace has no label {label}"))
+    for key, chosen in (settings.from_pod or {}).items():
+        unlisted = pod_label_unlisted(chosen.label, chosen.among, draft.subject)
+        if unlisted is None:
+            wanted[key] = draft.subject.labels[chosen.label]
+        else:
+            draft.leave(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
+    labels = _added("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
     if labels is not None:
         draft.metadata = change(draft.metadata, labels=labels)
 
 
-def propose_annotations(settings: Annotations, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose_annotations(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the annotations that are missing; replace others only with `override`."""
-    annotations = _added("annotations", settings, draft, get(draft.metadata.annotations, {}))
+    before = get(draft.metadata.annotations, {})
+    annotations = _added("annotations", settings.add, settings.override, draft, before)
     if annotations is not None:
         draft.metadata = change(draft.metadata, annotations=annotations)
 
 
-def _added(part: str, settings: Labels | Annotations, draft: Draft, present: dict[str, str]) -> dict[str, str] | None:
+def unmet(settings: Labels, result: PodBeforeAndAfter) -> str | None:
+    """The first label that the pod lacks, or carries with another value."""
+    present = get(result.after.pod.metadata.labels, {})
+    known = result.after.namespace_labels or {}
+    brought = settings.from_namespace or {}
+    # A namespace without the label gives no value that the pod could carry: then the pod lacks it.
+    missing = next((key for key, label in brought.items() if present.get(key, "") != known.get(label, None)), None)
+    if missing is None:
+        chosen = (settings.from_pod or {}).items()
+        missing = next((key for key, value in chosen if not _is_chosen(value, present, present.get(key))), None)
+    return _lacking("labels", settings.add or {}, present) or (f"labels[{missing}]" if missing else None)
+
+
+def _is_chosen(value: ListedValue, present: dict[str, str], found: str | None) -> bool:
+    return found is not None and found in value.among and found == present.get(value.label)
+
+
+def unmet_annotations(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
+    """The first annotation that the pod lacks, or carries with another value."""
+    return _lacking("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
+
+
+def _lacking(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:
+    return next((f"{part}[{key}]" for key, value in wanted.items() if present.get(key) != value), None)
+
+
+def _added(
+    part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: dict[str, str]
+) -> dict[str, str] | None:
     """What the mapping becomes; None where nothing changes."""
     added: dict[str, str] = {}
-    for key, value in settings.add.items():
+    for key, value in wanted.items():
         before = present.get(key)
         name = f"{part}[{key}]"
         if part == "labels" and draft.subject.owners and _is_controllers(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers tell their pods by {key}")
             draft.leave(name, reason, loud=True)
-        elif before is not None and before != value and not settings.override:
+        elif before is not None and before != value and not override:
             draft.leave(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
         elif draft.claim(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value

@@ -1,16 +1,19 @@
 """Which limits are needless, and which should follow the request?"""
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from trimtab.cluster.resources import limits_of
-from trimtab.policy import reasons, vpa
-from trimtab.policy.draft import Draft, Want
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import words
+from trimtab.policy import autoscalers, reasons
+from trimtab.policy.changed_annotation import is_limit_read
+from trimtab.policy.field_types import Required, words
+from trimtab.policy.pod_changes import PodChanges, ResourceRequest
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 _RULE = re.compile(r"remove|keep|request(\s*[x×*]\s*(\d+(\.\d+)?))?")
 
@@ -32,41 +35,78 @@ LimitRule = Annotated[
 
 
 @words
-class Limits:
+class LimitsAction:
     """What becomes of the containers' limits."""
 
     cpu: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""
     memory: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""
+    ephemeral_storage: Annotated[LimitRule | None, Field(alias="ephemeral-storage")] = None
+    """The same. The kubelet evicts a pod that writes more."""
+    required: Required = False
 
 
-def propose(settings: Limits, draft: Draft, places: tuple[Place, ...]) -> None:
+def limit_rules(settings: LimitsAction) -> Iterator[tuple[str, str]]:
+    """(resource, rule) of those that are given."""
+    if settings.cpu is not None:
+        yield "cpu", settings.cpu
+    if settings.memory is not None:
+        yield "memory", settings.memory
+    if settings.ephemeral_storage is not None:
+        yield "ephemeral-storage", settings.ephemeral_storage
+
+
+def propose(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """One want per container and resource that this policy is the first to decide."""
+    rules = tuple(limit_rules(settings))
     for place in places:
-        for resource, rule in (("cpu", settings.cpu), ("memory", settings.memory)):
-            if rule is not None:
-                _propose(rule, draft, place, resource)
+        for resource, rule in rules:
+            _propose(rule, draft, place, resource, required=settings.required)
 
 
-def _propose(rule: str, draft: Draft, place: Place, resource: str) -> None:
+def unmet(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
+    """The first limit that is not as the rule says."""
+    written = {place.name: limits_of(place.container.resources) for place in result.before.places}
+    for place in result.places:
+        for resource, rule in limit_rules(settings):
+            after, before = (
+                limits_of(place.container.resources).get(resource),
+                written.get(place.name, {}).get(resource),
+            )
+            wrong = (
+                (rule == "remove" and after is not None)
+                or (rule == "keep" and after != before)
+                or (rule.startswith("request") and after is None)
+            )
+            if wrong:
+                return f"{place.name}.limits.{resource}"
+    return None
+
+
+def _propose(rule: str, draft: PodChanges, place: ContainerRef, resource: str, *, required: bool) -> None:
     name = f"{place.name}.limits.{resource}"
     written = limits_of(place.container.resources).get(resource)
-    if vpa.boosts(draft.subject, place, resource):
+    if autoscalers.boosts(draft.subject, place, resource):
         draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
         return
     first = draft.decide_first(name, rule)
     if not first or rule == "keep" or (rule == "remove" and written is None):
         return
+    if written is not None and not required and is_limit_read(draft.subject, place, resource):
+        sentence = f"container {place.container.name} is told its {resource} limit, {written}"
+        draft.leave(name, reasons.LIMIT_READ(sentence))
+        return
     reason = (
         reasons.LIMIT_REMOVED("the policy removes it") if rule == "remove" else reasons.POLICY_SAYS(f"limit = {rule}")
     )
-    draft.limits[place, resource] = Want(
+    draft.limits[place, resource] = ResourceRequest(
         place=place, resource=resource, value=None, factor=factor(rule), policy=draft.policy, reason=reason,
         changes_guaranteed=draft.changes_guaranteed,
     )  # fmt: skip
 
 
+@lru_cache(maxsize=256)
 def factor(rule: str) -> str | None:
     """ "request x 1.5" → "1.5", "request" → "1"; None for `remove` and `keep`."""
     match = _RULE.fullmatch(rule)

@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import UNSET, change, get
-from trimtab.cluster.api.rules import RuntimeClass
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import same
 from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
-from trimtab.policy.draft import Draft
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import words
+from trimtab.policy.field_types import Required, words
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "overhead"
 
 
 @words
-class Overhead:
+class OverheadAction:
     """Overhead that the pod brings itself."""
 
     stray: Literal["warn", "strip", "deny", "keep"] = "warn"
@@ -27,11 +27,14 @@ class Overhead:
     contradicting: Literal["deny", "strip", "warn"] = "deny"
     """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on the
     server has filled or refused it before us: what we see then is its newer value, and only told."""
+    required: Required = False
 
 
-def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Treat what the pod brings as the policy says."""
-    if draft.spec.overhead is UNSET or draft.subject.windows or "RuntimeClass" not in draft.subject.facts.known:
+    if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.known:
+        return
+    if draft.subject.windows and not settings.required:
         return
     name = get(draft.spec.runtime_class_name, "")
     found = draft.subject.facts.runtime_classes.get(name)
@@ -44,7 +47,14 @@ def propose(settings: Overhead, draft: Draft, places: tuple[Place, ...]) -> None
         _contradicting(settings, draft, name, defined)
 
 
-def _stray(settings: Overhead, draft: Draft) -> None:
+def unmet(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
+    """The field, where the pod carries an overhead that its class does not define."""
+    own = get(result.spec.overhead, {})
+    found = result.after.facts.runtime_classes.get(get(result.spec.runtime_class_name, ""))
+    return FIELD if own and not (found is not None and same(found.overhead.pod_fixed, own)) else None
+
+
+def _stray(settings: OverheadAction, draft: PodChanges) -> None:
     own = shown(get(draft.spec.overhead, {}))
     reason = reasons.OVERHEAD_STRAY(f"the pod brings overhead {own or '{}'} and no RuntimeClass that defines it")
     if settings.stray == "strip":
@@ -55,7 +65,7 @@ def _stray(settings: Overhead, draft: Draft) -> None:
         draft.leave(FIELD, reason, loud=True)
 
 
-def _contradicting(settings: Overhead, draft: Draft, name: str, defined: Mapping[str, Written]) -> None:
+def _contradicting(settings: OverheadAction, draft: PodChanges, name: str, defined: Mapping[str, Written]) -> None:
     own = shown(get(draft.spec.overhead, {}))
     if draft.subject.terms.overhead == "server" or draft.applied_before.get(FIELD) == own:
         draft.leave(FIELD, contradicts(name, own, shown(defined)), loud=True)
@@ -71,7 +81,7 @@ def _contradicting(settings: Overhead, draft: Draft, name: str, defined: Mapping
         draft.leave(FIELD, reason, loud=True)
 
 
-def _strip(draft: Draft, own: str) -> None:
+def _strip(draft: PodChanges, own: str) -> None:
     if draft.claim(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it"), replaces=False):
         draft.spec = change(draft.spec, overhead=UNSET)
 
@@ -80,7 +90,7 @@ def contradicts(name: str, own: str, defined: str) -> Reason:
     return reasons.OVERHEAD_CONTRADICTS(f"the pod brings overhead {own}, RuntimeClass {name} defines {defined}")
 
 
-def finish(draft: Draft) -> None:
+def finish(draft: PodChanges) -> None:
     """After all policies, for the class the pod will have.
 
     Where the server's RuntimeClass admission is on, look whether it did its work; where it is off, do it: overhead
@@ -97,7 +107,7 @@ def finish(draft: Draft) -> None:
         _bring(draft, found)
 
 
-def _verify(draft: Draft, found: RuntimeClass) -> None:
+def _verify(draft: PodChanges, found: RuntimeClass) -> None:
     """Only a class that the pod had before us can have been served already."""
     had = get(draft.subject.pod.spec.runtime_class_name, "") == found.metadata.name
     if had and found.overhead.pod_fixed and not get(draft.spec.overhead, {}):
@@ -106,7 +116,7 @@ def _verify(draft: Draft, found: RuntimeClass) -> None:
         draft.leave(FIELD, reason, loud=True)
 
 
-def _bring(draft: Draft, found: RuntimeClass) -> None:
+def _bring(draft: PodChanges, found: RuntimeClass) -> None:
     own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
     if own and not same(defined, own):
@@ -119,7 +129,7 @@ def _bring(draft: Draft, found: RuntimeClass) -> None:
     _bring_scheduling(draft, found, reason)
 
 
-def _bring_scheduling(draft: Draft, found: RuntimeClass, reason: Reason) -> None:
+def _bring_scheduling(draft: PodChanges, found: RuntimeClass, reason: Reason) -> None:
     selector = get(draft.spec.node_selector, {})
     missing = {k: v for k, v in found.scheduling.node_selector.items() if k not in selector}
     for key, value in sorted(missing.items()):

@@ -5,11 +5,7 @@ matches no node and stays so). All that one policy asks is done together or not 
 affinity would let pods onto a pool they were not meant for.
 """
 
-from typing import Annotated, Literal
-
-from pydantic import Field
-
-from trimtab.cluster.api.meta import UNSET, Requirement, change, get
+from trimtab.cluster.api.meta import UNSET, SelectorRequirement, change, get
 from trimtab.cluster.api.pod import (
     Affinity,
     NodeAffinity,
@@ -22,171 +18,145 @@ from trimtab.cluster.api.pod import (
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
-from trimtab.policy.draft import Draft
-from trimtab.policy.feasible import contradiction, is_empty, required_terms
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import LabelKey, LabelValue, Whole, words
+from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction, resolved
+from trimtab.policy.affinity_conflicts import contradiction, is_empty, required_terms
+from trimtab.policy.field_owners import grows_applied
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 
-@words
-class NodeLabel:
-    """One thing asked of a node's label; give exactly one of the conditions."""
-
-    label: LabelKey
-    in_: Annotated[tuple[LabelValue, ...], Field(alias="in")] = ()
-    """One of these values."""
-    not_in: tuple[LabelValue, ...] = ()
-    """None of these values (a node without the label will do)."""
-    exists: Literal[True] | None = None
-    """The label is there, whatever its value."""
-    absent: Literal[True] | None = None
-    """The label is not there."""
-    above: Whole | None = None
-    """Its value is a whole number above this."""
-    below: Whole | None = None
-    """Its value is a whole number below this."""
-    weight: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Under `prefer`: how much it counts, 1 to 100 (default 50)."""
-
-    @property
-    def requirement(self) -> Requirement:
-        """As Kubernetes writes it."""
-        operator, values = self._condition
-        return Requirement(key=self.label, operator=operator, values=values)
-
-    @property
-    def _condition(self) -> tuple[str, tuple[str, ...]]:
-        if self.in_:
-            return "In", self.in_
-        if self.not_in:
-            return "NotIn", self.not_in
-        if self.above is not None:
-            return "Gt", (str(self.above),)
-        if self.below is not None:
-            return "Lt", (str(self.below),)
-        return ("DoesNotExist", ()) if self.absent else ("Exists", ())
-
-    def __post_init__(self) -> None:
-        given = [self.in_, self.not_in, self.exists, self.absent]
-        numbers = [self.above is not None, self.below is not None]
-        if sum(map(bool, given)) + sum(numbers) != 1:
-            raise ValueError("exactly one of in, notIn, exists, absent, above, below")
-
-
-@words
-class Tolerate:
-    """A taint to put up with."""
-
-    key: LabelKey | None = None
-    """Absent, with `operator: Exists`: every taint."""
-    operator: Literal["Equal", "Exists"] | None = None
-    """Default: Equal where a value is given, Exists where none is."""
-    value: LabelValue | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Absent: every effect."""
-    seconds: Whole | None = None
-    """How long to stay once a NoExecute taint appears; absent: for ever."""
-
-    @property
-    def toleration(self) -> Toleration:
-        """As Kubernetes writes it."""
-        operator = self.operator or ("Equal" if self.value is not None else "Exists")
-        return Toleration(
-            key=self.key or "",
-            operator=operator,
-            value=self.value or "",
-            effect=self.effect or "",
-            toleration_seconds=UNSET if self.seconds is None else self.seconds,
-        )
-
-    def __post_init__(self) -> None:
-        if self.operator == "Exists" and self.value is not None:
-            raise ValueError("no value with operator Exists")
-        if self.key is None and (self.operator == "Equal" or self.value is not None):
-            raise ValueError("a key, unless the operator is Exists")
-        if self.seconds is not None and self.effect != "NoExecute":
-            raise ValueError("effect NoExecute where seconds are given")
-
-
-@words
-class Placement:
-    """Where a pod may run, and where it would rather."""
-
-    require: tuple[NodeLabel, ...] = ()
-    """Node labels the pod needs: ANDed into every required term it has."""
-    prefer: tuple[NodeLabel, ...] = ()
-    """Node labels the pod would like, with weights."""
-    node_selector: dict[LabelKey, LabelValue] | None = None
-    """The plain form: labels that must be equal."""
-    tolerate: tuple[Tolerate, ...] = ()
-    """Taints of the pool, such as a dedicated one's."""
-
-
-def propose(settings: Placement, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """All of it, or none and why."""
+    found = resolved(settings, draft.subject)
+    if isinstance(found, Reason):
+        draft.leave("placement", found, loud=found.code is not reasons.POD_LABEL_MISSING)
+        return
+    settings = found
     if _overruled(settings, draft):
         return
     obstacle = _obstacle(settings, draft)
     if obstacle is not None:
         draft.leave("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
         return
+    stands, stands_spec, said = draft.kept(), draft.spec, len(draft.left)
     _select(settings, draft)
     _require(settings, draft)
+    _require_any(settings, draft)
     _prefer(settings, draft)
     _tolerate(settings, draft)
+    missing = missing_part(settings, draft.spec)
+    if missing is None:
+        return
+    obstacles, half_applied = tuple(draft.left)[said:], draft.spec is not stands_spec
+    draft.restore(stands)
+    draft.left |= dict.fromkeys(obstacles)
+    if half_applied:
+        sentence = f"{missing} cannot be given, so none of the policy's placement is"
+        draft.leave("placement", reasons.PLACEMENT_PART(sentence), loud=True)
 
 
-def _overruled(settings: Placement, draft: Draft) -> bool:
+def missing_part(settings: PlacementAction, spec: PodSpec) -> str | None:
+    """The first part of the placement that a pod of this spec lacks; None where it has all of it."""
+    selector = get(spec.node_selector, {})
+    for key, value in (settings.node_selector or {}).items():
+        if selector.get(key) != value:
+            return f"nodeSelector[{key}]"
+    for label in settings.require:
+        if not _everywhere(spec, label.requirement):
+            return _required_name(label)
+    if settings.require_any and not _has_any(spec, _alternatives(settings)):
+        return _any_name(settings)
+    preferred = [get(term.preference.match_expressions, ()) for term in _preferred(spec)]
+    for label in settings.prefer:
+        if (label.requirement,) not in preferred:
+            return _preferred_name(label)
+    present = get(spec.tolerations, ())
+    for wish in settings.tolerate:
+        if not covered(wish.toleration, present):
+            return _tolerated_name(wish.toleration)
+    return None
+
+
+def unmet(settings: PlacementAction, result: PodBeforeAndAfter) -> str | None:
+    """The first part of it that the pod lacks."""
+    found = resolved(settings, result.after)
+    return "placement" if isinstance(found, Reason) else missing_part(found, result.spec)
+
+
+def _overruled(settings: PlacementAction, draft: PodChanges) -> bool:
     wishes = [(_required_name(label), shown(label.requirement)) for label in settings.require]
     wishes += [(f"nodeSelector[{key}]", value) for key, value in (settings.node_selector or {}).items()]
     overruled = [name for name, text in wishes if draft.is_overruled(name, text)]
     return bool(overruled)
 
 
+def _preferred_name(label: NodeLabel) -> str:
+    """Of its value, too: preferences are a list, and one more takes nothing from another."""
+    return f"nodeAffinity.preferred[{label.label} {shown(label.requirement)}]"
+
+
+def _tolerated_name(toleration: Toleration) -> str:
+    """Of its value, too: tolerations are a list, and one more takes nothing from another."""
+    taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
+    return f"tolerations[{taint}:{toleration.effect or '*'}]"
+
+
 def _required_name(label: NodeLabel) -> str:
     return f"nodeAffinity.required[{label.label}]"
 
 
-def _obstacle(settings: Placement, draft: Draft) -> Reason | None:
-    if draft.spec.node_name:
+def _obstacle(settings: PlacementAction, draft: PodChanges) -> Reason | None:
+    if draft.spec.node_name and not settings.required:
         return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
-    if any(owner.kind == "DaemonSet" for owner in draft.subject.owners) and not draft.names_daemons:
+    if draft.subject.is_daemon and not draft.names_daemons and not settings.required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
     needed = [label.requirement for label in settings.require]
-    needed += [Requirement(key=k, operator="In", values=(v,)) for k, v in (settings.node_selector or {}).items()]
+    needed += [
+        SelectorRequirement(key=k, operator="In", values=(v,)) for k, v in (settings.node_selector or {}).items()
+    ]
     impossible = contradiction(draft.spec, [*needed, *_brought(draft)])
     if impossible:
         return reasons.CONTRADICTION(impossible)
+    if settings.require_any:
+        contradictions = [
+            contradiction(draft.spec, [*needed, *group, *_brought(draft)]) for group in _alternatives(settings)
+        ]
+        if all(contradictions):
+            return reasons.CONTRADICTION(contradictions[0] or "")
+        needed += _alternatives(settings)[0]
     terms = required_terms(draft.spec)
     if needed and terms and all(map(is_empty, terms)):
         return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty and match no node")
     return None
 
 
-def _brought(draft: Draft) -> list[Requirement]:
+def _brought(draft: PodChanges) -> list[SelectorRequirement]:
     """What the RuntimeClass chosen for the pod will require of its node, once the API server has filled it in."""
     chosen = draft.subject.facts.runtime_classes.get(get(draft.spec.runtime_class_name, ""))
     selector = chosen.scheduling.node_selector if chosen else {}
-    return [Requirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
+    return [SelectorRequirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
 
 
-def _select(settings: Placement, draft: Draft) -> None:
+def _select(settings: PlacementAction, draft: PodChanges) -> None:
     selector = get(draft.spec.node_selector, {})
     reason = reasons.POLICY_SAYS("the policy selects these nodes")
+    wanted = (settings.node_selector or {}).items()
+    is_kept = bool(wanted) and grows_applied(draft.subject, "nodeSelector")
     added = {
         key: value
-        for key, value in (settings.node_selector or {}).items()
-        if draft.claim(f"nodeSelector[{key}]", selector.get(key), value, reason)
+        for key, value in wanted
+        if draft.claim(f"nodeSelector[{key}]", selector.get(key), value, reason, replaces=is_kept or key in selector)
     }
     if added:
         draft.spec = change(draft.spec, node_selector={**selector, **added})
 
 
-def _require(settings: Placement, draft: Draft) -> None:
+def _require(settings: PlacementAction, draft: PodChanges) -> None:
     own = bool(required_terms(draft.subject.pod.spec))
     for label in settings.require:
         requirement = label.requirement
         if _everywhere(draft.spec, requirement):
+            draft.decide_first(_required_name(label), shown(requirement))  # also where it was written down before
             continue
         if draft.claim(
             _required_name(label), None, shown(requirement),
@@ -195,18 +165,60 @@ def _require(settings: Placement, draft: Draft) -> None:
             draft.spec = _with_required(draft.spec, requirement)
 
 
-def _everywhere(spec: PodSpec, requirement: Requirement) -> bool:
+def _alternatives(settings: PlacementAction) -> list[list[SelectorRequirement]]:
+    return [[label.requirement for label in group] for group in settings.require_any]
+
+
+def _any_name(settings: PlacementAction) -> str:
+    """Of its values, too: several policies may each ask for one of some groups."""
+    said = " or ".join(" and ".join(f"{r.key} {shown(r)}" for r in group) for group in _alternatives(settings))
+    return f"nodeAffinity.required[{said}]"
+
+
+def _has_any(spec: PodSpec, alternatives: list[list[SelectorRequirement]]) -> bool:
+    """Does every term that matches a node hold one of the groups whole?"""
+    terms = [get(term.match_expressions, ()) for term in required_terms(spec) if not is_empty(term)]
+    return bool(terms) and all(any(all(r in term for r in group) for group in alternatives) for term in terms)
+
+
+def _require_any(settings: PlacementAction, draft: PodChanges) -> None:
+    """Each of the pod's terms once with each group: terms are ORed, and what stands in one is ANDed."""
+    if not settings.require_any or _has_any(draft.spec, _alternatives(settings)):
+        return
+    own, name = bool(required_terms(draft.subject.pod.spec)), _any_name(settings)
+    says = reasons.POLICY_SAYS("the policy requires one of these of the node")
+    before = [term for term in required_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
+    if len(before) * len(settings.require_any) > _MOST_TERMS:
+        draft.leave(name, reasons.PLACEMENT_PART(f"it would take more than {_MOST_TERMS} terms"), loud=True)
+        return
+    if not draft.claim(name, None, f"one of {len(settings.require_any)} groups", says, replaces=own):
+        return
+    terms = [_with_all(term, group) for term in before for group in _alternatives(settings)]
+    draft.spec = _with_node_affinity(draft.spec, required=NodeSelector(node_selector_terms=tuple(terms)))
+
+
+def _with_all(term: NodeSelectorTerm, group: list[SelectorRequirement]) -> NodeSelectorTerm:
+    expressions = get(term.match_expressions, ())
+    added = tuple(requirement for requirement in group if requirement not in expressions)
+    return change(term, match_expressions=(*expressions, *added))
+
+
+_MOST_TERMS = 64
+"""Terms are multiplied by groups: what nobody writes by hand is not made either."""
+
+
+def _everywhere(spec: PodSpec, requirement: SelectorRequirement) -> bool:
     terms = [term for term in required_terms(spec) if not is_empty(term)]
     return bool(terms) and all(requirement in get(term.match_expressions, ()) for term in terms)
 
 
-def _with_required(spec: PodSpec, requirement: Requirement) -> PodSpec:
+def _with_required(spec: PodSpec, requirement: SelectorRequirement) -> PodSpec:
     terms = tuple(_and(term, requirement) for term in required_terms(spec))
     terms = terms or (NodeSelectorTerm(match_expressions=(requirement,)),)
     return _with_node_affinity(spec, required=NodeSelector(node_selector_terms=terms))
 
 
-def _and(term: NodeSelectorTerm, requirement: Requirement) -> NodeSelectorTerm:
+def _and(term: NodeSelectorTerm, requirement: SelectorRequirement) -> NodeSelectorTerm:
     expressions = get(term.match_expressions, ())
     if is_empty(term) or requirement in expressions:
         return term
@@ -219,14 +231,14 @@ def _with_node_affinity(spec: PodSpec, **parts: object) -> PodSpec:
     return change(spec, affinity=change(affinity, node_affinity=node))
 
 
-def _prefer(settings: Placement, draft: Draft) -> None:
+def _prefer(settings: PlacementAction, draft: PodChanges) -> None:
     own = bool(_preferred(draft.subject.pod.spec))
     for label in settings.prefer:
         requirement = label.requirement
         present = _preferred(draft.spec)
         if any(get(term.preference.match_expressions, ()) == (requirement,) for term in present):
             continue
-        name = f"nodeAffinity.preferred[{label.label}]"
+        name = _preferred_name(label)
         prefers = reasons.POLICY_SAYS("the policy prefers such nodes")
         if draft.claim(name, None, shown(requirement), prefers, replaces=own):
             term = PreferredTerm(
@@ -236,22 +248,23 @@ def _prefer(settings: Placement, draft: Draft) -> None:
 
 
 def _preferred(spec: PodSpec) -> tuple[PreferredTerm, ...]:
-    return get(get(get(spec.affinity, Affinity()).node_affinity, NodeAffinity()).preferred, ())
+    node = UNSET if spec.affinity is UNSET else spec.affinity.node_affinity
+    return () if node is UNSET else get(node.preferred, ())
 
 
-def _tolerate(settings: Placement, draft: Draft) -> None:
+def _tolerate(settings: PlacementAction, draft: PodChanges) -> None:
     for wish in settings.tolerate:
         toleration = wish.toleration
         present = get(draft.spec.tolerations, ())
         if covered(toleration, present):
             continue
-        name = f"tolerations[{toleration.key or '*'}:{toleration.effect or '*'}]"
+        name = _tolerated_name(toleration)
         text = f"{toleration.operator} {toleration.value}".strip()
         tolerates = reasons.POLICY_SAYS("the policy tolerates the taint")
-        if draft.claim(name, None, text, tolerates, replaces=draft.subject.tolerations_applied):
+        if draft.claim(name, None, text, tolerates, replaces=grows_applied(draft.subject, "tolerations")):
             draft.spec = change(draft.spec, tolerations=(*present, toleration))
 
 
-def shown(requirement: Requirement) -> str:
+def shown(requirement: SelectorRequirement) -> str:
     """ "In batch, spot"."""
     return f"{requirement.operator} {', '.join(requirement.values)}".strip()

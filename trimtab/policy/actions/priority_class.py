@@ -7,13 +7,12 @@ server fills them again.
 
 from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.policy import reasons
-from trimtab.policy.draft import Draft
-from trimtab.policy.rewrite import newly_unmet
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import Flag, ObjectName, words
+from trimtab.policy.field_types import Flag, ObjectName, Required, words
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import CRITICAL, ContainerRef, PodBeforeAndAfter
+from trimtab.policy.write_resources import newly_unmet
 
 FIELD = "priorityClassName"
-BUILT_IN = ("system-cluster-critical", "system-node-critical")
 
 
 @words
@@ -24,9 +23,10 @@ class PriorityClassChoice:
     """A PriorityClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
     override: Flag = False
     """Replace another class that the pod names itself (the cluster's default class never counts as the pod's own)."""
+    required: Required = False
 
 
-def propose(settings: PriorityClassChoice, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Set the class and clear what hung on the old one, or say why not."""
     classes = draft.subject.facts.priority_classes
     before = get(draft.spec.priority_class_name, "")
@@ -40,7 +40,7 @@ def propose(settings: PriorityClassChoice, draft: Draft, places: tuple[Place, ..
     if "PriorityClass" not in draft.subject.facts.known:
         draft.leave(FIELD, reasons.FACTS_MISSING("PriorityClasses are not listed yet"), loud=True)
         return
-    if settings.name not in classes and settings.name not in BUILT_IN:
+    if settings.name not in classes and settings.name not in CRITICAL:
         reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
         draft.leave(FIELD, reason, loud=True)
         return
@@ -51,7 +51,12 @@ def propose(settings: PriorityClassChoice, draft: Draft, places: tuple[Place, ..
     _set(settings, draft, before or None, own=bool(own))
 
 
-def _set(settings: PriorityClassChoice, draft: Draft, before: str | None, *, own: bool) -> None:
+def unmet(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
+    """The field, where the pod would run with another priority."""
+    return None if get(result.spec.priority_class_name, "") == settings.name else FIELD
+
+
+def _set(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:
     says = reasons.POLICY_SAYS(f"the policy says {settings.name}")
     if not draft.claim(FIELD, before, settings.name, says, replaces=own):
         return

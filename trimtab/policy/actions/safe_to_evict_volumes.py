@@ -6,11 +6,12 @@ The cluster autoscaler keeps a node whose pods have local storage, unless the po
 """
 
 from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.pod import Volume
 from trimtab.cluster.selectors import glob
 from trimtab.policy import reasons
-from trimtab.policy.draft import Draft
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import Flag, Pattern, words
+from trimtab.policy.field_types import Flag, Pattern, Required, words
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -24,9 +25,10 @@ class SafeToEvictVolumes:
     """Names of emptyDir volumes that may be lost with the pod."""
     host_paths: Flag = False
     """hostPath volumes of these names, too."""
+    required: Required = False
 
 
-def propose(settings: SafeToEvictVolumes, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Name them in the autoscaler's annotation, beside those that are named there already."""
     annotations = get(draft.metadata.annotations, {})
     name = f"annotations[{LOCAL_VOLUMES}]"
@@ -35,17 +37,31 @@ def propose(settings: SafeToEvictVolumes, draft: Draft, places: tuple[Place, ...
         return
     before = annotations.get(LOCAL_VOLUMES)
     named = [part for part in (before or "").split(",") if part]
-    added = [volume for volume in _scratch(settings, draft) if volume not in named]
+    present = set(named)
+    wanted = _scratch(settings, draft.spec.volumes)
+    added = [volume for volume in wanted if volume not in present]
+    if wanted and not added:
+        draft.decide_first(name, before)  # so that what this policy wrote once is not another one's the next time
+        return
     after = ",".join([*named, *added])
     if added and draft.claim(name, before, after, reasons.POLICY_SAYS("these volumes hold nothing worth a node")):
         draft.metadata = change(draft.metadata, annotations={**annotations, LOCAL_VOLUMES: after})
 
 
-def _scratch(settings: SafeToEvictVolumes, draft: Draft) -> list[str]:
+def unmet(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
+    """The annotation, where one of these volumes would still keep a node alive."""
+    annotations = get(result.after.pod.metadata.annotations, {})
+    named = set(annotations.get(LOCAL_VOLUMES, "").split(","))
+    kept = annotations.get(SAFE_TO_EVICT) == "false"
+    wanted = _scratch(settings, result.spec.volumes)
+    return f"annotations[{LOCAL_VOLUMES}]" if kept or any(volume not in named for volume in wanted) else None
+
+
+def _scratch(settings: SafeToEvictVolumes, volumes: tuple[Volume, ...]) -> list[str]:
     """A memory-backed emptyDir is no local storage to the autoscaler, but naming it harms nobody: it is left out."""
     meant = glob(settings.volumes)
     found = []
-    for volume in draft.spec.volumes:
+    for volume in volumes:
         empty = get(volume.empty_dir, None)
         scratch = empty is not None and empty.medium != "Memory"
         local = scratch or (settings.host_paths and volume.host_path is not UNSET)

@@ -7,15 +7,15 @@ from pydantic import Field
 from trimtab.cluster.api.meta import UNSET, LabelSelector, change, get
 from trimtab.cluster.api.pod import TopologySpreadConstraint
 from trimtab.policy import reasons
-from trimtab.policy.draft import Draft
-from trimtab.policy.subject import Place
-from trimtab.policy.vocabulary import LabelKey, words
+from trimtab.policy.field_types import LabelKey, Required, words
+from trimtab.policy.pod_changes import PodChanges
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 _HASH = "pod-template-hash"
 
 
 @words
-class Spread:
+class SpreadConstraint:
     """One constraint, added where the pod has none for this topology."""
 
     topology_key: LabelKey
@@ -36,7 +36,7 @@ class Spread:
 class TopologySpread:
     """Default spread constraints for pods that have none for the topology."""
 
-    constraints: Annotated[tuple[Spread, ...], Field(min_length=1)]
+    constraints: Annotated[tuple[SpreadConstraint, ...], Field(min_length=1)]
     by: Annotated[tuple[LabelKey, ...], Field(min_length=1)] = (
         "app.kubernetes.io/instance",
         "app.kubernetes.io/name",
@@ -44,6 +44,7 @@ class TopologySpread:
         "k8s-app",
     )
     """Labels that tell replicas of one workload; the first that the pod carries is used."""
+    required: Required = False
 
     def __post_init__(self) -> None:
         keys = [constraint.topology_key for constraint in self.constraints]
@@ -51,23 +52,33 @@ class TopologySpread:
             raise ValueError("each topologyKey once")
 
 
-def propose(settings: TopologySpread, draft: Draft, places: tuple[Place, ...]) -> None:
+def propose(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add what is missing, topology by topology."""
     key = next((label for label in settings.by if label in draft.subject.labels), None)
-    if draft.spec.node_name or any(owner.kind == "DaemonSet" for owner in draft.subject.owners):
+    placed = draft.spec.node_name or draft.subject.is_daemon
+    if placed and not settings.required:
         return
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")
-        draft.leave("topologySpreadConstraints", reason)
+        for spread in settings.constraints:
+            draft.leave(f"topologySpreadConstraints[{spread.topology_key}]", reason)
         return
     for spread in settings.constraints:
         _add(spread, key, draft)
 
 
-def _add(spread: Spread, key: str, draft: Draft) -> None:
+def unmet(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
+    """The first topology over which nothing spreads the pod."""
+    present = {constraint.topology_key for constraint in get(result.spec.topology_spread_constraints, ())}
+    missing = (spread.topology_key for spread in settings.constraints if spread.topology_key not in present)
+    return next((f"topologySpreadConstraints[{key}]" for key in missing), None)
+
+
+def _add(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
     name = f"topologySpreadConstraints[{spread.topology_key}]"
     present = get(draft.spec.topology_spread_constraints, ())
-    if any(c.topology_key == spread.topology_key for c in get(draft.subject.pod.spec.topology_spread_constraints, ())):
+    written = draft.subject.pod.spec.topology_spread_constraints
+    if written is not UNSET and any(c.topology_key == spread.topology_key for c in written):
         draft.leave(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
         return
     text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"

@@ -1,0 +1,123 @@
+"""Which running pods came through without what policy says, and why?"""
+
+from tests.admission.audit.worlds import DAY, NOTHING, SIZES, admitted, held, looked, registered
+from tests.build import container, facts, namespace, pod, policies, policy, runtime_class, usage
+from trimtab.admission.audit.causes import UNREGISTERED_UNKNOWN, ChangeTimes
+from trimtab.admission.audit.findings import Findings
+
+POLICY = policies(SIZES)
+
+
+def lacking(found: Findings) -> list[tuple[str, str, int]]:
+    return [(one.policy, one.reason.code.name, len(one.pods)) for one in found.unpatched]
+
+
+def test_a_pod_that_came_through_us_lacks_nothing() -> None:
+    found = looked(held(admitted(pod(), POLICY)), POLICY, since=registered(sizes=DAY - 10))
+    assert lacking(found) == []
+    assert found.tallies["sizes"].changed == found.tallies["sizes"].matched == 1
+
+
+def test_a_pod_made_while_the_webhook_was_away_is_missed() -> None:
+    found = looked(held(admitted(pod())), POLICY, since=registered(sizes=DAY - 10))
+    assert lacking(found) == [("sizes", "missed-by-webhook", 1)]
+    assert found.unpatched[0].changes[0].after == "50m"
+
+
+def test_a_pod_made_before_the_policy_is_told_as_such() -> None:
+    found = looked(held(admitted(pod())), POLICY, since=registered(sizes=DAY + 10))
+    assert lacking(found) == [("sizes", "created-before-policy", 1)]
+
+
+def test_pods_alike_of_both_ages_are_told_apart() -> None:
+    pods = held(admitted(pod(), created=DAY - 50), admitted(pod(), created=DAY, number=2))
+    found = looked(pods, POLICY, since=registered(sizes=DAY - 10))
+    assert sorted(lacking(found)) == [("sizes", "created-before-policy", 1), ("sizes", "missed-by-webhook", 1)]
+
+
+def test_a_pod_made_before_the_webhook_was_registered() -> None:
+    since = ChangeTimes(policies={"sizes": DAY - 10.0}, webhook=DAY + 5.0)
+    assert lacking(looked(held(admitted(pod())), POLICY, since=since)) == [("sizes", "created-before-webhook", 1)]
+
+
+def test_without_a_webhook_there_is_no_other_cause() -> None:
+    since = ChangeTimes(policies={"sizes": DAY - 10.0})
+    assert lacking(looked(held(admitted(pod())), POLICY, since=since)) == [("sizes", "webhook-not-registered", 1)]
+
+
+def test_a_policy_from_a_folder_carries_no_time() -> None:
+    since = ChangeTimes(webhook=UNREGISTERED_UNKNOWN)
+    assert lacking(looked(held(admitted(pod())), POLICY, since=since)) == [("sizes", "cause-unknown", 1)]
+
+
+def test_a_pod_we_saw_and_would_decide_about_otherwise_now() -> None:
+    both = policies(SIZES, policy("{labels: {add: {team: a}}}", name="teams", match="{vpa: unmanaged}"))
+    found = looked(held(admitted(pod(), POLICY)), both, since=registered(sizes=DAY - 10, teams=DAY - 10))
+    assert lacking(found) == [("teams", "decided-otherwise-since", 1)]
+
+
+def test_a_recommendation_that_moved_makes_no_marked_pod_lack_it() -> None:
+    by = policies(policy("{requests: {cpu: {from: usage, otherwise: 50m, when: always}}}", name="sizes"))
+    pods = held(admitted(pod(), by, facts(usage("ReplicaSet/web-5d8f", cpu=("10m", "100m")))))
+    now = facts(usage("ReplicaSet/web-5d8f", cpu=("10m", "900m")))
+    assert lacking(looked(pods, by, now, registered(sizes=DAY - 10))) == []
+
+
+def test_opted_out_pods_are_skipped() -> None:
+    found = looked(held(admitted(pod(labels={"trimtab.dev/opt-out": "true"}))), POLICY)
+    assert lacking(found) == []
+    assert [one.reason.code.name for one in found.left_out] == ["opted-out"]
+    assert found.tallies["sizes"].skipped == 1
+
+
+def test_pods_outside_the_rollout_are_skipped() -> None:
+    none_yet = policies(policy("{labels: {add: {team: a}}}", rollout="0%"))
+    found = looked(held(admitted(pod())), none_yet)
+    assert [one.reason.code.name for one in found.left_out] == ["not-in-rollout"]
+    assert found.tallies["p"].matched == 0
+
+
+def test_policies_that_only_watch_are_told_apart() -> None:
+    warn = policies(policy("{labels: {add: {team: a}}}", mode="warn"))
+    found = looked(held(admitted(pod())), warn)
+    assert lacking(found) == []
+    assert [one.reason.code.name for one in found.watching] == ["policy-only-watching"]
+    assert (found.tallies["p"].would, found.tallies["p"].unpatched) == (1, 0)
+
+
+def test_the_policy_that_came_second_is_overruled() -> None:
+    two = policies(
+        policy("{labels: {add: {team: a}}}", name="first", priority=10),
+        policy("{labels: {add: {team: b}}}", name="second"),
+    )
+    found = looked(held(admitted(pod(), two)), two)
+    assert found.tallies["second"].overruled == 1
+    assert found.tallies["first"].overruled == 0
+
+
+def test_an_annotation_that_a_policy_gave_is_not_missed_though_its_value_is_not_held() -> None:
+    by = policies(policy("{annotations: {add: {example.com/by: policy}, override: true}}"))
+    found = looked(held(admitted(pod(), by)), by)
+    assert lacking(found) == []
+
+
+def test_what_the_limit_range_filled_in_is_what_the_webhook_saw() -> None:
+    from tests.build import limit_range
+
+    world = facts(limit_range(default={"cpu": "500m"}, default_request={"cpu": "100m"}), namespace())
+    assert lacking(looked(held(admitted(pod(), NOTHING, world)), POLICY, world)) == []
+
+
+def test_the_classs_overhead_is_no_reason_to_be_unpatched() -> None:
+    world = facts(runtime_class("kata", overhead={"cpu": "250m"}))
+    by = policies(SIZES, policy("{overhead: {stray: deny, contradicting: deny}}", name="overheads"))
+    sandboxed = pod(container(requests={"cpu": "1"}), runtime_class_name="kata")
+    assert lacking(looked(held(admitted(sandboxed, by, world)), by, world)) == []
+
+
+def test_a_pod_that_would_be_denied_now_is_told() -> None:
+    """It brought overhead of its own while nobody looked."""
+    strict = policies(policy("{overhead: {stray: deny}}"))
+    brought = pod(container(requests={"cpu": "1"}), overhead={"cpu": "250m"})
+    found = looked(held(admitted(brought, runtime_class_admission=False)), strict)
+    assert [one.reason.code.name for one in found.refused] == ["overhead-stray"]

@@ -1,0 +1,363 @@
+"""Pods that come out can run: a node could hold them, the quota all their siblings, and no limit of ours kills."""
+
+import pytest
+
+from tests.build import (
+    NAMESPACE,
+    codes,
+    container,
+    facts,
+    limit_range,
+    node,
+    pod,
+    policies,
+    policy,
+    quota,
+    runtime_class,
+    toleration,
+    usage,
+    vpa,
+    workload,
+)
+from trimtab.admission.admission_result import AdmissionOutcome, judge
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, HPASpec, TargetRef
+from trimtab.cluster.api.core import Taint
+from trimtab.cluster.api.meta import UNSET, Metadata, Revised, change
+from trimtab.cluster.api.pod import PodSpec
+from trimtab.cluster.api.workload import DaemonSet, DaemonSetSpec, PodTemplateSpec, WorkloadStatus
+from trimtab.cluster.snapshot import ConfigMap
+from trimtab.policy.decide import decide
+
+ALWAYS = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes")
+WEB = (workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", replicas=5))
+RESERVED = Taint(key="big", value="yes", effect="NoSchedule")
+
+
+def asks(cpu, *more, **spec):
+    return pod(container(requests={"cpu": cpu}), *more, owner="ReplicaSet/web-1", **spec)
+
+
+def outcome(came, rules, *world):
+    found = judge(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
+    return found.applied(came), codes(found.decision, loud=True), found
+
+
+def cpu_of(found):
+    return [c.resources.requests.get("cpu") for c in found.spec.containers]
+
+
+# A node ------------------------------------------------------------------------------------------------------------
+
+
+def test_containers_are_summed():
+    ten = policy("{requests: {cpu: {from: policy, otherwise: '10', when: always}}}")
+    both = asks("100m", container("proxy", requests={"cpu": "100m"}))
+    after, why, _ = outcome(both, [ten], node(cpu="16", memory="64Gi"))
+    assert (cpu_of(after), why) == (["100m", "100m"], {"no-node-would-hold-it"})
+
+
+def test_a_node_whose_taint_the_pod_does_not_tolerate_is_none():
+    nodes = [node("a", cpu="8", memory="32Gi"), node("b", taints=(RESERVED,), cpu="16", memory="32Gi")]
+    after, why, _ = outcome(asks("100m"), [ALWAYS], usage(cpu=("1", "12")), *nodes)
+    assert (cpu_of(after), why) == (["100m"], {"no-node-would-hold-it"})
+    after, why, _ = outcome(
+        asks("100m", tolerations=(toleration("big", "yes", "NoSchedule"),)), [ALWAYS], usage(cpu=("1", "12")), *nodes
+    )
+    assert (cpu_of(after), why) == (["12"], set())
+
+
+def test_all_resources_are_of_one_node():
+    rule = policy("{requests: {cpu: {from: usage, when: always}, memory: {from: usage, when: always}}}")
+    nodes = [node("a", cpu="16", memory="4Gi"), node("b", cpu="2", memory="64Gi")]
+    seen = usage(cpu=("1", "8"), memory=("1Gi", "32Gi"))
+    came = pod(container(requests={"cpu": "100m", "memory": "100Mi"}), owner="ReplicaSet/web-1")
+    after, why, _ = outcome(came, [rule], seen, *nodes)
+    assert (after, why) == (came, {"no-node-would-hold-it"})
+
+
+def daemon_set(cpu):
+    spec = PodSpec(containers=(container("agent", requests={"cpu": cpu}),))
+    return DaemonSet(
+        kind="DaemonSet", metadata=Revised(name="agent", namespace="kube-system"),
+        spec=DaemonSetSpec(template=PodTemplateSpec(spec=spec)), status=WorkloadStatus(observed_generation=1),
+    )  # fmt: skip
+
+
+def test_daemons_and_the_overhead_of_the_class_take_their_part():
+    eight = node(cpu="8", memory="32Gi")
+    assert cpu_of(outcome(asks("1"), [ALWAYS], usage(cpu=("1", "8")), eight)[0]) == ["8"]
+    assert cpu_of(outcome(asks("1"), [ALWAYS], usage(cpu=("1", "8")), eight, daemon_set("100m"))[0]) == ["1"]
+    kata = runtime_class("kata", overhead={"cpu": "250m"})
+    sandbox = policy("{runtimeClass: {name: kata}}", name="sandbox", priority=500)
+    after, why, _ = outcome(asks("1"), [sandbox, ALWAYS], usage(cpu=("1", "8")), eight, kata)
+    assert (cpu_of(after), after.spec.runtime_class_name, why) == (["1"], "kata", {"no-node-would-hold-it"})
+
+
+def test_a_pod_that_had_no_node_before_is_none_of_our_business():
+    after, why, _ = outcome(asks("20"), [policy("{labels: {add: {a: b}}}"), ALWAYS], usage(cpu=("1", "4")),
+                            node(cpu="2", memory="4Gi"))  # fmt: skip
+    assert (cpu_of(after), why) == (["2"], set())
+
+
+POOL = policy("{placement: {require: [{label: pool, in: [batch]}]}, labels: {add: {a: b}}}", name="pool")
+
+
+def test_placement_without_any_node_is_taken_back_and_the_rest_of_the_policy_stays():
+    after, why, _ = outcome(asks("1"), [POOL], node(cpu="8", memory="32Gi"))
+    assert (after.spec.affinity, after.metadata.labels["a"], why) == (UNSET, "b", {"no-node-would-hold-it"})
+
+
+def test_where_an_autoscaler_may_bring_other_nodes_the_placement_stays_with_a_warning():
+    after, why, _ = outcome(asks("1"), [POOL], node(cpu="8", memory="32Gi", provider="gce://x/y/z"))
+    assert (after.spec.affinity is not UNSET, why) == (True, {"node-not-known"})
+
+
+def autoscaler(*groups, namespace="kube-system"):
+    """Its status; (name, nodes that are there, most nodes, state)."""
+    told = "".join(
+        f"- name: {name}\n  health: {{nodeCounts: {{registered: {{total: {there}}}}}, maxSize: {most}}}\n"
+        f"  scaleUp: {{status: {state}}}\n"
+        for name, there, most, state in groups
+    )
+    metadata = Metadata(name="cluster-autoscaler-status", namespace=namespace)
+    return ConfigMap(metadata=metadata, data={"status": f"clusterWide: {{}}\nnodeGroups:\n{told}"})
+
+
+MADE = node(cpu="4", memory="8Gi", provider="gce://project/zone/n1")
+BATCH = policy("{placement: {require: [{label: pool, in: [batch]}]}, labels: {add: {cost: low}}}", name="pool")
+
+
+@pytest.mark.parametrize(
+    ("groups", "code"),
+    [
+        ([("web", 3, 9, "NoActivity"), ("batch", 0, 9, "NoActivity")], "node-not-known"),
+        ([("web", 3, 9, "NoActivity"), ("batch", 0, 0, "NoActivity")], "no-node-would-hold-it"),
+        ([("web", 3, 9, "NoActivity"), ("batch", 0, 9, "Backoff")], "no-node-would-hold-it"),
+        ([("web", 3, 9, "NoActivity")], "no-node-would-hold-it"),
+        ([], "no-node-would-hold-it"),
+    ],
+)
+def test_a_group_that_may_get_its_first_node_counts_as_one_of_any_kind(groups, code):
+    found, told, _ = outcome(asks("1"), [BATCH], MADE, autoscaler(*groups))
+    assert (found.spec.affinity is not UNSET, told) == (code == "node-not-known", {code})
+    assert found.metadata.labels["cost"] == "low"
+
+
+@pytest.mark.parametrize("status", [autoscaler(namespace="team-a"), ConfigMap(metadata=Metadata(name="x"))])
+def test_only_the_autoscaler_itself_is_believed_about_its_groups(status):
+    assert outcome(asks("1"), [BATCH], MADE, status)[1] == {"node-not-known"}
+
+
+def test_a_group_that_may_get_a_node_is_named():
+    status = autoscaler(*[(f"batch-{n}", 0, 9, "NoActivity") for n in range(5)])
+    _, _, verdict = outcome(asks("1"), [BATCH], MADE, status)
+    [warning] = [left.reason for left in verdict.decision.left if left.loud]
+    assert "batch-0, batch-1, batch-2 and 2 more" in str(warning)
+
+
+@pytest.mark.parametrize(("provider", "code"), [("gce://p/z/n2", "node-not-known"), ("", "no-node-would-hold-it")])
+def test_a_cordoned_node_of_a_cloud_shows_what_its_group_may_bring(provider, code):
+    cordoned = node("n2", labels={"pool": "batch"}, cpu="4", memory="8Gi", provider=provider)
+    cordoned = change(cordoned, spec=change(cordoned.spec, unschedulable=True))
+    assert outcome(asks("1"), [BATCH], MADE, cordoned, autoscaler(("all", 2, 9, "NoActivity")))[1] == {code}
+
+
+@pytest.mark.parametrize(
+    ("required", "stays"),
+    [
+        ("{label: kubernetes.io/hostname, in: [n1, gone]}", True),
+        ("{label: kubernetes.io/hostname, in: [gone]}", False),
+        ("{label: kubernetes.io/hostname, notIn: [gone]}", True),
+        ("{label: kubernetes.io/hostname, exists: true}", True),
+        ("{label: kubernetes.io/hostname, absent: true}", False),
+    ],
+)
+def test_a_machine_that_a_policy_names_is_there(required, stays):
+    """It was taken to be there, whatever its name."""
+    there = [node(name, labels={"kubernetes.io/hostname": name}, cpu="4", memory="8Gi") for name in ("n1", "n2")]
+    found, told, _ = outcome(asks("1"), [policy(f"{{placement: {{require: [{required}]}}}}")], *there)
+    assert (found.spec.affinity is not UNSET, told) == (stays, set() if stays else {"no-node-would-hold-it"})
+
+
+def test_only_the_policy_that_caused_it_is_taken_back():
+    """Of two that fail only together the one that is asked last goes."""
+    world = (usage(cpu=("1", "6")), node("b", labels={"pool": "batch"}, cpu="4", memory="32Gi"),
+             node("a", cpu="8", memory="32Gi"))  # fmt: skip
+    sizes = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes", priority=500)
+    after, _, found = outcome(asks("1"), [POOL, sizes], *world)
+    assert (cpu_of(after), after.metadata.labels["a"]) == (["6"], "b")
+    assert [left.field for left in found.decision.left if left.loud] == ["placement"]
+    after, _, found = outcome(asks("1"), [POOL, ALWAYS], *world)
+    assert (cpu_of(after), [left.field for left in found.decision.left if left.loud]) == (["1"], ["requests"])
+
+
+def test_deciding_again_changes_nothing_and_takes_back_the_same():
+    world = (usage(cpu=("1", "12")), node(cpu="8", memory="32Gi"), daemon_set("1"))
+    rule = policy("{requests: {cpu: {from: usage, when: always}}, labels: {add: {a: b}}}")
+    once, why, _ = outcome(asks("100m"), [rule], *world)
+    assert why == {"no-node-would-hold-it"}
+    again, why, found = outcome(once, [rule], *world)
+    assert (again, why, found.outcome) == (once, {"no-node-would-hold-it"}, AdmissionOutcome.UNCHANGED)
+
+
+# The quota ---------------------------------------------------------------------------------------------------------
+
+
+def counted(hard, used="0", name="requests.cpu"):
+    return quota({name: hard}, used={name: used})
+
+
+@pytest.mark.parametrize("used", ["0", "50m", "250m"])
+def test_nothing_is_raised_that_would_leave_replicas_without_room(used):
+    """Five pods of 50m ran in a quota of 500m; raised to 200m each, two did and three were refused for ever."""
+    after, why, found = outcome(asks("50m"), [ALWAYS], usage(cpu=("10m", "200m")), counted("500m", used))
+    assert (cpu_of(after), why, found.outcome) == (["50m"], {"quota-would-refuse"}, AdmissionOutcome.UNCHANGED)
+
+
+def test_the_surge_of_a_rollout_counts_and_a_tenth_stays_free():
+    seen = usage(cpu=("10m", "200m"))  # 5 replicas and 2 more while they are rolled out
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("1400m"))[0]) == ["50m"]
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("1600m"))[0]) == ["200m"]
+
+
+def test_an_hpa_may_make_more():
+    hpa = HorizontalPodAutoscaler(
+        metadata=Revised(name="web", namespace=NAMESPACE),
+        spec=HPASpec(scale_target_ref=TargetRef(kind="Deployment", name="web"), max_replicas=20),
+    )  # fmt: skip
+    seen = usage(cpu=("10m", "200m"))
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("2"), hpa)[0]) == ["50m"]
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("2"))[0]) == ["200m"]
+
+
+def test_siblings_get_one_answer_while_they_come():
+    seen, given = usage(cpu=("10m", "200m")), []
+    for there in range(7):
+        web = workload("Deployment/web", replicas=5, updated_replicas=there)
+        world = facts(WEB[0], web, seen, counted("1600m", f"{200 * there}m"))
+        given.append(cpu_of(judge(asks("50m"), policies(ALWAYS), world, NAMESPACE).decision.pod))
+    assert given == [["200m"]] * 7
+
+
+def test_what_a_deployment_says_of_its_pods_counts_only_for_replica_sets_that_are_known():
+    """The first pods of a new template come before the watch tells of it: what is there is of the one before."""
+    web = workload("Deployment/web", replicas=5, updated_replicas=5)
+    new = pod(container(requests={"cpu": "50m"}), owner="ReplicaSet/web-2", labels={"pod-template-hash": "2"})
+    world = facts(WEB[0], web, usage(cpu=("10m", "200m")), counted("1600m", "1000m"))
+    assert cpu_of(judge(new, policies(ALWAYS), world, NAMESPACE).decision.pod) == ["50m"]
+
+
+def test_where_nobody_knows_how_many_pods_there_will_be_nothing_is_raised():
+    came = pod(container(requests={"cpu": "50m"}), owner="Rollout/web")
+    world = facts(usage("Rollout/web", cpu=("10m", "200m")), counted("100"))
+    found = judge(came, policies(ALWAYS), world, NAMESPACE).decision
+    assert (cpu_of(found.pod), codes(found, loud=True)) == (["50m"], {"quota-would-refuse"})
+
+
+def test_what_is_lowered_needs_no_room():
+    after, why, _ = outcome(asks("400m"), [ALWAYS], usage(cpu=("10m", "200m")), counted("500m", "500m"))
+    assert (cpu_of(after), why) == (["200m"], set())
+
+
+def test_limits_are_counted_as_requests_are():
+    rule = policy("{limits: {cpu: request x 4}}")
+    came = pod(container(requests={"cpu": "100m"}, limits={"cpu": "100m"}), container("b"), owner="ReplicaSet/web-1")
+    after, why, _ = outcome(came, [rule], counted("1", name="limits.cpu"))
+    assert (after.spec.containers[0].resources.limits["cpu"], "quota-would-refuse" in why) == ("100m", True)
+
+
+@pytest.mark.parametrize(("hard", "given"), [("1", "100m"), ("10", "271m")])
+def test_a_vpas_target_is_given_where_the_quota_has_room_for_all_replicas(hard, given):
+    from_range = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container app"}
+    came = asks("100m", annotations=from_range)
+    target = vpa(recommends={"app": {"cpu": "271m"}})
+    missing = policy("{requests: {cpu: {from: usage}}}")
+    after, why, _ = outcome(came, [missing], usage(cpu=("10m", "300m")), target, counted(hard))
+    assert (cpu_of(after), "quota-would-refuse" in why) == ([given], given == "100m")
+
+
+def test_only_the_class_is_left_whose_overhead_the_quota_has_no_room_for():
+    kata = runtime_class("kata-fc", overhead={"cpu": "250m"})
+    rules = [policy("{runtimeClass: {name: kata-fc}, labels: {add: {a: b}}}")]
+    after, why, found = outcome(pod(container(requests={"cpu": "120m"})), rules, kata, counted("1", "800m"))
+    assert (after.spec.runtime_class_name, after.metadata.labels["a"]) == (UNSET, "b")
+    assert (why, found.outcome) == ({"quota-would-refuse"}, AdmissionOutcome.CHANGED)
+
+
+def test_what_is_required_is_not_taken_back():
+    kata = runtime_class("kata-fc", overhead={"cpu": "250m"})
+    team = f"{{namespaces: {{include: [{NAMESPACE}]}}}}"
+    rule = policy("{runtimeClass: {name: kata-fc, required: true}}", match=team)
+    after, why, found = outcome(pod(container(requests={"cpu": "120m"})), [rule], kata, counted("1", "800m"))
+    assert (after.spec.runtime_class_name, why) == ("kata-fc", {"quota-may-refuse"})
+    assert found.outcome is AdmissionOutcome.CHANGED
+
+
+# Memory limits -----------------------------------------------------------------------------------------------------
+
+FOLLOWS = policy("{requests: {memory: {from: usage, otherwise: 128Mi, when: always}}, limits: {memory: request}}")
+
+
+def memory(came, *world):
+    found = decide(came, policies(FOLLOWS), facts(*WEB, *world), NAMESPACE)
+    resources = found.pod.spec.containers[0].resources
+    return dict(resources.requests).get("memory"), dict(resources.limits or {}).get("memory"), found
+
+
+def test_a_limit_that_follows_a_request_is_above_the_known_peak():
+    """The request was P95, 300Mi, and so was the limit, although the container was seen to use 900Mi."""
+    came = pod(container(requests={"memory": "1Gi"}), owner="ReplicaSet/web-1")
+    request, limit, _ = memory(came, usage(memory=("100Mi", "300Mi", "900Mi")))
+    assert (request, limit) == ("300Mi", "1035Mi")
+
+
+def test_a_limit_never_follows_a_mere_default():
+    came = pod(owner="ReplicaSet/web-1")
+    found = decide(came, policies(FOLLOWS), facts(*WEB), NAMESPACE)
+    assert found.pod.spec.containers[0].resources.requests == {"memory": "128Mi"}
+    assert found.pod.spec.containers[0].resources.limits is UNSET
+    assert "limit-after-default" in codes(found, loud=True)
+    again = decide(found.pod, policies(FOLLOWS), facts(*WEB), NAMESPACE)
+    assert again.pod is found.pod
+
+
+def test_an_authors_own_memory_limit_is_never_lowered():
+    came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "2Gi"}), owner="ReplicaSet/web-1")
+    request, limit, found = memory(came, usage(memory=("100Mi", "300Mi", "500Mi")))
+    assert (request, limit, "limit-not-lowered" in codes(found)) == ("300Mi", "2Gi", True)
+
+
+def test_an_authors_own_limit_below_the_peak_is_told():
+    came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "1Gi", "cpu": "1"}), owner="ReplicaSet/web-1")
+    rule = policy("{requests: {memory: {from: usage, when: always}}}")
+    found = decide(came, policies(rule), facts(*WEB, usage(memory=("100Mi", "300Mi", "3Gi"))), NAMESPACE)
+    assert "limit-below-peak" in codes(found, loud=True)
+
+
+def test_where_a_limit_range_allows_no_limit_above_the_peak_none_is_set():
+    came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "1Gi"}), owner="ReplicaSet/web-1")
+    world = (usage(memory=("100Mi", "300Mi", "1900Mi")), limit_range(max={"memory": "1Gi"}))
+    _, limit, found = memory(came, *world)
+    assert (limit, "limit-below-peak" in codes(found, loud=True)) == ("1Gi", True)
+
+
+# Devices and local storage ------------------------------------------------------------------------------------------
+
+DEVICE = policy("{requests: {extended: {example.com/license: 1}}}", name="device", match="{containers: {names: [app]}}")
+DISK = policy("{requests: {ephemeral-storage: {otherwise: 20Gi}}}", name="disk")
+
+
+@pytest.mark.parametrize(("rule", "resource"), [(DEVICE, "example.com/license"), (DISK, "ephemeral-storage")])
+def test_what_no_node_holds_is_not_asked_for(rule: str, resource: str):
+    after, why, _ = outcome(asks("1"), [rule], node(cpu="8", memory="32Gi"))
+    assert (resource in after.spec.containers[0].resources.requests, why) == (False, {"no-node-would-hold-it"})
+    holds = node(cpu="8", memory="32Gi", **{resource: "50Gi"})
+    assert resource in outcome(asks("1"), [rule], holds)[0].spec.containers[0].resources.requests
+
+
+@pytest.mark.parametrize(("rule", "resource"), [(DEVICE, "example.com/license"), (DISK, "ephemeral-storage")])
+def test_what_the_quota_has_not_for_all_replicas_is_not_asked_for(rule: str, resource: str):
+    after, why, _ = outcome(asks("1"), [rule], counted("40Gi" if rule is DISK else "4", name=f"requests.{resource}"))
+    assert (resource in after.spec.containers[0].resources.requests, why) == (False, {"quota-would-refuse"})
+    room = counted("400Gi" if rule is DISK else "40", name=f"requests.{resource}")
+    assert resource in outcome(asks("1"), [rule], room)[0].spec.containers[0].resources.requests

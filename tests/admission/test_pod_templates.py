@@ -1,0 +1,158 @@
+"""Where custom kinds hold pod templates, and what is said of those that hold none."""
+
+import pytest
+import yaml
+
+from trimtab.admission.pod_templates import PodTemplateLocation, is_unknown_kind, left_as_written, templates
+from trimtab.cluster.api.meta import UNSET
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.yaml_documents import Document, read
+
+POD = {"spec": {"containers": [{"name": "app", "image": "x"}]}}
+
+
+def document(kind: str, spec: dict, version: str = "example.com/v1") -> Document:
+    value = {"apiVersion": version, "kind": kind, "metadata": {"name": "it", "namespace": "shop"}, "spec": spec}
+    (found,) = read("it.yaml", yaml.safe_dump(value).encode()).documents
+    return found
+
+
+def read_of(kind: str, spec: dict, version: str = "example.com/v1") -> list[tuple[str, int, list[str]]]:
+    found = templates(document(kind, spec, version))
+    assert all(isinstance(each, PodTemplateLocation) for each in found)
+    return [
+        (t.part, t.replicas, [owner.kind for owner in _owners(t)]) for t in found if isinstance(t, PodTemplateLocation)
+    ]
+
+
+def _owners(found: PodTemplateLocation) -> list:  # type: ignore[type-arg]
+    from trimtab.policy.cluster_facts import ClusterFacts as Facts
+    from trimtab.policy.pod_context import PodContext as Subject
+
+    return list(Subject(pod=found.pod, namespace=found.namespace, facts=found.facts(Facts())).owners)
+
+
+def test_a_ray_cluster_holds_a_head_and_groups_of_workers():
+    spec = {
+        "headGroupSpec": {"template": POD},
+        "workerGroupSpecs": [{"replicas": 3, "template": POD}, {"replicas": 2, "template": POD}],
+    }
+    assert read_of("RayCluster", spec, "ray.io/v1") == [
+        ("spec.headGroupSpec.template", 1, ["RayCluster"]),
+        ("spec.workerGroupSpecs[0].template", 3, ["RayCluster"]),
+        ("spec.workerGroupSpecs[1].template", 2, ["RayCluster"]),
+    ]
+
+
+def test_a_ray_job_makes_a_ray_cluster():
+    spec = {"rayClusterSpec": {"headGroupSpec": {"template": POD}}}
+    assert read_of("RayJob", spec, "ray.io/v1") == [("", 1, ["RayCluster", "RayJob"])]
+
+
+def test_a_job_set_holds_jobs():
+    job = {"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 4, "template": POD}}}
+    assert read_of("JobSet", {"replicatedJobs": [job]}, "jobset.x-k8s.io/v1alpha2") == [("", 8, ["Job", "JobSet"])]
+
+
+def test_a_leader_has_size_less_one_workers():
+    spec = {"replicas": 3, "leaderWorkerTemplate": {"size": 4, "leaderTemplate": POD, "workerTemplate": POD}}
+    assert [count for _, count, _ in read_of("LeaderWorkerSet", spec, "leaderworkerset.x-k8s.io/v1")] == [3, 9]
+
+
+def test_a_strimzi_pod_set_lists_pods():
+    assert len(read_of("StrimziPodSet", {"pods": [POD, POD]}, "core.strimzi.io/v1beta2")) == 2
+
+
+def test_a_training_job_holds_a_template_for_each_role():
+    spec = {"pytorchReplicaSpecs": {"Master": {"template": POD}, "Worker": {"replicas": 5, "template": POD}}}
+    assert [count for _, count, _ in read_of("PyTorchJob", spec, "kubeflow.org/v1")] == [1, 5]
+
+
+def test_a_ray_service_makes_a_ray_cluster():
+    spec = {"rayClusterConfig": {"headGroupSpec": {"template": POD}}}
+    assert read_of("RayService", spec, "ray.io/v1") == [("", 1, ["RayCluster", "RayService"])]
+
+
+@pytest.mark.parametrize("kind", ["ClusterTrainingRuntime", "TrainingRuntime"])
+def test_a_training_runtime_holds_jobs(kind: str):
+    job = {"name": "node", "template": {"spec": {"template": POD}}}
+    found = templates(
+        document(kind, {"template": {"spec": {"replicatedJobs": [job]}}}, "trainer.kubeflow.org/v1alpha1")
+    )
+    assert [isinstance(each, PodTemplateLocation) for each in found] == [True]
+
+
+def test_a_pod_template_stands_for_its_pod():
+    value = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "it"}, "template": POD}
+    (found,) = read("it.yaml", yaml.safe_dump(value).encode()).documents
+    assert [each.path for each in templates(found) if isinstance(each, PodTemplateLocation)] == [("template",)]
+
+
+def test_knative_names_containers_itself():
+    spec = {"template": {"spec": {"containers": [{"image": "x"}]}}}
+    (found,) = templates(document("Service", spec, "serving.knative.dev/v1"))
+    assert isinstance(found, PodTemplateLocation)
+    assert found.pod.spec.containers[0].name == "user-container"
+
+
+def test_a_template_that_an_operator_completes_is_left_and_told():
+    spec = {"nodeSets": [{"podTemplate": {"spec": {"containers": [{"name": "elasticsearch"}]}}}]}
+    (found,) = templates(document("Elasticsearch", spec, "elasticsearch.k8s.elastic.co/v1"))
+    assert isinstance(found, ConfigError)
+    assert found.field == "spec.nodeSets[0].podTemplate.spec.containers[0].image"
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "spec"),
+    [
+        ("Kafka", "kafka.strimzi.io/v1", {"kafka": {"replicas": 3}}),
+        ("Elasticsearch", "elasticsearch.k8s.elastic.co/v1", {"nodeSets": [{"name": "a", "count": 3}]}),
+        ("Workflow", "argoproj.io/v1alpha1", {"templates": [{"container": {"image": "x"}}]}),
+        ("HelmRelease", "helm.toolkit.fluxcd.io/v2", {"chart": {"spec": {"chart": "x"}}}),
+        ("Beat", "beat.k8s.elastic.co/v1beta1", {"type": "filebeat"}),
+        ("Machinery", "example.com/v1", {"steps": [{"image": "x"}]}),
+    ],
+)
+def test_a_kind_that_makes_pods_without_a_template_is_named(kind: str, version: str, spec: dict):
+    found = document(kind, spec, version)
+    assert templates(found) == ()
+    assert str(left_as_written(found)).startswith(f"{kind} it")
+
+
+def test_an_operator_may_make_more_pods_than_there_are_templates():
+    sets = [{"name": "hot", "podTemplate": POD}, {"name": "warm"}]
+    found = document("Elasticsearch", {"nodeSets": sets}, "elasticsearch.k8s.elastic.co/v1")
+    assert (len(templates(found)), "more pods" in str(left_as_written(found))) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "is_unknown"),
+    [
+        ("Widget", "example.com/v1", True), ("Kafka", "kafka.strimzi.io/v1", False), ("Service", "v1", False),
+        ("Ingress", "networking.k8s.io/v1", False), ("Deployment", "apps/v1", False),
+        ("PodPolicy", "trimtab.dev/v1alpha1", False),
+    ],
+)  # fmt: skip
+def test_a_kind_that_nobody_knows_is_not_passed_over(kind: str, version: str, is_unknown: bool):
+    assert is_unknown_kind(document(kind, {}, version)) is is_unknown
+    assert not is_unknown_kind(document(kind, {"template": POD}, version))
+
+
+@pytest.mark.parametrize("kind", ["Service", "CustomResourceDefinition", "ConfigMap", "Deployment"])
+def test_what_makes_no_pods_by_an_operator_is_not_named(kind: str):
+    assert left_as_written(document(kind, {"ports": []}, "v1")) is None
+
+
+@pytest.mark.parametrize(
+    ("volume", "is_scratch"),
+    [
+        ({"name": "tmp"}, True),
+        ({"name": "tmp", "emptyDir": None}, True),
+        ({"name": "tmp", "configMap": {"name": "x"}}, False),
+    ],
+)
+def test_a_volume_without_a_source_is_an_empty_dir_as_on_the_server(volume: dict, is_scratch: bool):
+    template = {"spec": {**POD["spec"], "volumes": [volume, {"name": "data", "secret": {"secretName": "x"}}]}}
+    (found,) = templates(document("Deployment", {"template": template}, "apps/v1"))
+    assert isinstance(found, PodTemplateLocation)
+    assert [v.name for v in found.pod.spec.volumes if v.empty_dir is not UNSET] == (["tmp"] if is_scratch else [])

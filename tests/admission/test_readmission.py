@@ -1,0 +1,107 @@
+"""What would an owner's next pod ask for?"""
+
+import msgspec
+import pytest
+
+from trimtab.admission.readmission import readmitted
+from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler, VPAStatus
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.api.pod import Container, PodSpec, Resources
+from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.reason import Unreadable
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.load import load_policies
+from trimtab.policy.podpolicy import Policies
+
+WEB = Owner("ReplicaSet", "web-5d4")
+RAISE = "requests: {cpu: {from: policy, otherwise: 1500m, when: always}}"
+
+
+def policies(actions: str, match: str = "{namespaces: {include: [team]}}") -> Policies:
+    text = f"apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: one}}\nspec:\n  match: {match}\n"
+    loaded = load_policies([("one.yaml", f"{text}  actions: {{{actions}}}\n".encode())])
+    assert not loaded.mistakes, loaded.mistakes
+    return loaded.policies
+
+
+def half_a_core() -> PodTemplateSpec:
+    asks = Resources(requests={"cpu": "500m", "memory": "64Mi"})
+    return PodTemplateSpec(spec=PodSpec(containers=(Container(name="main", image="pause", resources=asks),)))
+
+
+def test_without_a_policy_for_it_it_asks_what_its_template_says():
+    found = readmitted(half_a_core(), WEB, "other", policies(RAISE), ClusterFacts())
+    assert found == {"cpu": 500, "memory": 64 << 20}
+
+
+def test_a_policy_of_today_raises_what_it_asks():
+    found = readmitted(half_a_core(), WEB, "team", policies(RAISE), ClusterFacts())
+    assert found == {"cpu": 1500, "memory": 64 << 20}
+
+
+def test_a_pod_that_would_be_denied_has_no_request_at_all():
+    stray = change(half_a_core(), spec=change(half_a_core().spec, overhead={"cpu": "1"}))
+    found = readmitted(stray, WEB, "team", policies("overhead: {stray: deny}"), ClusterFacts())
+    assert isinstance(found, Unreadable)
+    assert str(found).startswith("the next pod of ReplicaSet team/web-5d4: a policy denies it")
+
+
+def managed(mode: str = "Recreate", **more: object) -> ClusterFacts:
+    """Facts with one VPA of the ReplicaSet, which recommends two cores for `main`."""
+    shape = {
+        "metadata": {"name": "web", "namespace": "team", "creationTimestamp": "2026-01-02T00:00:00Z"},
+        "spec": {"targetRef": {"kind": "ReplicaSet", "name": "web-5d4"}, "updatePolicy": {"updateMode": mode}, **more},
+        "status": {"recommendation": {"containerRecommendations": [{"containerName": "main", "target": {"cpu": "2"}}]}},
+    }
+    found = msgspec.convert(shape, VerticalPodAutoscaler)
+    return ClusterFacts(vpas={("team", "ReplicaSet", "web-5d4"): (found,)}, vpa_reach=())
+
+
+@pytest.mark.parametrize(("mode", "cpu"), [("Off", 1500), ("Initial", 2000), ("Recreate", 2000), ("InPlace", 2000)])
+def test_the_largest_of_template_policy_and_target_counts(mode: str, cpu: int) -> None:
+    assert readmitted(half_a_core(), WEB, "team", policies(RAISE), managed(mode)) == {"cpu": cpu, "memory": 64 << 20}
+
+
+def test_a_target_counts_within_what_its_vpa_allows_and_controls() -> None:
+    def cpu(policy: dict[str, object]) -> object:
+        facts = managed(resourcePolicy={"containerPolicies": [{"containerName": "*", **policy}]})
+        found = readmitted(half_a_core(), WEB, "team", Policies(), facts)
+        return found["cpu"] if isinstance(found, dict) else found
+
+    assert cpu({"maxAllowed": {"cpu": "1"}}) == 1000
+    assert cpu({"mode": "Off"}) == 500
+    assert cpu({"controlledResources": ["memory"]}) == 500
+
+
+def recommending(mode: str, upper: str, **more: object) -> ClusterFacts:
+    """Facts with a VPA of the ReplicaSet, which recommends two cores for `main`, and at most `upper`."""
+    [found] = managed(mode, **more).vpas["team", "ReplicaSet", "web-5d4"]
+    said = {"containerName": "main", "target": {"cpu": "2"}, "upperBound": {"cpu": upper}}
+    status = msgspec.convert({"recommendation": {"containerRecommendations": [said]}}, VPAStatus)
+    grown = msgspec.structs.replace(found, status=status)
+    return ClusterFacts(vpas={("team", "ReplicaSet", "web-5d4"): (grown,)}, vpa_reach=())
+
+
+@pytest.mark.parametrize(
+    ("mode", "upper", "cpu"),
+    [
+        ("Recreate", "2500m", 2000),
+        ("Initial", "2500m", 2000),
+        ("InPlaceOrRecreate", "2500m", 2500),
+        ("InPlace", "2500m", 2500),
+        ("InPlace", "20", 3000),
+        ("InPlace", "1", 2000),
+    ],
+)
+def test_a_pod_that_is_resized_where_it_runs_counts_with_room_to_grow(mode: str, upper: str, cpu: int) -> None:
+    found = readmitted(half_a_core(), WEB, "team", Policies(), recommending(mode, upper))
+    assert isinstance(found, dict)
+    assert found["cpu"] == cpu
+
+
+def test_it_grows_within_what_its_vpa_allows() -> None:
+    most = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "2200m"}}]}
+    found = readmitted(half_a_core(), WEB, "team", Policies(), recommending("InPlace", "20", resourcePolicy=most))
+    assert isinstance(found, dict)
+    assert found["cpu"] == 2200

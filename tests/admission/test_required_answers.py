@@ -1,0 +1,87 @@
+"""Answers to reviews of pods of which a policy requires something: denied also where nothing could be decided."""
+
+import json
+
+import pytest
+
+from tests.build import facts, namespace, policies, policy, review, runtime_class
+from trimtab.admission import admission_result as judging
+from trimtab.admission import handler as answering
+from trimtab.admission.admission_result import AdmissionOutcome
+from trimtab.admission.handler import answer
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.policy.pod_context import DEFAULT_TERMS
+
+SANDBOX = policies(
+    policy("{runtimeClass: {name: kata, required: true}}", name="sandbox", match="{namespaces: {include: ['team-*']}}")
+)
+WORLD = facts(namespace(), runtime_class("kata"))
+POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+
+
+def nested(depth: int) -> dict:
+    """A pod that is valid to the API server, with a deep tree of managed fields."""
+    tree = '{"f:a":' * depth + "{}" + "}" * depth
+    text = json.dumps({**POD, "metadata": {"name": "web", "managedFields": ["TREE"]}})
+    return text.replace('"TREE"', f'{{"fieldsV1":{tree}}}')
+
+
+def deep_review(namespace_: str = "team-a", **request) -> bytes:
+    """As the API server writes it: without a space, and the object behind what is asked."""
+    whole = json.loads(review("OBJECT", namespace=namespace_, **request))
+    return json.dumps(whole, separators=(",", ":")).replace('"OBJECT"', nested(30_000)).encode()
+
+
+def told(body: bytes, memory: ResponseCache | None = None) -> tuple[bool, str]:
+    """Is the pod let in, and what is said?"""
+    found = json.loads(answer(body, SANDBOX, WORLD, DEFAULT_TERMS, memory).body)["response"]
+    return found["allowed"], found.get("status", {}).get("message", "")
+
+
+def test_the_reason_of_a_denial_reaches_whoever_creates_the_pod():
+    pod = {**POD, "spec": {**POD["spec"], "runtimeClassName": "plain"}}
+    allowed, message = told(review(pod))
+    assert (allowed, "trimtab: sandbox requires runtimeClassName" in message) == (False, True)
+
+
+def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_else(monkeypatch):
+    monkeypatch.setattr(answering, "judge", lambda *_, **__: 1 / 0)
+    assert told(review(POD)) == (
+        False,
+        "trimtab: sandbox may require a change of the pod, and it could not be decided:"
+        " ZeroDivisionError: division by zero",
+    )
+    assert told(review(POD, namespace="other")) == (True, "")
+
+
+def test_a_patch_that_fails_its_check_denies(monkeypatch):
+    monkeypatch.setattr(judging, "problem", lambda *_, **__: "it does not apply")
+    found = answer(review(POD), SANDBOX, WORLD).record
+    assert (found.outcome, found.problem) == (AdmissionOutcome.DENIED, "it does not apply")
+
+
+def test_a_mistake_of_ours_is_not_remembered(monkeypatch):
+    monkeypatch.setattr(judging, "problem", lambda *_, **__: "it does not apply")
+    memory = ResponseCache()
+    told(review(POD), memory)
+    assert len(memory) == 0
+
+
+def test_a_pod_that_cannot_be_read_denies_where_something_may_be_required():
+    senseless = {**POD, "spec": {"containers": [{"name": 7}]}}
+    found = [told(review(senseless, namespace=where))[0] for where in ("team-a", "other")]
+    assert found == [False, True]
+
+
+@pytest.mark.parametrize("memory", [None, ResponseCache()])
+def test_a_tree_of_managed_fields_is_no_way_past_a_required_action(memory):
+    allowed, message = told(deep_review(), memory)
+    assert (allowed, message.startswith("trimtab: sandbox may require a change of the pod")) == (False, True)
+
+
+def test_a_tree_of_managed_fields_goes_through_where_nothing_is_required():
+    assert told(deep_review("other")) == (True, "")
+
+
+def test_what_is_not_the_creation_of_a_pod_is_never_denied():
+    assert told(deep_review(operation="UPDATE")) == (True, "")

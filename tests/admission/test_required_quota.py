@@ -1,0 +1,135 @@
+"""A required action that a ResourceQuota has no room for: the server's own quota refuses the pod, and we say why."""
+
+import json
+
+import pytest
+
+from tests.build import (
+    NAMESPACE,
+    codes,
+    container,
+    facts,
+    limit_range,
+    namespace,
+    node,
+    pod,
+    policies,
+    policy,
+    quota,
+    review,
+    runtime_class,
+)
+from trimtab.admission.admission_result import AdmissionOutcome, judge
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.admission.handler import answer
+from trimtab.admission.json_patch import refused_for_it
+from trimtab.admission.preview import preview
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.cluster.api.meta import UNSET
+from trimtab.policy.pod_context import DEFAULT_TERMS
+
+KATA = runtime_class("kata-fc", overhead={"cpu": "250m"})
+TEAM = f"{{namespaces: {{include: [{NAMESPACE}]}}}}"
+REQUIRED = policy("{runtimeClass: {name: kata-fc, required: true}}", name="sandbox", match=TEAM)
+SIZES = policy("{requests: {cpu: {from: policy, otherwise: 900m, when: always}}}", name="sizes")
+SMALL = pod(container(requests={"cpu": "120m"}))
+MANIFEST = {
+    "metadata": {"name": "web"},
+    "spec": {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "120m"}}}]},
+}
+
+
+def world(used: str = "800m", hard: str = "1"):
+    return facts(namespace(NAMESPACE), KATA, quota({"requests.cpu": hard}, used={"requests.cpu": used}))
+
+
+def warnings_of(found) -> list[str]:
+    return [f"{left.policy} {left.field}: {left.reason.sentence}" for left in found.decision.left if left.loud]
+
+
+def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
+    found = judge(SMALL, policies(REQUIRED), world(), NAMESPACE)
+    assert (found.outcome, found.problem, found.decision.denied) == (AdmissionOutcome.CHANGED, "", None)
+    assert found.decision.pod.spec.runtime_class_name == "kata-fc"
+    (warning,) = warnings_of(found)
+    assert warning.startswith(
+        "sandbox runtimeClass: RuntimeClass kata-fc adds an overhead of cpu 250m; ResourceQuota q may refuse the pod: "
+    )
+
+
+def test_offline_it_is_the_quota_that_refuses_the_pod():
+    found = preview(SMALL, policies(REQUIRED), world(), NAMESPACE)
+    assert isinstance(found.unaided, PodAdmitted)
+    assert isinstance(found.result, PodRejected)
+    assert found.result.plugin == "ResourceQuota"
+    assert found.result.message == (
+        "exceeded quota: q, requested: requests.cpu=370m, used: requests.cpu=800m, limited: requests.cpu=1"
+    )
+    assert (found.outcome, [call.problem for call in found.calls if call.problem]) == (AdmissionOutcome.CHANGED, [])
+
+
+def test_the_answer_to_a_review_carries_the_warning_whole():
+    found = answer(review(MANIFEST, namespace=NAMESPACE), policies(REQUIRED), world())
+    response = json.loads(found.body)["response"]
+    assert (response["allowed"], "patch" in response, found.record.outcome) == (True, True, AdmissionOutcome.CHANGED)
+    (warning,) = response["warnings"]
+    assert "RuntimeClass kata-fc adds an overhead of cpu 250m" in warning
+    assert warning.endswith("[quota-may-refuse]")
+
+
+def test_where_the_quota_has_room_nothing_is_said():
+    found = judge(SMALL, policies(REQUIRED), world(used="100m", hard="10"), NAMESPACE)
+    assert (found.outcome, warnings_of(found)) == (AdmissionOutcome.CHANGED, [])
+
+
+def test_what_is_not_required_is_still_taken_back():
+    found = judge(SMALL, policies(REQUIRED, SIZES), world(), NAMESPACE)
+    after = found.applied(SMALL).spec
+    assert (found.outcome, after.runtime_class_name) == (AdmissionOutcome.CHANGED, "kata-fc")
+    assert after.containers[0].resources.requests == {"cpu": "120m"}
+
+
+def test_a_placement_that_no_node_has_is_taken_back_though_the_quota_may_refuse_the_pod():
+    place = policy("{placement: {nodeSelector: {pool: nowhere}}}", name="place")
+    nodes = facts(
+        namespace(NAMESPACE),
+        KATA,
+        quota({"requests.cpu": "1"}, used={"requests.cpu": "800m"}),
+        node(cpu="8", memory="32Gi"),
+    )
+    found = judge(SMALL, policies(REQUIRED, place), nodes, NAMESPACE)
+    after = found.applied(SMALL).spec
+    assert (found.outcome, after.runtime_class_name, after.node_selector) == (
+        AdmissionOutcome.CHANGED,
+        "kata-fc",
+        UNSET,
+    )
+    assert codes(found.decision, loud=True) == {"no-node-would-hold-it", "quota-may-refuse"}
+
+
+def test_of_another_required_action_its_name_is_told():
+    rule = policy(
+        "{requests: {cpu: {from: policy, otherwise: 900m, when: always}, required: true}}", name="floor", match=TEAM
+    )
+    found = judge(SMALL, policies(rule), world(), NAMESPACE)
+    (warning,) = warnings_of(found)
+    assert found.outcome is AdmissionOutcome.CHANGED
+    assert warning.startswith("floor requests: the policy requires it; ResourceQuota q may refuse the pod: ")
+
+
+def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():
+    large = pod(container(requests={"cpu": "3"}))
+    narrow = facts(namespace(NAMESPACE), limit_range(max={"cpu": "2"}))
+    wrong = refused_for_it(SMALL, large, narrow, NAMESPACE, DEFAULT_TERMS, quota_may_refuse=True)
+    assert "the API server would refuse it" in str(wrong)
+
+
+@pytest.mark.parametrize("before", ["800m", "100m"])
+def test_a_remembered_answer_does_not_keep_a_warning_of_another_use(before):
+    memory, rules, body = ResponseCache(), policies(REQUIRED), review(MANIFEST, namespace=NAMESPACE)
+    uses = {"800m": "100m", "100m": "800m"}
+    first, second = (
+        json.loads(answer(body, rules, world(use), DEFAULT_TERMS, memory).body)["response"].get("warnings", [])
+        for use in (before, uses[before])
+    )
+    assert (bool(first), bool(second)) == (before == "800m", before == "100m")

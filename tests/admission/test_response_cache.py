@@ -1,0 +1,165 @@
+"""What is remembered, for how long, and what never is."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.build import facts, namespace, policies, policy, quota, review, usage, workload
+from trimtab.admission.admission_result import AdmissionOutcome
+from trimtab.admission.handler import answer
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.pod_context import AdmissionSettings
+
+TERMS = AdmissionSettings()
+FILL = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}}"))
+WORLD = facts(
+    usage(cpu=("10m", "90m")), workload("ReplicaSet/web-5d4f", owner="Deployment/web"), workload("Deployment/web"),
+    namespace(),
+)  # fmt: skip
+
+
+class Broken(dict):
+    """Facts that cannot be asked: a mistake of ours."""
+
+    def get(self, *_):
+        raise RuntimeError("asked")
+
+
+def manifest(token="abcde", **more):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4f", "uid": "u", "controller": True}
+    volume = {"name": f"kube-api-access-{token}", "projected": {"sources": []}}
+    mount = {"name": f"kube-api-access-{token}", "mountPath": "/var/run/secrets"}
+    app = {"name": "app", "image": "web:1", "resources": {"limits": {"cpu": "1"}}, "volumeMounts": [mount]}
+    metadata = {"generateName": "web-5d4f-", "ownerReferences": [owner], **more}
+    return {"metadata": metadata, "spec": {"containers": [app], "volumes": [volume]}}
+
+
+class Door:
+    """One memory, and how many answers came from it."""
+
+    def __init__(self, by=FILL):
+        self.memory, self.by, self.seen, self.hits = ResponseCache(), by, set(), 0
+
+    def __call__(self, pod, world: ClusterFacts = WORLD, **request):
+        found = answer(review(pod, **request), self.by, world, TERMS, self.memory)
+        assert found.body == answer(review(pod, **request), self.by, world, TERMS).body
+        self.hits += id(found.record.finding) in self.seen
+        self.seen.add(id(found.record.finding))
+        self.kept = [*getattr(self, "kept", []), found]
+        return found
+
+
+def test_pods_that_differ_in_the_name_of_their_token_volume_share_an_answer():
+    door = Door()
+    first, second = door(manifest("abcde"), uid="u-1"), door(manifest("vwxyz"), uid="u-2", dryRun=True)
+    assert second.record.finding is first.record.finding
+    assert (second.record.uid, second.record.dry_run) == ("u-2", True)
+    assert b'"u-2"' in second.body
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"namespaces": {"team-a": {"trimtab.dev/opt-out": "true"}}},
+        {"recommendations": facts(usage(cpu=("10m", "40m"))).recommendations},
+        {"quotas": {"team-a": (quota({"limits.cpu": "9"}, used={"limits.cpu": "0"}),)}},
+        {"known": frozenset({"Namespace"})},
+    ],
+)
+def test_what_was_read_and_changed_is_read_anew(change):
+    door = Door()
+    door(manifest())
+    door(manifest(), replace(WORLD, **change))
+    assert door.hits == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"namespaces": {**WORLD.namespaces, "team-b": {}}},
+        {"owners": {**WORLD.owners, ("team-a", "Job", "other"): None}},
+        {"recommendations": replace(WORLD.recommendations, workloads={**WORLD.recommendations.workloads, "x": {}})},
+        {"quotas": {"team-b": (quota({"limits.cpu": "9"}),)}},
+    ],
+)
+def test_what_was_not_read_may_change(change):
+    door = Door()
+    door(manifest())
+    door(manifest(), replace(WORLD, **change))
+    assert door.hits == 1
+
+
+def use(cpu: str) -> ClusterFacts:
+    return replace(WORLD, quotas={"team-a": (quota({"requests.cpu": "1"}, used={"requests.cpu": cpu}),)})
+
+
+def test_the_use_of_a_quota_forgets_nothing_until_the_owners_pods_would_be_refused_for_it():
+    door = Door(policies(policy("{requests: {cpu: {from: policy, otherwise: 200m, when: always}}}")))
+    pod = manifest()
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    found = [door(pod, use(cpu)).record.outcome for cpu in ("100m", "300m", "800m")]
+    assert found == [AdmissionOutcome.CHANGED, AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED]
+    assert door.hits == 1
+
+
+def test_another_namespace_is_another_pod():
+    door = Door()
+    door(manifest())
+    door(manifest(), namespace="team-b")
+    assert door.hits == 0
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"labels": {"app": "kube-api-access-abcde"}},
+        {"annotations": {"note": "see kube-api-access-abcde"}},
+    ],
+)
+def test_a_name_that_stands_elsewhere_too_is_no_likeness(told):
+    door = Door()
+    door(manifest("abcde", **told))
+    door(manifest("abcde", **told))
+    assert door.hits == 0
+
+
+def test_a_token_volume_of_another_kind_is_no_likeness():
+    door, pod = Door(policies(policy("{safeToEvictVolumes: {volumes: ['kube-*']}}"))), manifest()
+    pod["spec"]["volumes"][0] = {"name": "kube-api-access-abcde", "emptyDir": {}}
+    door(pod)
+    door(pod)
+    assert door.hits == 0
+
+
+def test_bytes_that_are_no_json_are_not_remembered():
+    memory = ResponseCache()
+    body = review(manifest()).replace(b"web:1", b"web:\xff")
+    answer(body, FILL, WORLD, TERMS, memory)
+    assert len(memory) == 0
+
+
+def test_what_failed_is_not_remembered():
+    memory = ResponseCache()
+    found = answer(review(manifest()), FILL, replace(WORLD, bounds=Broken()), TERMS, memory).record
+    assert found.decision.failures
+    assert len(memory) == 0
+
+
+def test_other_policies_or_terms_forget_everything():
+    door = Door()
+    door(manifest())
+    assert len(door.memory) == 1
+    others = policies()
+    for terms in (TERMS, AdmissionSettings(), AdmissionSettings(paused=True)):
+        answer(review(manifest("abcde")), others, WORLD, terms, door.memory)
+        assert len(door.memory) == 1
+
+
+def test_memory_is_bounded_and_keeps_what_is_asked_for():
+    memory, often = ResponseCache(room=400_000), review(manifest())
+    first = answer(often, FILL, WORLD, TERMS, memory).record.finding
+    for number in range(200):
+        answer(review(manifest(labels={"n": str(number)})), FILL, WORLD, TERMS, memory)
+        assert answer(often, FILL, WORLD, TERMS, memory).record.finding is first
+    assert len(memory) < 50

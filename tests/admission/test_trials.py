@@ -1,0 +1,35 @@
+"""How many decisions may one pod cost, when the outcome must not stand?"""
+
+import msgspec
+
+from tests.hostile import world
+from tests.hostile.pods import container, pod
+from trimtab.admission.consequences import objection, sound
+from trimtab.cluster.api.pod import Pod
+from trimtab.policy.applicable_policies import ApplicablePolicies
+from trimtab.policy.decide import Decision, decided
+from trimtab.policy.pod_context import DEFAULT_TERMS, PodContext, Withheld
+
+
+def _trials(count: int) -> int:
+    """Decisions that are tried for a pod with so many containers that a quota would refuse beside its siblings."""
+    sized = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}}
+    containers = [container(f"c-{at}", resources=sized) for at in range(count)]
+    came, facts, tried = msgspec.convert(pod({"containers": containers}), Pod), world.facts(), list[Withheld]()
+    subject = PodContext(pod=came, namespace=world.NAMESPACE, facts=facts)
+
+    def without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
+        if not watching:
+            tried.append(withheld)
+        return decided(subject.without(withheld), world.policies(), watching=watching)
+
+    first, asked = without({}, True)
+    assert objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is not None
+    last, _ = sound(came, first, asked, without, facts, world.NAMESPACE, DEFAULT_TERMS)
+    assert objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is None
+    return len(tried)
+
+
+def test_a_small_pod_loses_as_little_as_possible_and_a_large_one_costs_no_more_than_it() -> None:
+    assert _trials(2) > 2
+    assert _trials(100) <= 2

@@ -1,0 +1,113 @@
+"""What may enter the cluster as a PodPolicy or a pool."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.hostile.documents import asked, policy_review, pool_review
+from trimtab.admission.validate_config import validate
+from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.schema import GROUP, PLURAL
+
+BROKEN = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "a"}, "spec": {"actions": {}, "wat": 1}}
+
+
+def response(stored: Any, operation: str = "UPDATE", **request: Any) -> Any:
+    asked = {
+        "uid": "u", "operation": operation, "object": stored,
+        "resource": {"group": GROUP, "version": "v1alpha1", "resource": PLURAL}, **request,
+    }  # fmt: skip
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    status, body = validate(msgspec.json.encode(review))
+    assert status == 200
+    return msgspec.json.decode(body)["response"]
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_broken_policy_does_not_enter(operation: str) -> None:
+    found = response(BROKEN, operation)
+    assert not found["allowed"]
+    assert "the unknown field 'wat'" in found["status"]["message"]
+
+
+def test_the_status_of_a_broken_policy_may_be_written() -> None:
+    assert response(BROKEN, subResource="status")["allowed"]
+
+
+def test_a_broken_policy_may_be_on_its_way_out() -> None:
+    leaving = {**BROKEN, "metadata": {"name": "a", "deletionTimestamp": "2030-01-01T00:00:00Z"}}
+    assert response(leaving)["allowed"]
+
+
+CONFIG_MAPS = {"group": "", "version": "v1", "resource": "configmaps"}
+
+
+def pool(settings: str, **labels: str) -> Any:
+    named = labels or {"trimtab.dev/pool": "batch"}
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "batch", "labels": named},
+        "data": {"pool.yaml": settings},
+    }  # fmt: skip
+
+
+def test_every_mistake_of_a_pool_is_told_with_its_line() -> None:
+    found = response(pool("goal: cots\nage: {node: ten}\n"), "CREATE", resource=CONFIG_MAPS)
+    assert not found["allowed"]
+    first, second = found["status"]["message"].splitlines()
+    assert first.startswith("ConfigMap batch pool.yaml:1:")
+    assert "did you mean 'cost'?" in first
+    assert "age.node: expected a duration" in second
+
+
+def test_a_pool_without_settings_does_not_enter() -> None:
+    found = response({**pool(""), "data": {}}, "CREATE", resource=CONFIG_MAPS)
+    assert found["status"]["message"].startswith("ConfigMap batch data['pool.yaml']: expected")
+
+
+def test_a_sound_pool_enters() -> None:
+    assert response(pool("goal: cost\n"), "CREATE", resource=CONFIG_MAPS)["allowed"]
+
+
+def test_somebody_elses_config_map_is_not_looked_at() -> None:
+    assert response(pool("goal: cots\n", app="web"), "CREATE", resource=CONFIG_MAPS)["allowed"]
+
+
+def test_no_more_than_twenty_mistakes_are_told_and_that_there_are_more():
+    text = "".join(f"moed{at}: act\n" for at in range(1000))
+    said = told(pool_review(text))
+    assert len(said.splitlines()) == 21
+    assert said.splitlines()[-1].endswith("mend these 20 first")
+
+
+def test_a_policy_with_thousands_of_mistakes_names_twenty_of_them():
+    found = validate(policy_review({"actions": {f"label{at}": {} for at in range(3000)}}))
+    said = json.loads(found[1])["response"]["status"]["message"]
+    assert len(said.splitlines()) == 21
+
+
+def test_settings_of_more_than_64_kb_are_refused_unread():
+    assert "at most 65536 bytes, came" in told(pool_review("# " + "x" * 70_000))
+    found = validate(policy_review({"description": "x" * 70_000, "actions": {"labels": {"add": {"a": "b"}}}}))
+    assert "spec: expected at most 65536 bytes" in json.loads(found[1])["response"]["status"]["message"]
+
+
+def test_settings_of_thousands_of_lines_are_no_pools():
+    prices = "".join(f"  t{at}: 1\n" for at in range(4000))
+    assert "lines and entries, of at most" in told(pool_review(f"prices:\n{prices}"))
+
+
+@pytest.mark.parametrize("include", [list(range(9000)), [1] * 20_000, [[]] * 15_000, [{"a": 1}] * 6000])
+def test_specs_of_thousands_of_entries_are_no_policies(include):
+    spec = {"match": {"namespaces": {"include": include}}, "actions": {"labels": {"add": {"a": "b"}}}}
+    assert "spec: expected at most 4000 entries of lists and mappings, came" in told(policy_review(spec))
+
+
+def test_a_large_config_map_of_anything_else_is_let_in():
+    made = {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"note": "x" * 300_000}}
+    assert json.loads(validate(asked("", "configmaps", made))[1])["response"]["allowed"]
+
+
+def told(body):
+    return json.loads(validate(body)[1])["response"]["status"]["message"]

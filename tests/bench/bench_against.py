@@ -1,0 +1,167 @@
+"""Is this commit slower than that one? Both in turn, in pairs, on the same machine.
+
+    make bench-against COMMIT=da76598 [BENCH=webhook|plan|watch] [PAIRS=15]
+
+The other commit is checked out into a temporary folder and runs with this environment's packages. Each run is a process
+of its own, the order within a pair is drawn, and what is compared is CPU within a pair: what a machine does beside
+it falls on both.
+
+Both do the same work. `webhook` decides with the other commit's policies, recommendations and cluster: this commit
+ships more policies, and one that is asked in vain costs as well; what was written then is read now, while new words are
+not read there. It ends where either side finds a mistake in them.
+
+The last line is `RESULT bench=… ratio=… low=… high=… pairs=…`: this commit to that one, the median of the pairs, and
+the 95 % interval of that median by bootstrap.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.bench.stub import Stub
+
+ROOT = Path(__file__).parents[2]
+EVENTS = 6000
+LEAST_PAIRS = 15
+DRAWS = 4000
+
+WEBHOOK = """
+import json, sys, time
+from pathlib import Path
+from trimtab.cluster.snapshot import load
+from trimtab.policy.load import load_policies
+from trimtab.runtime import files
+try:
+    from trimtab.admission.handler import answer
+    from trimtab.admission.response_cache import ResponseCache
+    from trimtab.policy.cluster_facts import from_snapshot
+    from trimtab.policy.pod_context import DEFAULT_TERMS
+except ImportError:  # as all this was called up to a0a2e91
+    from trimtab.admission.answer import answer
+    from trimtab.admission.remembered import Memory as ResponseCache
+    from trimtab.policy.facts import from_snapshot
+    from trimtab.policy.subject import DEFAULT_TERMS
+
+world = load([("snapshot.json", Path(sys.argv[1], "snapshot.json").read_bytes())])
+read = load_policies(files.read([Path(sys.argv[1], "policies", part) for part in ("recommended", "library")]))
+assert not world.mistakes and not read.mistakes, (world.mistakes, read.mistakes)
+facts, policies = from_snapshot(world.snapshot), read.policies
+
+def body(number):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "uid": "u", "controller": True}
+    owner["name"] = f"payments-api-{number}"
+    sized = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
+    env = [{"name": f"E{at}", "value": "v" * 20} for at in range(40)]
+    one = {"image": "registry.example.com/x:1", "resources": sized, "env": env}
+    containers = [{"name": name, **one} for name in ("app", "app-1")]
+    metadata = {"generateName": f"payments-api-{number}-", "namespace": "payments", "ownerReferences": [owner]}
+    metadata["labels"] = {"app": "payments-api", "pod-template-hash": str(number)}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+           "spec": {"containers": containers, "volumes": [{"name": "tmp", "emptyDir": {}}]}}
+    request = {"uid": str(number), "resource": {"group": "", "version": "v1", "resource": "pods"},
+               "namespace": "payments", "operation": "CREATE",
+               "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"}, "object": pod}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return json.dumps(review).encode()
+
+bodies, memory = [body(number) for number in range(400)], ResponseCache()
+for one in bodies[:50]:
+    answer(one, policies, facts, DEFAULT_TERMS)
+begun = time.process_time()
+for one in bodies:
+    for _ in range(10):  # decided once, and nine siblings
+        answer(one, policies, facts, DEFAULT_TERMS, memory)
+print(time.process_time() - begun)
+"""
+
+PLAN = """
+import sys, time
+sys.path.insert(0, "tests/bench")
+import bench_plan
+inventory = bench_plan.read("synthetic", bench_plan.synthetic(1000))
+begun = time.process_time()
+bench_plan.plan(bench_plan.build(inventory), [bench_plan.ALL])
+print(time.process_time() - begun)
+"""
+
+
+def main() -> None:
+    commit, bench, pairs = sys.argv[1], sys.argv[2], max(int(sys.argv[3]), LEAST_PAIRS)
+    with checked_out(commit) as other:
+        _said(["-m", "tests.bench.crowd", str(other)], other)
+        ratios = []
+        for number in range(pairs):
+            trees = [ROOT, other]
+            random.shuffle(trees)
+            spent = {tree: _run(bench, tree, other) for tree in trees}
+            ratios.append(spent[ROOT] / spent[other])
+            print(f"pair {number + 1}: {spent[ROOT]:.4g} to {spent[other]:.4g}, {ratios[-1]:.3f}", flush=True)
+    low, high = interval(ratios)
+    print(
+        f"RESULT bench={bench} ratio={statistics.median(ratios):.3f} low={low:.3f} high={high:.3f} pairs={len(ratios)}"
+    )
+
+
+def interval(ratios: list[float], draws: int = DRAWS, seed: int = 1) -> tuple[float, float]:
+    """95 % of the medians of as many ratios drawn from these."""
+    drawn = random.Random(seed)
+    medians = sorted(statistics.median(drawn.choices(ratios, k=len(ratios))) for _ in range(draws))
+    return medians[draws * 25 // 1000], medians[draws * 975 // 1000]
+
+
+@contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """The other commit's files, for as long as they are needed."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "other"
+        subprocess.run(
+            ["git", "-C", str(ROOT), "worktree", "add", "--quiet", "--detach", str(tree), commit], check=True
+        )
+        try:
+            yield tree
+        finally:
+            subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(tree)], check=True)
+
+
+def _run(bench: str, tree: Path, other: Path) -> float:
+    """CPU that one run takes in a fresh process with this tree's code, on what the other one has."""
+    if bench == "watch":
+        stub = Stub(_pods(), EVENTS)
+        stub.start()
+        said = _said(["-m", "tests.bench.measured", "event", stub.url, str(EVENTS)], tree)
+        return float(json.loads(said)["cpu_us"])
+    return float(_said(["-c", {"webhook": WEBHOOK, "plan": PLAN}[bench], str(other)], tree))
+
+
+def _said(arguments: list[str], tree: Path) -> str:
+    shared = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
+    environ = {**os.environ, "PYTHONPATH": str(tree), "TRIMTAB_SHARED": str((ROOT / shared).resolve())}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=tree, env=environ, capture_output=True, text=True, timeout=600, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{tree}: {done.stderr}")
+    return done.stdout.strip().rpartition("\n")[2]
+
+
+def _pods() -> list[dict[str, object]]:
+    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                 "env": [{"name": f"E{at}", "value": "v" * 20} for at in range(40)]}  # fmt: skip
+    return [
+        {"metadata": {"name": f"p{at}", "namespace": "a", "uid": str(at)},
+         "spec": {"nodeName": "n", "containers": [container]}, "status": {"phase": "Running"}}
+        for at in range(300)
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

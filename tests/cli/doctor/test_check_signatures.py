@@ -1,0 +1,68 @@
+"""Forged, orphaned and unverified: what `doctor` says of what the compactor should have signed."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.cli.doctor.worlds import HIDDEN, WELL, bad
+from trimtab.cli.doctor.command import judged
+from trimtab.cli.doctor.observed import SignatureState
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
+from trimtab.compaction.drain.pool_state import PoolState
+
+NOTE = DrainAnnotation(drain="d1", pool="web", since=1)
+FORGED = DrainAnnotations(doubtful={"n1": NotAuthentic("n1", "it carries no signature", NOTE)})
+
+
+NOTHING = DrainAnnotations()
+
+
+def signed(
+    keys: bool | Unreadable | None = True,
+    notes: DrainAnnotations | Unreadable = NOTHING,
+    webhook: bool | Unreadable | None = True,
+    **states: PoolState | Unreadable,
+) -> SignatureState:
+    return SignatureState(webhook_keys=webhook, keys=keys, notes=notes, states=states)
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (signed(), {}),
+        (signed(None), {"signing-key-missing": "error"}),
+        (signed(False), {"signing-key-missing": "error"}),
+        (signed(HIDDEN), {"not-looked-at": "unknown"}),
+        (signed(webhook=None), {"webhook-signing-key-missing": "warn"}),
+        (signed(webhook=False), {"webhook-signing-key-missing": "warn"}),
+        (signed(webhook=HIDDEN), {"not-looked-at": "unknown"}),
+        (signed(notes=HIDDEN), {"not-looked-at": "unknown"}),
+        (signed(notes=FORGED), {"drain-not-authentic": "error"}),
+        (signed(False, FORGED), {"signing-key-missing": "error", "drain-not-authentic": "error"}),
+        (signed(HIDDEN, FORGED), {"not-looked-at": "unknown"}),
+        (signed(notes=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"})), {}),
+        (
+            signed(notes=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n2": "d1"})),
+            {"drain-orphaned": "warn"},
+        ),
+        (signed(notes=DrainAnnotations(ours={"n1": NOTE})), {"state-deleted": "warn"}),
+        (signed(notes=DrainAnnotations(others={"n1": "elsewhere"})), {}),
+        (signed(web=Unreadable("ConfigMap trimtab-state-web", "no signature")), {"state-not-authentic": "warn"}),
+    ],
+)
+def test_what_is_signed_is_judged(found: SignatureState, says: dict[str, str]) -> None:
+    assert bad(signed=found) == says
+
+
+def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> None:
+    notes = DrainAnnotations(ours={"n2": NOTE, "n1": NOTE, "n3": DrainAnnotation(drain="d3", pool="db", since=1)})
+    found = {told.finding.reason.sentence for told in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))}
+    assert (
+        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and drains of it stand on node n1, n2"
+        in found
+    )
+
+
+def test_where_no_compactor_is_installed_no_key_is_missed() -> None:
+    assert bad(signed=signed(None), processes={**WELL.processes, "compactor": None}).get("signing-key-missing") is None

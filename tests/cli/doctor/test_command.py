@@ -1,0 +1,32 @@
+"""The report as people read it."""
+
+from dataclasses import replace
+from io import StringIO
+
+from rich.console import Console
+
+from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
+from trimtab.cli.doctor.command import draw, judged, report
+from trimtab.cli.doctor.observed import NamespaceState, ObservedCluster
+
+
+def drawn(seen: ObservedCluster) -> str:
+    console = Console(record=True, width=140, file=StringIO())
+    found = report(judged(seen), server="https://x", namespace=OURS, at="", without=(), strict=False)
+    draw(console, found)
+    return console.export_text()
+
+
+def test_what_is_wrong_stands_with_its_code_and_its_fix() -> None:
+    text = drawn(replace(WELL, home=NamespaceState(paused="[somebody] paused it"), policies=HIDDEN))
+    assert "warn" in text
+    assert "[somebody] paused it [all-paused]" in text
+    assert "→ kubectl annotate namespace trimtab-system trimtab.dev/paused-" in text
+    assert "unknown" in text
+    assert "not well:" in text
+
+
+def test_what_is_well_is_one_line_without_a_fix() -> None:
+    text = drawn(WELL)
+    assert "→" not in text
+    assert "well:" in text

@@ -1,0 +1,329 @@
+"""What is found wrong with what was read: one table, a row for each fault."""
+
+import re
+from dataclasses import fields, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import certs
+from tests.cli.doctor.worlds import (
+    CLASS_UNKNOWN,
+    HIDDEN,
+    NOW,
+    OURS,
+    PAIR,
+    VALIDATING,
+    WELL,
+    bad,
+    configuration,
+    hook,
+    settings,
+)
+from trimtab.cli.doctor.command import CHECKS, is_well, judged
+from trimtab.cli.doctor.finding import FindingSeverity
+from trimtab.cli.doctor.observed import (
+    AccountPolicy,
+    AutoscalerState,
+    CrdState,
+    DeploymentState,
+    DryRunResult,
+    EstafetteState,
+    LeaseState,
+    NamespaceState,
+    PolicyState,
+    SignatureState,
+    UsageSourceState,
+    Vpa,
+)
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import Pool, Precedence
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
+from trimtab.compaction.drain.pool_state import PoolState
+
+OTHER = certs.issue(["x"], now=NOW)
+OLD = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=4000))
+AGED = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=300))
+CREATED = DryRunResult(status=201)
+NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
+SCALER = Autoscaler(updated=int(NOW.timestamp()))
+POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed=2)
+
+
+def mutating(**other: Any) -> dict[str, Any]:
+    return {"mutating": (configuration(hook(**other)),)}
+
+
+def lease(**other: Any) -> dict[str, Any]:
+    found = {"holder": "one", "renewed": NOW, "lasts": 30, **other}
+    return {"leases": {**WELL.leases, "compactor": LeaseState(**found)}}
+
+
+def process(name: str, found: Any) -> dict[str, Any]:
+    return {"processes": {**WELL.processes, name: found}}
+
+
+def scaler(**flags: str) -> dict[str, Any]:
+    return {
+        "scaler": AutoscalerState(told=SCALER, flags={name.replace("_", "-"): value for name, value in flags.items()})
+    }
+
+
+def leading(threshold: int) -> dict[str, Any]:
+    """A pool leads, beside an autoscaler of this threshold (percent), of which the compactor was told."""
+    flag = f"--scale-down-utilization-threshold={threshold / 100}"
+    pool = Pool(name="web", autoscaler=Precedence.LEAD)
+    told = {"processes": settings("compactor", TRIMTAB_AUTOSCALER_FLAGS=flag), "pools": PoolReading((pool,))}
+    return {**scaler(scale_down_utilization_threshold=str(threshold / 100)), **told}
+
+
+def pools_of(namespaces: frozenset[str] | None) -> dict[str, Any]:
+    """The webhook of pools is sent ConfigMaps of these namespaces; None means all."""
+    policies, pools = VALIDATING.hooks
+    return {"validating": configuration(policies, replace(pools, namespaces=namespaces))}
+
+
+POLICED = AccountPolicy(name="trimtab-compactor-nodes", process="compactor")
+SCALING = Pool(name="web", single_replicas=True)
+SIGNED = WELL.signed
+assert isinstance(SIGNED, SignatureState)
+FORGED = NotAuthentic("n1", "it carries no signature", DrainAnnotation(drain="d1", pool="web", since=1))
+BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
+FAULTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("kubernetes-too-old", "error", {"version": (1, 29)}),
+    ("kubernetes-untested", "warn", {"version": (1, 33)}),
+    ("kubernetes-untested", "warn", {"version": (1, 37)}),
+    ("clock-off", "warn", {"there": NOW - timedelta(seconds=20)}),
+    ("clock-off", "error", {"there": NOW - timedelta(seconds=70)}),
+    ("namespace-missing", "error", {"home": None}),
+    ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=None)}),
+    ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=False)}),
+    ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=None)}),
+    ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=False)}),
+    ("drain-not-authentic", "error", {"signed": replace(SIGNED, notes=DrainAnnotations(doubtful={"n1": FORGED}))}),
+    (
+        "drain-orphaned", "warn",
+        {"signed": replace(SIGNED, notes=DrainAnnotations(ours={"n1": FORGED.claim}), states={"web": PoolState()})},
+    ),
+    ("state-deleted", "warn", {"signed": replace(SIGNED, notes=DrainAnnotations(ours={"n1": FORGED.claim}))}),
+    ("state-not-authentic", "warn", {"signed": replace(SIGNED, states={"web": HIDDEN})}),
+    ("all-paused", "warn", {"home": NamespaceState(paused="namespace trimtab-system says trimtab.dev/paused: true")}),
+    ("crd-missing", "error", {"crd": None}),
+    ("crd-missing", "error", {"crd": CrdState(established=False, served=frozenset({"v1alpha1"}))}),
+    ("crd-missing", "error", {"crd": CrdState(established=True, served=frozenset({"v1"}))}),
+    ("process-missing", "error", process("webhook", None)),
+    ("process-missing", "warn", process("watchdog", None)),
+    ("process-not-ready", "error", process("webhook", DeploymentState(wanted=2, ready=0))),
+    ("process-not-ready", "warn", process("webhook", DeploymentState(wanted=2, ready=1))),
+    ("namespace-mixed", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
+    ("right-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
+    ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_there=False, is_bound=False),)}),
+    ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_bound=False),)}),
+    ("account-policy-missing", "warn", {"account_policies": None}),
+    ("account-policy-differs", "warn", {"account_policies": (replace(POLICED, is_ours=False),)}),
+    ("lease-free", "error", lease(holder="")),
+    ("lease-free", "error", {"leases": {**WELL.leases, "compactor": None}}),
+    ("lease-stale", "error", lease(renewed=NOW - timedelta(seconds=31))),
+    ("lease-stale", "error", lease(renewed=None)),
+    ("configuration-missing", "error", {"mutating": ()}),
+    ("configuration-missing", "error", {"validating": None}),
+    ("ca-bundle-missing", "error", mutating(bundle=b"")),
+    ("service-other", "error", mutating(service=("other", "trimtab-webhook"))),
+    ("service-other", "error", mutating(service=None)),
+    ("failure-policy-fail", "error", mutating(fails=True)),
+    ("timeout-long", "warn", mutating(timeout=10)),
+    ("asked-once", "warn", mutating(again=False)),
+    ("system-namespaces-asked", "error", mutating(spares=frozenset({OURS}))),
+    ("pools-asked-elsewhere", "warn", pools_of(None)),
+    ("pools-asked-elsewhere", "warn", pools_of(frozenset({OURS, "team"}))),
+    ("webhook-silent", "error", {"pod": CREATED}),
+    ("validation-silent", "error", {"document": CREATED}),
+    ("overhead-set-otherwise", "error", {"processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")}),
+    ("autoscaler-not-found", "warn", {"scaler": AutoscalerState(told=None)}),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=Unreadable("its status", "no YAML"))}),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=replace(SCALER, healthy=False))}),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=replace(SCALER, updated=SCALER.updated - 121))}),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=replace(SCALER, updated=None))}),
+    ("autoscaler-flags-differ", "warn", scaler(scale_down_unneeded_time="2m")),
+    ("autoscaler-does-not-hand-over", "warn", leading(90)),
+    ("estafette-runs-beside", "warn", {"estafette": BESIDE}),
+    ("estafette-runs-beside", "error", {"estafette": BESIDE, "pools": PoolReading((Pool(name="web", dry_run=False),))}),
+    ("estafette-left-cordons", "warn", {"estafette": EstafetteState(running=(), stranded=("a", "b"))}),
+    ("usage-source-missing", "warn", {"source": UsageSourceState(name="metrics API", status=404)}),
+    ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=503,
+    said="no endpoints")}),
+    ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=200, empty=True)}),
+    ("usage-source-failing", "error", {"source": UsageSourceState(name="http://prometheus.obs.svc", status=404)}),
+    ("vpa-webhook-dead", "warn", {"vpa": Vpa(installed=True, acts=False)}),
+    ("policy-not-loaded", "error", {"policies": (replace(POLICY, broken="spec.actions: nothing", last_error="x"),)}),
+    ("policy-braked", "warn", {"policies": (replace(POLICY, braked="put to warn: 3 of 5 pods"),)}),
+    (
+        "required-class-missing", "error",
+        {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
+    ),
+    ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
+    ("policy-status-behind", "warn", {"policies": (replace(POLICY, observed=1),)}),
+    ("pool-scales-nowhere", "warn", {"pools": PoolReading((SCALING,))}),
+    ("pool-not-loaded", "error", {"pools": PoolReading((), (ConfigError(file="cluster",
+    expected="rehearse or act"),))}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "severity", "other"), FAULTS)
+def test_one_fault_is_one_finding_of_that_name_with_a_fix(code: str, severity: str, other: dict[str, Any]) -> None:
+    assert bad(**other) == {code: severity}
+    found = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK]
+    assert all(each.fix for each in found)
+
+
+@pytest.mark.parametrize("other", [*(other for _, _, other in FAULTS), {"secret": None}, {"secret": OLD}])
+def test_every_command_of_a_fix_is_for_the_namespace_that_was_asked_for(other: dict[str, Any]) -> None:
+    fixes = " ".join(each.finding.fix for each in judged(replace(WELL, namespace="ours", **other)))
+    assert OURS not in fixes
+    assert "NAMESPACE" not in fixes
+    assert all(command.endswith("--namespace ours") for command in re.findall("`(trimtab certs [^`]*)`", fixes))
+
+
+TOGETHER: list[tuple[set[str], dict[str, Any]]] = [
+    ({"pair-missing", "not-looked-at"}, {"secret": None}),
+    ({"pair-unusable", "ca-bundle-strange"}, {"secret": OTHER}),
+    ({"pair-unusable", "ca-bundle-strange"}, {"secret": OLD}),
+    ({"ca-bundles-differ", "ca-bundle-strange"}, mutating(bundle=OTHER.bundle)),
+    (
+        {"overhead-set-otherwise"},
+        {"runtime_class": CREATED, "processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")},
+    ),
+    ({"autoscaler-keeps-nodes", "autoscaler-flags-differ"}, scaler(scale_down_enabled="false")),
+]
+
+
+@pytest.mark.parametrize(("codes", "other"), TOGETHER)
+def test_what_follows_from_one_fault_is_told_with_it(codes: set[str], other: dict[str, Any]) -> None:
+    assert set(bad(**other)) == codes
+
+
+FINE: list[dict[str, Any]] = [
+    {},
+    {"there": NOW - timedelta(seconds=4)},
+    {"there": NOW + timedelta(seconds=4)},
+    {"vpa": Vpa(installed=True, acts=True)},
+    {"policies": ()},
+    {"pools": PoolReading(), "scaler": AutoscalerState(told=None)},
+    {"scaler": AutoscalerState(told=None), "processes": settings("compactor", TRIMTAB_AUTOSCALER="assumed")},
+    {
+        **scaler(scale_down_unneeded_time="2m"),
+        "processes": settings("compactor", TRIMTAB_AUTOSCALER_FLAGS="--scale-down-unneeded-time=2m"),
+    },
+    {
+        "runtime_class": CREATED,
+        "processes": {
+            **WELL.processes,
+            **{name: settings(name, TRIMTAB_OVERHEAD="webhook")[name] for name in ("webhook", "watchdog")},
+        },
+    },
+    {"pools": PoolReading((Pool(name="web", dry_run=False),))},
+    leading(50),
+    leading(0),
+    {"pools": PoolReading((SCALING,)), "processes": settings("compactor", TRIMTAB_SCALE_NAMESPACES="team")},
+    {"account_policies": (), "processes": WELL.processes},
+    {"mutating": (configuration(), configuration(hook("vpa.k8s.io"), name="vpa-webhook-config"))},
+    {"mutating": (configuration(hook("first"), name="a-first"), configuration())},
+    {"mutating": (configuration(), configuration(hook("once", again=False), name="zz"))},
+]
+
+
+@pytest.mark.parametrize("other", FINE)
+def test_what_is_as_it_should_be_is_no_finding(other: dict[str, Any]) -> None:
+    assert bad(**other) == {}
+
+
+def test_whoever_is_asked_after_us_and_again_may_overrule() -> None:
+    assert bad(mutating=(configuration(), configuration(hook("last.example.com"), name="zz"))) == {
+        "may-be-overruled": "warn"
+    }
+
+
+def test_a_pair_past_two_thirds_is_due_and_still_works() -> None:
+    both = {"mutating": (configuration(hook(bundle=AGED.bundle)),)}
+    hooks = tuple(replace(each, bundle=AGED.bundle) for each in VALIDATING.hooks)
+    assert bad(secret=AGED, validating=configuration(*hooks), **both) == {"pair-due": "warn"}
+
+
+def test_a_pair_without_our_name_is_of_no_use() -> None:
+    other = certs.reissued_pair(PAIR, ["elsewhere.svc"], now=NOW)
+    assert bad(secret=other) == {"pair-unusable": "error"}
+
+
+UNKNOWN = [field.name for field in fields(WELL) if field.name not in ("namespace", "asked_in", "here", "opted_out")]
+MANY = {"processes", "rights", "leases"}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
+    whole = getattr(WELL, what)
+    hidden = dict.fromkeys(whole, HIDDEN) if what in MANY else HIDDEN
+    told = judged(replace(WELL, **{what: hidden}))
+    found = {each.finding.severity for each in told if each.finding.severity != FindingSeverity.OK}
+    assert found == {FindingSeverity.UNKNOWN}
+    assert not is_well(told)
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"pod": NO_POD}, "cannot create"),
+        ({"pod": CREATED, "opted_out": True}, "keeps its pods from us"),
+        ({"pod": CREATED, "opted_out": HIDDEN}, "who asks may not"),
+        ({"pod": DryRunResult(status=403, message="exceeded quota")}, "exceeded quota"),
+        ({"document": NO_POD}, "cannot create"),
+        ({"document": DryRunResult(status=404, message="not found")}, "not by us"),
+        ({"runtime_class": NO_POD}, "cannot create"),
+    ],
+)
+def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(other: dict[str, Any], says: str) -> None:
+    told = judged(replace(WELL, **other))
+    [found] = [each.finding for each in told if each.finding.severity != FindingSeverity.OK]
+    assert found.severity == FindingSeverity.UNKNOWN
+    assert says in str(found.reason)
+
+
+def test_every_finding_is_of_a_kind_that_its_check_declares() -> None:
+    general = {"as-it-should-be", "not-looked-at"}
+    for *_, other in FAULTS:
+        for told in judged(replace(WELL, **other)):
+            assert told.finding.reason.code.name in {code.name for code in told.check.may} | general
+
+
+def test_every_declared_kind_of_finding_has_a_row_here() -> None:
+    rows = {code for code, *_ in FAULTS}.union(*(codes for codes, _ in TOGETHER), {"may-be-overruled", "pair-due"})
+    assert {code.name for check in CHECKS for code in check.may} == rows - {"not-looked-at"}
+
+
+def test_a_check_is_left_out_by_name_and_warnings_count_strictly() -> None:
+    paused = replace(WELL, home=NamespaceState(paused="so it is"))
+    assert is_well(judged(paused))
+    assert not is_well(judged(paused), strict=True)
+    assert is_well(judged(paused, without=["namespace"]), strict=True)
+
+
+def test_without_a_recommender_nobody_needs_usage() -> None:
+    gone = {"source": HIDDEN, "processes": {**WELL.processes, "recommender": None}}
+    assert bad(**gone) == {"process-missing": "warn"}
+
+
+def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
+    asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_KUBELETS": "true"})
+    without = {
+        "source": UsageSourceState(name="metrics API", status=404),
+        "processes": {**WELL.processes, "recommender": asks},
+    }
+    assert bad(**without) == {"not-looked-at": "unknown"}
+
+
+def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
+    assert CLASS_UNKNOWN.status == 403
+    assert bad(runtime_class=CREATED) == {"overhead-set-otherwise": "error"}

@@ -1,0 +1,279 @@
+"""API objects as `doctor` holds them, the rights it asks for, and how it asks an API server."""
+
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from urllib3 import HTTPHeaderDict
+
+from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
+from trimtab.cli.doctor import cluster_reader, observed
+from trimtab.cli.doctor.cluster_reader import METRICS, ClusterProbe, DoctorReader, look
+from trimtab.cli.doctor.command import report
+from trimtab.cli.doctor.observed import DeploymentState, DryRunResult, Permission, needed
+from trimtab.cli.install.admission_policies import account_policies, calling
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account
+from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
+from trimtab.kube.client import Exchange
+from trimtab.kube.errors import ApiStatus, NotAllowed, Unreachable
+from trimtab.policy import vpa_webhook
+from trimtab.policy.vpa_webhook import WebhookTarget
+
+POLICY_KIND = "ValidatingAdmissionPolicy"
+
+
+def exchange(status: int, body: Any = None, **headers: str) -> Exchange:
+    return Exchange(status=status, content=msgspec.json.encode(body), headers=HTTPHeaderDict(headers))
+
+
+class Answers:
+    """A client that answers every exchange so, and refuses everything else."""
+
+    def __init__(self, answer: Exchange) -> None:
+        self.answer, self.asked = answer, []  # type: ignore[var-annotated]
+        self.deadlines = type("Deadlines", (), {"read": 1.0, "write": 1.0})
+
+    def exchange(self, method: str, path: str, **more: Any) -> Exchange:
+        self.asked.append((method, path, more["query"]))
+        return self.answer
+
+    def get(self, path: str, query: Any = None, *, doing: str = "", accept: str = "") -> bytes:
+        raise NotAllowed(doing, 403, ApiStatus(reason="Forbidden", message="you cannot"))
+
+    def write(self, method: str, path: str, body: Any, *, doing: str) -> bytes:
+        return self.get(path, doing=doing)
+
+
+class Refuses(Answers):
+    """Nobody has any right."""
+
+    def __init__(self) -> None:
+        super().__init__(exchange(200))
+
+    def write(self, method: str, path: str, body: Any, *, doing: str) -> bytes:
+        return msgspec.json.encode({"status": {"allowed": False}})
+
+
+def test_our_own_configurations_are_read_as_what_they_are() -> None:
+    validating, mutating = map(observed.configuration, calling(InstallValues()))
+    [pods] = mutating.hooks
+    assert (pods.fails, pods.again, pods.creates_pods, pods.timeout) == (False, True, True, 3)
+    assert pods.service == (OURS, "trimtab-webhook")
+    assert pods.spares == {"kube-system", "kube-public", "kube-node-lease", OURS}
+    assert not any(hook.creates_pods for hook in validating.hooks)
+    assert [hook.namespaces for hook in validating.hooks] == [None, {OURS}]
+    assert pods.namespaces is None
+    assert observed.configuration(next(iter(calling(InstallValues(cert_manager=True))))).injected
+
+
+@pytest.mark.parametrize(
+    ("config", "called"),
+    [
+        ({"service": {"namespace": "kube-system", "name": "vpa"}, "caBundle": "eA=="}, (("kube-system", "vpa"), True)),
+        ({"service": {"namespace": "kube-system", "name": "vpa"}}, (("kube-system", "vpa"), False)),
+        ({"url": "https://vpa.example.com"}, (None, True)),
+    ],
+)
+def test_the_vpas_webhook_is_found_by_its_name_whatever_holds_it(config: Any, called: Any) -> None:
+    webhooks = [{"name": "other", "clientConfig": {"url": "https://x"}}, {"name": "vpa.k8s.io", "clientConfig": config}]
+    found = {"metadata": {"name": "c"}, "webhooks": webhooks}
+    assert observed.vpa(observed.configuration(found)) == (WebhookTarget(*called),)
+    assert vpa_webhook.called(msgspec.convert(found, MutatingWebhookConfiguration)) == (WebhookTarget(*called),)
+
+
+def test_what_an_object_does_not_say_has_the_apis_own_default() -> None:
+    webhook = {"name": "x", "clientConfig": {"url": "https://x"}, "rules": [{"apiGroups": ["*"], "resources": ["*"]}]}
+    [hook] = observed.configuration({"metadata": {"name": "c"}, "webhooks": [webhook]}).hooks
+    assert (hook.fails, hook.timeout, hook.again, hook.service) == (True, 10, False, None)
+    assert observed.process({}).wanted == 1
+    assert observed.lease({}).holder == ""
+    assert observed.standing({"metadata": {"name": "p"}}).observed == 0
+
+
+def test_the_autoscalers_flags_are_found_in_either_form_and_others_are_not_taken_for_it() -> None:
+    def deployment(**container: Any) -> dict[str, Any]:
+        return {"spec": {"template": {"spec": {"containers": [container]}}}}
+
+    ours = deployment(image="registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0",
+                      command=["./cluster-autoscaler", "--scale-down-enabled=false", "--v", "4"])  # fmt: skip
+    assert observed.autoscaler_flags([deployment(image="coredns"), ours]) == {"scale-down-enabled": "false", "v": "4"}
+    assert observed.autoscaler_flags([deployment(image="coredns")]) is None
+
+
+def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
+    def policy(kind: str, status: str) -> dict[str, Any]:
+        condition = {"type": kind, "status": status, "message": "because"}
+        return {"metadata": {"name": "p", "generation": 3}, "status": {"conditions": [condition]}}
+
+    assert observed.standing(policy("Loaded", "False")).broken == "because"
+    assert observed.standing(policy("Loaded", "True")).broken == ""
+    assert observed.standing(policy("HarmBrake", "True")).braked == "because"
+    assert observed.standing(policy("HarmBrake", "False")).braked == ""
+
+
+# ── rights ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_every_right_is_told_in_words_and_asked_for_the_account(process: str) -> None:
+    rights = needed(process, OURS, cert_manager=False)
+    asked = [right.review(f"trimtab-{process}", OURS)["spec"] for right in rights]
+    assert len(set(map(str, rights))) > 10
+    assert {spec["user"] for spec in asked} == {f"system:serviceaccount:{OURS}:trimtab-{process}"}
+
+
+def test_a_subresource_is_asked_as_one() -> None:
+    assert str(Permission(verb="create", group="", resource="pods", subresource="eviction")) == "create pods/eviction"
+    assert any(right.subresource == "eviction" for right in needed("compactor", OURS, cert_manager=False))
+
+
+def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
+    """What the roles say that are installed."""
+    return {
+        Permission(
+            verb=verb, group=group, resource=resource.partition("/")[0], subresource=resource.partition("/")[2],
+            name=name, namespace=role["metadata"].get("namespace", ""),
+        )
+        for role in manifests(InstallValues(cert_manager=cert_manager))
+        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account(process)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cert_manager", [False, True])
+@pytest.mark.parametrize("process", PROCESSES)
+def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_manager: bool) -> None:
+    assert {*needed(process, OURS, cert_manager=cert_manager)} == rendered(process, cert_manager=cert_manager)
+
+
+PROCESS = DeploymentState(wanted=1, ready=1)
+
+
+def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:
+    told = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_SCALE_NAMESPACES": "team:other"})
+    refused: Any = Refuses()
+    door = DoctorReader(ClusterProbe(refused), OURS)
+    without, asked = (door.lacking("compactor", process, HIDDEN) for process in (PROCESS, told))
+    assert isinstance(asked, tuple)
+    assert isinstance(without, tuple)
+    assert set(asked) - set(without) == {
+        f"{verb} deployments/scale.apps in {namespace}" for verb in ("get", "patch") for namespace in ("team", "other")
+    }
+
+
+def test_the_autoscalers_status_is_asked_for_by_the_name_that_the_compactor_was_told() -> None:
+    rights = needed("compactor", OURS, cert_manager=False, autoscaler_status="status-of-ours")
+    assert {right.name for right in rights if right.resource == "configmaps"} == {"", "status-of-ours"}
+
+
+def test_what_became_of_a_policy_that_holds_an_account_is_read_off_it_and_its_binding() -> None:
+    rendered = list(account_policies(InstallValues()))
+    there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
+    names = [name for kind, name in there if kind == POLICY_KIND]
+    for name in names:  # as a server stores it
+        there[POLICY_KIND, name]["spec"]["matchConstraints"] |= {"namespaceSelector": {}, "matchPolicy": "Equivalent"}
+    assert {(one.is_there, one.is_bound, one.is_ours) for one in observed.account_policies(rendered, there)} == {
+        (True, True, True)
+    }
+    gone, unbound, warns, emptied, narrowed, spared, *_ = [*names, *names]
+    del there[POLICY_KIND, gone], there[f"{POLICY_KIND}Binding", gone]
+    found = {one.name: one for one in observed.account_policies(rendered, there)}
+    assert (found[gone].is_there, found[gone].is_bound) == (False, False)
+    there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
+    there[f"{POLICY_KIND}Binding", unbound]["spec"]["policyName"] = "another"
+    there[f"{POLICY_KIND}Binding", warns]["spec"]["validationActions"] = ["Warn", "Audit"]
+    there[POLICY_KIND, emptied]["spec"]["validations"] = [{"expression": "true"}]
+    found = {one.name: one for one in observed.account_policies(rendered, there)}
+    assert (found[unbound].is_bound, found[warns].is_bound, found[emptied].is_ours) == (False, False, False)
+    there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
+    there[POLICY_KIND, narrowed]["spec"]["matchConstraints"]["namespaceSelector"] = {"matchLabels": {"a": "b"}}
+    there[f"{POLICY_KIND}Binding", spared]["spec"]["matchResources"] = {"namespaceSelector": {}}
+    found = {one.name: one for one in observed.account_policies(rendered, there)}
+    assert (found[narrowed].is_ours, found[spared].is_ours) == (False, False)
+
+
+def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:
+    refused: Any = Refuses()
+    injected = observed.configuration(next(iter(calling(InstallValues(cert_manager=True)))))
+    lacking = DoctorReader(ClusterProbe(refused), OURS).lacking("webhook", PROCESS, (injected,))
+    assert lacking == tuple(map(str, needed("webhook", OURS, cert_manager=True)))
+
+
+def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judged() -> None:
+    refused: Any = Refuses()
+    assert DoctorReader(ClusterProbe(refused), OURS).lacking("webhook", PROCESS, HIDDEN) is HIDDEN
+    assert DoctorReader(ClusterProbe(refused), OURS).lacking("recommender", PROCESS, HIDDEN) is not HIDDEN
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_trial_is_never_stored_and_brings_its_warnings() -> None:
+    client: Any = Answers(exchange(201, {}, Warning='299 - "trimtab: here, with \\"3\\" policies"'))
+    found = ClusterProbe(client).trial(cluster_reader.asked_pod(), "shop")
+    assert client.asked == [("POST", "/api/v1/namespaces/shop/pods", {"dryRun": "All"})]
+    assert found.warnings == ('trimtab: here, with "3" policies',)
+    assert found.message == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://prometheus.obs.svc:9090", "/api/v1/namespaces/obs/services/prometheus:9090/proxy/api/v1/query"),
+        ("http://thanos.obs/", "/api/v1/namespaces/obs/services/thanos:80/proxy/api/v1/query"),
+        (
+            "https://mimir.obs.svc.cluster.local/prometheus",
+            "/api/v1/namespaces/obs/services/https:mimir:443/proxy/prometheus/api/v1/query",
+        ),
+    ],
+)
+def test_a_prometheus_of_the_cluster_is_asked_through_the_api_server(url: str, path: str) -> None:
+    client: Any = Answers(exchange(200, {}))
+    assert ClusterProbe(client).usage(url).status == 200
+    assert client.asked[0][1] == path
+
+
+def test_a_prometheus_elsewhere_cannot_be_asked_from_here() -> None:
+    client: Any = Answers(exchange(200, {}))
+    with pytest.raises(Unreachable, match="no Service of this cluster"):
+        ClusterProbe(client).usage("https://prometheus.example.com")
+
+
+def test_a_metrics_api_that_knows_of_no_pod_is_empty_and_one_that_is_forbidden_is_not_judged() -> None:
+    empty: Any = Answers(exchange(200, {"items": []}))
+    assert ClusterProbe(empty).usage("").empty
+    assert empty.asked[0][1] == METRICS
+    hidden: Any = Answers(exchange(403, {"message": "no"}))
+    with pytest.raises(NotAllowed):
+        ClusterProbe(hidden).usage("")
+
+
+def test_who_may_nothing_hears_of_everything_why() -> None:
+    client: Any = Answers(exchange(403, {"message": "x cannot create"}, Date="Sat, 21 Nov 2026 12:00:00 GMT"))
+    found = look(client, OURS, "default")
+    assert found.there == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert found.pod == DryRunResult(status=403, message="x cannot create", seconds=found.pod.seconds)  # type: ignore[union-attr]
+    assert str(found.secret).startswith("read Secret trimtab-system/trimtab-webhook-tls: 403")
+    assert all("you cannot" in str(each) for each in (found.home, found.crd, found.mutating, found.vpa, found.pools))
+    assert all("you cannot" in str(each) for each in (*found.rights.values(), *found.leases.values()))
+
+
+def test_an_answer_without_a_date_tells_no_time() -> None:
+    assert exchange(200).at is None
+    assert exchange(200, Date="yesterday").at is None
+
+
+def test_the_report_counts_and_says_what_was_left_out() -> None:
+    from trimtab.cli.doctor.command import judged
+
+    told = judged(WELL, without=["vpa"])
+    found = report(told, server="https://x", namespace=OURS, at=str(NOW), without=["vpa"], strict=False)
+    assert (found.well, found.left_out) == (True, ["vpa"])
+    assert sum(found.counts.values()) == len(found.findings)

@@ -1,0 +1,99 @@
+"""A cluster in which all is well, as `doctor` sees it; tests break one thing of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import certs
+from trimtab.cli.doctor.command import judged
+from trimtab.cli.doctor.observed import (
+    AccountPolicy,
+    AutoscalerState,
+    CrdState,
+    DeploymentState,
+    DryRunResult,
+    EstafetteState,
+    LeaseState,
+    NamespaceState,
+    ObservedCluster,
+    PolicyState,
+    SignatureState,
+    UsageSourceState,
+    Vpa,
+    WebhookConfigurationState,
+    WebhookState,
+)
+from trimtab.cli.install.deployments import WORKERS
+from trimtab.cli.install.names import PROCESSES
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.annotation import DrainAnnotations
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+OURS = "trimtab-system"
+PAIR = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW)
+HIDDEN = Unreadable("list pods", "403 Forbidden: who asks may not")
+CLASS_UNKNOWN = DryRunResult(status=403, message='pod rejected: RuntimeClass "trimtab-doctor-asks" not found')
+
+
+def hook(name: str = "pods.trimtab.dev", **other: Any) -> WebhookState:
+    return replace(
+        WebhookState(
+            name=name, place="/mutate", service=(OURS, "trimtab-webhook"), bundle=PAIR.bundle, fails=False, timeout=3,
+            again=True, creates_pods=True,
+            spares=frozenset({"kube-system", "kube-public", "kube-node-lease", OURS}),
+        ),
+        **other,
+    )  # fmt: skip
+
+
+def configuration(*hooks: WebhookState, name: str = "trimtab") -> WebhookConfigurationState:
+    return WebhookConfigurationState(name=name, hooks=hooks or (hook(),))
+
+
+VALIDATING = configuration(
+    hook("podpolicies.trimtab.dev", creates_pods=False, again=False),
+    hook("pools.trimtab.dev", creates_pods=False, namespaces=frozenset({OURS})),
+)
+WELL = ObservedCluster(
+    namespace=OURS,
+    asked_in="default",
+    opted_out=False,
+    here=NOW,
+    there=NOW,
+    version=(1, 36),
+    home=NamespaceState(paused=""),
+    crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
+    processes={name: DeploymentState(wanted=2, ready=2) for name in PROCESSES},
+    secret=PAIR,
+    signed=SignatureState(webhook_keys=True, keys=True, notes=DrainAnnotations(), states={}),
+    mutating=(configuration(),),
+    validating=VALIDATING,
+    pod=DryRunResult(status=201, warnings=("trimtab: here, with 3 policies",), seconds=0.01),
+    document=DryRunResult(status=400, message='admission webhook "podpolicies.trimtab.dev" denied the request: no'),
+    runtime_class=CLASS_UNKNOWN,
+    rights=dict.fromkeys(PROCESSES, ()),
+    account_policies=tuple(AccountPolicy(name=f"trimtab-{name}-x", process=name) for name in PROCESSES),
+    scaler=AutoscalerState(told=Autoscaler(updated=int(NOW.timestamp()))),
+    estafette=EstafetteState(running=(), stranded=()),
+    source=UsageSourceState(name="metrics API", status=200),
+    vpa=Vpa(installed=False, acts=False),
+    leases={name: LeaseState(holder=f"{name}-1", renewed=NOW - timedelta(seconds=5), lasts=30) for name in WORKERS},
+    policies=(PolicyState(name="sizes", mode="apply", generation=2, observed=2),),
+    pools=PoolReading((Pool(name="web"),)),
+)
+
+
+def settings(process: str, **found: str) -> dict[str, Any]:
+    """The processes, one of them with these variables."""
+    return {**WELL.processes, process: DeploymentState(wanted=2, ready=2, settings=found)}
+
+
+def bad(**other: Any) -> dict[str, str]:
+    """Code → severity of everything that is not as it should be, where this differs from a cluster that is well."""
+    told = judged(replace(WELL, **other))
+    return {
+        each.finding.reason.code.name: each.finding.severity.value for each in told if each.finding.severity != "ok"
+    }

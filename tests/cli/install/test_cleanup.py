@@ -1,0 +1,136 @@
+"""What of a node is ours, and what stays on it when that is taken off."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from trimtab.cli.install.cleanup import Uninstaller, marked, others, surged
+from trimtab.cluster.api.core import Node as Shape
+from trimtab.cluster.api.core import NodeSpec, Taint
+from trimtab.cluster.api.meta import Metadata
+from trimtab.cluster.node import NodeInfo, read
+from trimtab.cluster.signature import SigningKeys
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, gathered, write
+from trimtab.compaction.drain.pool_state import KEY, LABEL, PoolState
+from trimtab.compaction.drain.pool_state import write as state_text
+from trimtab.compactor.soft_taint import LEAVING
+from trimtab.kube.errors import refused
+from trimtab.kube.objects import Writer
+
+HOME = "trimtab-system"
+OURS = Taint(key=LEAVING, value=HOME, effect="PreferNoSchedule")
+THEIRS = Taint(key="dedicated", value="gpu", effect="NoSchedule")
+
+
+KEYS = SigningKeys(b"k" * 32)
+
+
+def node(note: str = "", *taints: Taint) -> NodeInfo:
+    meta = Metadata(name="n1", uid="u1", annotations={CORDONED_BY_US: note} if note else {"other": "1"})
+    return read(Shape(metadata=meta, spec=NodeSpec(taints=taints, unschedulable=True)))
+
+
+def of(home: str, keys: SigningKeys = KEYS) -> str:
+    found = DrainAnnotation(
+        drain="d", pool="p", since=0, home=home, surges={"a/web": 1, "a/api": 1}, surged={"a/web": 5}
+    )
+    return write(found, node(), keys)
+
+
+def notes(text: str, keys: SigningKeys | None = KEYS) -> DrainAnnotations:
+    return gathered((node(text),), keys, HOME)
+
+
+FORGED = of(HOME, SigningKeys(b"o" * 32))
+
+
+@pytest.mark.parametrize(("text", "ours"), [
+    (of(HOME), True), (FORGED, False), ("what is this", False), (of("elsewhere"), False), ("", False),
+])  # fmt: skip
+def test_a_note_is_ours_where_this_installation_signed_it(text: str, ours: bool) -> None:
+    assert marked(node(text), notes(text), HOME) is ours
+    assert not marked(node(text), notes(text, None), HOME), "without the key nothing is known to be ours"
+
+
+def test_our_taint_alone_marks_a_node_and_does_not_make_its_cordon_ours() -> None:
+    assert marked(node("", OURS), notes(""), HOME)
+    assert "n1" not in notes("").ours
+
+
+def test_other_taints_stay_in_their_order() -> None:
+    elsewhere = Taint(key=LEAVING, value="elsewhere", effect="PreferNoSchedule")
+    assert others(node("", THEIRS, OURS, elsewhere), HOME) == (THEIRS, elsewhere)
+
+
+def test_where_none_is_ours_taints_are_not_written() -> None:
+    assert others(node(of(HOME), THEIRS), HOME) is None
+
+
+def test_only_what_note_and_state_say_was_given_a_second_replica_is_scaled_back() -> None:
+    state = PoolState(surged={"a/web": "d", "a/api": "d", "a/db": "d"})
+    assert surged(notes(of(HOME)), [state]) == {"a/web"}
+    assert surged(notes(of(HOME)), []) == set()
+    assert surged(notes(of(HOME)), [PoolState(surged={"a/web": "another"})]) == set()
+    assert surged(notes(FORGED), [state]) == set()
+    assert surged(notes(of("elsewhere")), [state]) == set()
+
+
+class Cluster:
+    """What a client gives: one closed node whose drain gave a/web a second replica, and the state that says so.
+
+    `refuses`: the end of a path that may be neither read nor written.
+    """
+
+    def __init__(self, refuses: str = "nothing") -> None:
+        self.refuses, self.writes = refuses, list[str]()
+        text = state_text(PoolState(surged={"a/web": "d"}))
+        data = {KEY: text, "serial": "1", "signature": KEYS.sign("state of a pool", "s1", "p", "1", text)}
+        node = {"metadata": {"name": "n1", "uid": "u1", "annotations": {CORDONED_BY_US: of(HOME)}},
+                "spec": {"unschedulable": True}}  # fmt: skip
+        state = {"metadata": {"name": "trimtab-state-p", "namespace": HOME, "labels": {LABEL: "p"}}, "data": data}
+        self.there: dict[str, Any] = {
+            "/nodes": {"metadata": {}, "items": [node]}, "/nodes/n1": node,
+            "/configmaps": {"metadata": {}, "items": [state]}, "/scale": {"spec": {"replicas": 2}},
+            "/secrets/trimtab-compactor-signing": {
+                "metadata": {"uid": "s1"}, "data": {"current": base64.b64encode(KEYS.current).decode()},
+            },
+        }  # fmt: skip
+
+    def _may(self, path: str, doing: str) -> None:
+        if path.endswith(self.refuses):
+            raise refused(doing, 403, b"{}")
+
+    def get(self, path: str, *_: object, doing: str, **__: object) -> bytes:
+        self._may(path, doing)
+        return json.dumps(next(found for end, found in self.there.items() if path.endswith(end))).encode()
+
+    def write(self, method: str, path: str, *_: object, doing: str, **__: object) -> bytes:
+        self._may(path, doing)
+        self.writes.append(f"{method} {path.rpartition('/')[2]}")
+        return b'{"metadata": {}}'
+
+
+def undone(cluster: Cluster) -> list[str]:
+    writer = Writer(client=cluster)  # type: ignore[arg-type]
+    return [f"{done.what}: {done.how}" for done in Uninstaller(writer=writer, namespace=HOME).given_back()]
+
+
+def test_a_second_replica_is_taken_back_before_the_note_that_tells_of_it_goes() -> None:
+    cluster = Cluster()
+    undone(cluster)
+    assert cluster.writes == ["PATCH scale", "PATCH n1"]
+
+
+def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_left_is_named() -> None:
+    [left, node] = undone(Cluster(refuses="/scale"))
+    assert left.startswith("Deployment a/web: left with its second replica: scale Deployment a/web")
+    assert node == "Node n1: given back"
+
+
+def test_without_the_right_to_read_the_key_a_node_stays_closed_and_the_reason_is_said() -> None:
+    assert undone(Cluster(refuses="signing")) == [
+        "Node n1: left closed: unverified: the signing key is not at hand; `trimtab compactor release` opens it"
+    ]

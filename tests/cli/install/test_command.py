@@ -1,0 +1,57 @@
+"""`trimtab install` as its users call it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import InstallValues
+from trimtab.cli.main import cli
+
+
+def trimtab(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["install", *map(str, arguments)])
+
+
+def test_without_more_it_prints_what_it_would_apply() -> None:
+    found = trimtab()
+    assert found.exit_code == 0
+    assert tuple(yaml.safe_load_all(found.stdout)) == manifests(InstallValues())
+
+
+def test_json_is_a_list_that_kubectl_takes() -> None:
+    found = json.loads(trimtab("-o", "json", "--image", "registry/trimtab:2", "--replicas", "3").stdout)
+    assert found["kind"] == "List"
+    assert found["items"] == list(manifests(InstallValues(image="registry/trimtab:2", replicas=3)))
+
+
+def test_it_goes_into_a_file(tmp_path: Path) -> None:
+    trimtab("--output-file", tmp_path / "install.yaml")
+    assert len(list(yaml.safe_load_all((tmp_path / "install.yaml").read_text()))) == len(manifests(InstallValues()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "came"),
+    [
+        (["--apply", "--remove"], "both"),
+        (["--everything"], "--everything without it"),
+        (["--dry-run"], "--dry-run or a login without either"),
+        (["--traces"], "--traces without it"),
+        (["--keep-usage"], "--keep-usage without it"),
+        (["--remove", "--everything", "--traces"], "both"),
+        (["--kubeconfig", "x"], "--dry-run or a login without either"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], came: str) -> None:
+    found = trimtab(*arguments)
+    assert found.exit_code == 2
+    assert came in found.stderr
+
+
+def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:
+    found = trimtab("--apply", "--kubeconfig", tmp_path / "none")
+    assert found.exit_code == 2
+    assert "expected a cluster" in found.stderr

@@ -1,0 +1,257 @@
+"""What is installed: least rights, safe failure, and one source for whoever renders it."""
+
+from typing import Any
+
+import pytest
+
+from trimtab.cli.install import deployments
+from trimtab.cli.install.cleanup import removal
+from trimtab.cli.install.deployments import GRACE, environment
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account
+from trimtab.cli.install.rbac import CLUSTER, OWN
+from trimtab.compactor import cluster_reader, readmission
+from trimtab.compactor import settings as compactor_settings
+from trimtab.kube import resources
+from trimtab.recommender import pod_watcher as recommender_following
+from trimtab.recommender import settings as recommender_settings
+from trimtab.runtime import environment as read_environment
+from trimtab.runtime.settings import Settings
+from trimtab.watchdog import policy_state as watchdog_seen
+from trimtab.watchdog import settings as watchdog_settings
+from webhook import cert_manager
+from webhook import policy_state as webhook_seen
+
+VALUES = InstallValues()
+EVERYTHING = manifests(VALUES)
+WITH_CERT_MANAGER = manifests(InstallValues(cert_manager=True))
+
+
+def one(kind: str, name: str, among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, Any]:
+    [found] = [item for item in among if (item["kind"], item["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def pod(among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, Any]:
+    found: dict[str, Any] = one("Deployment", "trimtab-webhook", among)["spec"]["template"]["spec"]
+    return found
+
+
+def test_the_certificate_comes_before_whatever_makes_api_servers_call() -> None:
+    kinds = [item["kind"] for item in EVERYTHING]
+    assert kinds[:2] == ["Namespace", "CustomResourceDefinition"]
+    assert kinds[-2:] == ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]
+    assert kinds.index("Secret") < kinds.index("Deployment") < len(kinds) - 2
+
+
+def test_what_the_replicas_write_is_in_no_manifest() -> None:
+    for name in ("trimtab-webhook-tls", "trimtab-webhook-signing", "trimtab-compactor-signing"):
+        assert not {"data", "stringData"} & one("Secret", name).keys()
+    for kind in cert_manager.CONFIGURATIONS:
+        assert set(cert_manager.ca_bundles(one(kind, "trimtab"))) == {b""}
+
+
+def test_no_webhook_of_ours_can_block_or_hold_up_anything() -> None:
+    webhooks = [webhook for kind in cert_manager.CONFIGURATIONS for webhook in one(kind, "trimtab")["webhooks"]]
+    assert len(webhooks) == 3
+    assert {(w["failurePolicy"], w["timeoutSeconds"], w["sideEffects"]) for w in webhooks} == {("Ignore", 3, "None")}
+
+
+def test_system_namespaces_and_our_own_are_not_even_sent() -> None:
+    [webhook] = one("MutatingWebhookConfiguration", "trimtab")["webhooks"]
+    excluded = webhook["namespaceSelector"]["matchExpressions"][0]
+    assert excluded["operator"] == "NotIn"
+    assert {"kube-system", "trimtab-system"} <= set(excluded["values"])
+    assert webhook["reinvocationPolicy"] == "IfNeeded"
+
+
+def test_pools_are_heard_of_in_our_own_namespace_only() -> None:
+    policies, pools = one("ValidatingWebhookConfiguration", "trimtab")["webhooks"]
+    expected = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["trimtab-system"]}
+    assert pools["namespaceSelector"]["matchExpressions"] == [expected]
+    assert "namespaceSelector" not in policies  # they are cluster-scoped
+
+
+def test_the_kubelet_waits_longer_than_a_stop_takes() -> None:
+    settings = read_environment.read(environment(VALUES))
+    assert pod()["terminationGracePeriodSeconds"] == GRACE > settings.graceful_timeout
+
+
+@pytest.mark.parametrize("values", [VALUES, InstallValues(cert_manager=True)])
+def test_the_environment_is_one_the_process_understands(values: InstallValues) -> None:
+    settings = read_environment.read(environment(values))
+    assert settings.live
+    assert settings.certs_secret == (None if values.cert_manager else "trimtab-webhook-tls")
+    assert (settings.service, settings.configuration) == (Settings().service, Settings().configuration)
+
+
+def test_the_container_has_no_right_it_does_not_need() -> None:
+    [container] = pod()["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert pod()["securityContext"]["runAsNonRoot"] is True
+    assert pod()["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert "cpu" not in container["resources"]["limits"]
+
+
+def test_a_cpu_or_a_node_that_goes_leaves_one_replica() -> None:
+    assert one("Deployment", "trimtab-webhook")["spec"]["replicas"] == 2
+    assert one("PodDisruptionBudget", "trimtab-webhook")["spec"]["maxUnavailable"] == 1
+    assert pod()["topologySpreadConstraints"][0]["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_with_cert_manager_nobody_of_us_reads_the_pair_and_the_ca_bundle_is_left_to_it() -> None:
+    roles = [item for item in WITH_CERT_MANAGER if item["kind"] in ("Role", "ClusterRole")]
+    secrets = [rule for role in roles for rule in role["rules"] if "secrets" in rule["resources"]]
+    assert {name for rule in secrets for name in rule["resourceNames"]} == {
+        "trimtab-webhook-signing", "trimtab-compactor-signing",
+    }  # fmt: skip
+    for kind in cert_manager.CONFIGURATIONS:
+        assert cert_manager.left_alone(one(kind, "trimtab", WITH_CERT_MANAGER))
+    assert pod(WITH_CERT_MANAGER)["volumes"][0]["secret"]["secretName"] == "trimtab-webhook-tls"
+    assert one("Certificate", "trimtab-webhook", WITH_CERT_MANAGER)["spec"]["dnsNames"][0].endswith(
+        ".trimtab-system.svc"
+    )
+
+
+def test_who_keeps_the_certificate_changes_nothing_about_what_an_uninstall_may_take_away() -> None:
+    """With cert-manager, too, the webhook configurations go first."""
+    own, theirs = (
+        [item["rules"] for item in removal(InstallValues(cert_manager=cert_manager)) if item["kind"].endswith("Role")]
+        for cert_manager in (False, True)
+    )
+    assert own == theirs
+    assert any(rule["verbs"] == ["delete"] and "resourceNames" in rule for rules in theirs for rule in rules)
+
+
+def test_what_somebody_may_bring_along_is_mounted_and_never_needed() -> None:
+    for process, volume, kind in (("webhook", "callers", "configMap"), ("recommender", "prometheus", "secret")):
+        spec = one("Deployment", account(process))["spec"]["template"]["spec"]
+        [found] = [one_ for one_ in spec["volumes"] if one_["name"] == volume]
+        [mount] = [one_ for one_ in spec["containers"][0]["volumeMounts"] if one_["name"] == volume]
+        assert found[kind]["optional"] is True
+        assert mount["readOnly"] is True
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_drain_takes_one_replica_and_nobody_connects_but_to_the_one_port(process: str) -> None:
+    selected = one("Deployment", account(process))["spec"]["selector"]
+    [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]
+    budget, network = (one(kind, account(process))["spec"] for kind in ("PodDisruptionBudget", "NetworkPolicy"))
+    assert (budget["maxUnavailable"], budget["selector"]) == (1, selected)
+    assert (network["policyTypes"], network["podSelector"]) == (["Ingress"], selected)
+    [ports] = [rule["ports"] for rule in network["ingress"]]
+    assert [port["port"] for port in ports] == [port["name"] for port in container["ports"]]
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_every_process_has_an_account_of_its_own(process: str) -> None:
+    one("ServiceAccount", account(process))
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = one(kind, account(process))
+        assert binding["roleRef"]["name"] == account(process)
+        assert [subject["name"] for subject in binding["subjects"]] == [account(process)]
+
+
+def may(process: str, source: resources.ListSource, verb: str, rules: dict[str, Any]) -> bool:
+    """Is the process granted this verb on all that the source lists, and on nothing more where the source names one?"""
+    group, named = source.group_version.rpartition("/")[0], source.fields.removeprefix("metadata.name=")
+    return any(
+        group == rule.group and source.plural in rule.resources and verb in rule.verbs
+        and rule.names == ((named,) if named else ())
+        for rule in rules[process]
+    )  # fmt: skip
+
+
+FOLLOWED = {
+    "webhook": [*webhook_seen.sources("trimtab-system", policies=True), webhook_seen.slices(("anywhere", "vpa"))],
+    "watchdog": [*watchdog_seen.sources("trimtab-system", policies=True), watchdog_seen.slices(("anywhere", "vpa"))],
+    "compactor": [
+        *cluster_reader.sources(compactor_settings.Settings()),
+        *readmission.sources("trimtab-system"),
+        *(resources.PLACES[kind] for kind in (readmission.POLICY, readmission.VPA)),
+    ],
+    "recommender": [*recommender_following.sources()],
+}
+
+
+@pytest.mark.parametrize("process", FOLLOWED)
+def test_a_process_may_watch_what_it_follows_and_nothing_else(process: str) -> None:
+    granted = {
+        (rule.group, resource)
+        for rule in (*CLUSTER[process], *OWN[process])
+        for resource in rule.resources
+        if "watch" in rule.verbs
+    }
+    followed = {(source.group_version.rpartition("/")[0], source.plural) for source in FOLLOWED[process]}
+    assert granted == followed
+    for source in FOLLOWED[process]:
+        rules = OWN if source.namespace == "trimtab-system" else CLUSTER
+        assert all(may(process, source, verb, rules) for verb in ("list", "watch")), source.kind
+
+
+@pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
+def test_the_environment_of_who_works_behind_a_lease_is_understood(process: str) -> None:
+    found = {"watchdog": watchdog_settings, "compactor": compactor_settings, "recommender": recommender_settings}[
+        process
+    ].Settings
+    settings: Any = read_environment.read_as(deployments.process_environment(process, VALUES), found)
+    assert (settings.namespace, settings.listen.port) == ("trimtab-system", deployments.PORT)
+    [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [process]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_nobody_may_create_or_list_secrets_or_anything_with_a_star() -> None:
+    for rules in (*CLUSTER.values(), *OWN.values()):
+        for rule in rules:
+            assert not {"*", "escalate", "bind", "impersonate"} & {*rule.verbs, *rule.resources, rule.group}
+            if "secrets" in rule.resources:
+                assert set(rule.verbs) <= {"get", "update"}
+                assert len(rule.names) == 1
+
+
+@pytest.mark.parametrize("process", ["webhook", "compactor"])
+def test_a_process_may_read_the_signing_keys_of_its_own_alone(process: str) -> None:
+    named = {name for rule in OWN[process] if "secrets" in rule.resources for name in rule.names}
+    assert {name for name in named if name.endswith("-signing")} == {f"trimtab-{process}-signing"}
+
+
+def scalers(values: InstallValues) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """(account, namespace) → rules by which it may scale Deployments."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for item in (*manifests(values), *removal(values)):
+        for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
+            if "deployments/scale" in rule["resources"]:
+                where = (item["metadata"]["name"], item["metadata"].get("namespace", ""))
+                found.setdefault(where, []).append(rule)
+    return found
+
+
+def test_nobody_may_scale_what_is_not_ours_unless_its_namespace_is_named() -> None:
+    [(where, [rule])] = scalers(VALUES).items()
+    assert where == ("trimtab-uninstall", "trimtab-system")
+    assert rule["resourceNames"] == ["trimtab-watchdog", "trimtab-compactor", "trimtab-recommender"]
+
+
+def test_a_namespace_that_is_named_gets_a_role_of_its_own_and_the_compactor_is_told() -> None:
+    values = InstallValues(scale_namespaces=("shop", "bank"))
+    named = {where for where in scalers(values) if where[1] in ("shop", "bank")}
+    assert named == {
+        (f"trimtab-{process}-scale", namespace)
+        for process in ("compactor", "uninstall")
+        for namespace in ("shop", "bank")
+    }
+    bindings = [
+        item for item in manifests(values) if item["kind"] == "RoleBinding" and item["metadata"]["namespace"] == "shop"
+    ]
+    assert [item["subjects"] for item in bindings] == [
+        [{"kind": "ServiceAccount", "name": "trimtab-compactor", "namespace": "trimtab-system"}]
+    ]
+    [container] = one("Deployment", "trimtab-compactor", manifests(values))["spec"]["template"]["spec"]["containers"]
+    assert {"name": "TRIMTAB_SCALE_NAMESPACES", "value": "shop:bank"} in container["env"]
+    settings = read_environment.read_as(
+        deployments.process_environment("compactor", values), compactor_settings.Settings
+    )
+    assert settings.scale_namespaces == ("shop", "bank")

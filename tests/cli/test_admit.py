@@ -1,0 +1,221 @@
+"""`trimtab admit` as its users call it."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.cli.worlds import DEPLOYMENT, LIMIT_RANGE, POLICY, write
+from trimtab.cli.main import cli
+
+SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
+
+
+def trimtab(*arguments: str | Path, given: str | None = None) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=given)
+
+
+def admitted(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
+    result = trimtab("admit", *arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    found: dict = json.loads(result.stdout)  # type: ignore[type-arg]
+    return found
+
+
+def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -> None:
+    watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
+    told = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, watching)).stdout
+    assert (told.count("limits.cpu"), told.count("only watches")) == (1, 1)
+
+
+def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
+    report = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))
+    assert [(p["kind"], p["name"], p["replicas"], p["outcome"]) for p in report["pods"]] == [
+        ("Deployment", "web", 3, "changed")
+    ]
+
+
+def test_every_change_carries_its_policy_and_reason(tmp_path: Path) -> None:
+    (pod,) = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))["pods"]
+    told = {change["field"]: (change["policy"], change["reason"]["code"]) for change in pod["changes"]}
+    assert told["containers[app].limits.cpu"] == ("no-cpu-limit", "limit-removed")
+
+
+def test_a_limit_range_among_the_files_stands_in_the_cluster(tmp_path: Path) -> None:
+    (pod,) = admitted(
+        "-f", write(tmp_path, DEPLOYMENT), "-f", write(tmp_path, LIMIT_RANGE), "--policies", write(tmp_path, POLICY)
+    )["pods"]
+    assert [left["reason"]["code"] for left in pod["left"]] == ["limitrange-keeps-limit"]
+
+
+def test_the_pod_is_shown_as_it_would_be_stored(tmp_path: Path) -> None:
+    (pod,) = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))["pods"]
+    assert pod["stored"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1", "memory": "1Gi"}}
+
+
+def test_yaml_output_keeps_comments_and_order(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert "# the shop's front door" in result.stdout
+    assert "limits" not in result.stdout
+
+
+@pytest.mark.parametrize("name", ["online-boutique.yaml", "kube-prometheus.yaml"])
+def test_real_manifests_admitted_again_change_nothing(tmp_path: Path, name: str) -> None:
+    manifests = SHARED / "data" / "manifests" / name
+    if not manifests.exists():
+        pytest.skip(f"{manifests} is not here; set TRIMTAB_SHARED")
+    once = tmp_path / "once.yaml"
+    once.write_text(trimtab("admit", "-f", manifests, "-o", "yaml").stdout)
+    again = admitted("-f", once)
+    assert [pod["changes"] for pod in again["pods"]] == [[]] * len(again["pods"])
+    assert list(yaml.safe_load_all(trimtab("admit", "-f", once, "-o", "yaml").stdout)) == list(
+        yaml.safe_load_all(once.read_text())
+    )
+
+
+def test_standard_input_is_a_file_called_dash(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", "-", "--policies", write(tmp_path, POLICY), "-o", "json", given=DEPLOYMENT)
+    assert json.loads(result.stdout)["pods"][0]["file"] == "-"
+
+
+def test_all_mistakes_are_named_together_and_nothing_is_done(tmp_path: Path) -> None:
+    cut = write(tmp_path, DEPLOYMENT[:180] + " [")
+    bad = write(tmp_path, POLICY.replace("remove", "drop"))
+    result = trimtab("admit", "-f", cut, "--policies", bad)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "expected YAML" in result.stderr
+    assert "expected remove, keep, request" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or something with a pod template, came none"),
+        ("just text\n", "expected an API object with a kind"),
+        (DEPLOYMENT.replace("cpu: 1", "cpu: [1]"), "resources.requests"),
+        ("", "expected a Pod, or something with a pod template, came none"),
+    ],
+)
+def test_what_holds_no_pods_is_asked_wrongly(tmp_path: Path, content: str, says: str) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, content), "--policies", write(tmp_path, POLICY))
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_a_nonsense_quantity_is_refused_as_the_server_refuses_it(tmp_path: Path) -> None:
+    (pod,) = admitted(
+        "-f", write(tmp_path, DEPLOYMENT.replace("cpu: 1", "cpu: lots")), "--policies", write(tmp_path, POLICY)
+    )["pods"]
+    assert pod["refused"]["code"] == 400
+
+
+@pytest.mark.parametrize("metadata", ["", "metadata: null\n", "metadata: {}\n"])
+def test_a_pod_without_a_name_is_refused_as_the_server_refuses_it(tmp_path: Path, metadata: str) -> None:
+    pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
+    (found,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
+    assert (found["namespace"], found["refused"]["code"]) == ("default", 422)
+    assert "name or generateName is required" in found["refusedWithoutUs"]["message"]
+
+
+def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", tmp_path / "nothing.yaml")
+    assert result.exit_code == 2
+    assert "expected a file or folder that can be read" in result.stderr
+
+
+def test_html_is_one_page_with_the_same_facts(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY), "-o", "html",
+            "--output-file", page)  # fmt: skip
+    assert "limits.cpu" in page.read_text()
+    assert "http" not in page.read_text().replace("http-equiv", "")
+
+
+def test_strict_tells_scripts_about_warnings(tmp_path: Path) -> None:
+    files = ("-f", write(tmp_path, DEPLOYMENT), "-f", write(tmp_path, LIMIT_RANGE))
+    assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY)).exit_code == 0
+    assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY), "--strict").exit_code == 1
+
+
+_SHARED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: shop}
+spec:
+  containers:
+    - {name: a, image: x, resources: &small {limits: &most {cpu: 1, memory: 1Gi}}}  # the small one
+    - {name: b, image: x, resources: *small}
+    - name: c
+      image: x
+      resources: {requests: {cpu: 500m}, limits: {<<: *most, memory: 2Gi}}
+---
+apiVersion: v1
+kind: List
+items:
+  - &two
+    {apiVersion: v1, kind: Pod, metadata: {name: two},
+     spec: {containers: [{name: a, image: x, resources: {limits: {cpu: 1}}}]}}
+  - {<<: *two, metadata: {name: three, namespace: kube-system}}
+"""
+
+
+def test_what_manifests_share_by_aliases_is_changed_where_it_was_decided_only(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, _SHARED), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.exit_code == 0, result.output
+    assert "# the small one" in result.stdout
+    pod, pods = yaml.safe_load_all(result.stdout)
+    limits = [container["resources"].get("limits") for container in pod["spec"]["containers"]]
+    assert limits == [{"memory": "1Gi"}, {"memory": "1Gi"}, {"memory": "2Gi"}]
+    assert [item["spec"]["containers"][0]["resources"].get("limits") for item in pods["items"]] == [None, {"cpu": 1}]
+
+
+def test_manifests_under_gzip_are_written_back_as_text(tmp_path: Path) -> None:
+    packed = tmp_path / "web.yaml.gz"
+    packed.write_bytes(gzip.compress(DEPLOYMENT.encode()))
+    result = trimtab("admit", "-f", packed, "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.stdout.startswith("# the shop's front door")
+
+
+_PLAIN = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: shop, annotations: {on: "1"}}
+spec:
+  containers:
+    - name: a
+      image: x
+      tty: yes
+      env: [{name: Y, value: 'no'}]
+      args: [1:30, 010, 2024-01-01]
+      resources: {requests: {cpu: 1}, limits: {cpu: 2}}
+"""
+
+
+def test_yaml_output_leaves_plain_words_as_they_were_written(tmp_path: Path) -> None:
+    result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, POLICY), "-o", "yaml")
+    assert result.stdout == _PLAIN.replace(", limits: {cpu: 2}", "")
+
+
+def test_yaml_output_quotes_text_of_ours_that_would_be_a_boolean(tmp_path: Path) -> None:
+    policy = POLICY.replace("limits: {cpu: remove}", 'annotations: {add: {a: "yes", b: "010", c: plain}}')
+    result = trimtab("admit", "-f", write(tmp_path, _PLAIN), "--policies", write(tmp_path, policy), "-o", "yaml")
+    assert 'a: "yes", b: "010", c: plain' in result.stdout.replace("'010'", '"010"')
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml", "html"])
+def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: str) -> None:
+    nowhere = tmp_path / "no" / "such" / "folder" / "report"
+    result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "-o", form, "--output-file", nowhere)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "expected a file that can be written, came no such file or directory" in result.stderr
+
+
+def test_a_pipe_gets_the_width_that_columns_says(tmp_path: Path) -> None:
+    files = ["admit", "-f", str(write(tmp_path, DEPLOYMENT)), "--policies", str(write(tmp_path, POLICY))]
+    narrow, wide = (CliRunner(env={"COLUMNS": width}).invoke(cli, files).stdout for width in ("80", None))
+    assert (max(map(len, narrow.splitlines())), max(map(len, wide.splitlines()))) == (80, 120)

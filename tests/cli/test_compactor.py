@@ -1,0 +1,92 @@
+"""What `trimtab compactor status` and `history` say."""
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from tests.cluster_of import Item, cluster, node
+from trimtab.cli.compactor import report
+from trimtab.cli.compactor.state import CompactorState
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.signature import SigningKeys
+from trimtab.cluster.snapshot import Snapshot, build
+from trimtab.cluster.yaml_documents import Document
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.drain.annotation import DrainAnnotation, write
+from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
+
+NOW = 1_800_000_000
+
+
+def found(memory: PoolState, pool: Pool | None = None, **more: str) -> CompactorState:
+    pools = PoolReading((pool or Pool(name="web", dry_run=False),))
+    told = {"leader": "one", "paused": "", "home": "trimtab-system", **more}
+    return CompactorState(at=NOW, snapshot=Snapshot(), pools=pools, memories={"web": memory}, unread=(), **told)
+
+
+def test_whose_drain_it_is_is_said_where_another_namespaces_compactor_began_it() -> None:
+    nodes = [node(f"n{home}", annotations={CORDONED_BY_US: note(home)}) for home in ("trimtab-system", "elsewhere")]
+    assert phases(PoolState(drains={"ntrimtab-system": "d"}), *nodes) == [
+        "left to the compactor of namespace elsewhere", "emptying",
+    ]  # fmt: skip
+
+
+def test_a_drain_that_the_state_does_not_know_is_called_so_and_no_key_is_needed() -> None:
+    assert phases(PoolState(), node("n1", annotations={CORDONED_BY_US: note("trimtab-system")})) == [
+        "unknown to the pool's state"
+    ]
+    assert phases(PoolState(), node("n1", annotations={CORDONED_BY_US: "{"})) == ["unreadable"]
+
+
+def phases(memory: PoolState, *nodes: Item) -> list[str]:
+    reading = build([Document(file="x", index=number, value=item) for number, item in enumerate(nodes)])
+    return [drain.phase for drain in report.status_report(replace(found(memory), snapshot=reading.snapshot)).drains]
+
+
+def note(home: str) -> str:
+    """Signed with a key that the command does not hold."""
+    [on] = cluster(node("n1")).nodes
+    return write(DrainAnnotation(drain="d", pool="web", since=NOW, home=home), on, SigningKeys(b"k" * 32))
+
+
+def waits(memory: PoolState, pool: Pool | None = None, **more: str) -> str:
+    return report.status_report(found(memory, pool, **more)).pools[0].waits_for
+
+
+def test_what_a_pool_waits_for_is_said() -> None:
+    ready = PoolState(plan=("n1",))
+    assert waits(ready) == ""
+    assert waits(PoolState()) == "a plan that frees a node"
+    assert waits(ready, paused="said so") == "said so"
+    assert waits(ready, leader="") == "no compactor leads"
+    assert "rehearses" in waits(ready, Pool(name="web"))
+    assert "drain of n1" in waits(PoolState(plan=("n2",), drains={"n1": "d"}))
+    assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))
+    assert "closed for another 3590 s" in waits(PoolState(strikes=2, closed=NOW - 10))
+    assert "ceiling" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
+
+
+def test_history_is_in_order_and_can_be_of_one_node() -> None:
+    ring = tuple(HistoryEntry(at=NOW - n, pool="web", what="begun", code="c", why="w", node=f"n{n}") for n in range(3))
+    everything = report.history_report(found(PoolState(ring=ring)), None, None)
+    assert [record.node for record in everything.records] == ["n2", "n1", "n0"]
+    assert len(report.history_report(found(PoolState(ring=ring)), "web", "n1").records) == 1
+
+
+@pytest.mark.parametrize("off", [-600, 600])
+def test_a_pool_is_reopened_by_the_compactors_clock_whatever_ours_says(off: int) -> None:
+    assert report.reopening(PoolState(closed=NOW), NOW + off) == NOW
+    assert report.reopening(PoolState(), NOW) == NOW
+
+
+def test_what_others_wrote_is_drawn_as_it_stands() -> None:
+    """A webhook's refusal often begins with its policy's name in brackets, which a table would take for a style."""
+    said = "[no-latest] denied [/by] a policy"
+    record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=said)
+    seen = replace(found(PoolState(ring=(record,), plan_why=said), paused=said), unread=(said,))
+    console = Console(record=True, width=200)
+    report.history(console, report.history_report(seen, None, None))
+    report.status(console, report.status_report(seen))
+    assert console.export_text().count(said) == 4

@@ -1,0 +1,54 @@
+"""What `trimtab compactor release` says of a node before it opens it."""
+
+import pytest
+
+from tests.cluster_of import NOW, cluster, node
+from trimtab.cli.compactor.state import judged
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.signature import SigningKeys
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.drain.annotation import DrainAnnotation, write
+
+KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
+
+
+def here(text: str | None, **more: object) -> NodeInfo:
+    annotations = {CORDONED_BY_US: text} if text is not None else {}
+    [made] = cluster(node("n1", annotations=annotations, cordoned=True, **more)).nodes
+    return made
+
+
+def signed() -> str:
+    return write(DrainAnnotation(drain="d1", pool="web", since=NOW), here(None), KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "verdict"),
+    [
+        (signed(), KEYS, "drain d1 of pool web since"),
+        (signed(), KEYS, "; authentic; cordoned"),
+        (signed(), OTHERS, "its signature is not of this compactor"),
+        (signed(), None, "unverified"),
+        ('{"drain":"d1","pool":"web","since":1}', KEYS, "no signature"),
+        ("{", KEYS, "cannot be understood"),
+        ('{"drain":"d1","pool":"web","since":1000000000000000000}', KEYS, "cannot be understood"),
+        ('{"drain":"d1","pool":"web","since":-1}', KEYS, "cannot be understood"),
+        ('{"drain":"\\u001b[2J","pool":"web","since":1}', KEYS, "cannot be understood"),
+        ('{"drain":"d1","pool":"' + "x" * 100_000 + '","since":1}', KEYS, "cannot be understood"),
+    ],
+)
+def test_what_stands_on_a_node_is_said_with_its_verdict(text: str, keys: SigningKeys | None, verdict: str) -> None:
+    found = judged(here(text), keys)
+    assert found is not None
+    assert verdict in str(found)
+    assert found.can_be_opened
+
+
+def test_a_node_without_the_annotation_is_nobodys_to_release() -> None:
+    assert judged(here(None), KEYS) is None
+
+
+def test_a_node_that_somebody_deletes_stays_as_it_is() -> None:
+    found = judged(here("{", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), KEYS)
+    assert found is not None
+    assert not found.can_be_opened

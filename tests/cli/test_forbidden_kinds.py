@@ -1,0 +1,100 @@
+"""Kinds that a plan can do without and the user may not list: they are named, and only what hangs on them stays."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.recommending import kubeconfig
+from tests.cli.snapshots import half_empty, told, trimtab
+from tests.cluster.test_dynamic_resources import CLASS, claim, devices, user
+from tests.cluster_of import Item, node, pod
+from tests.usage.fake_prometheus import Answer, Asked, serving
+from trimtab.cluster.snapshot import DISPENSABLE_KINDS
+from trimtab.kube.resources import PLACES
+
+PLURALS = {PLACES[kind].plural: kind for kind in DISPENSABLE_KINDS}
+
+
+def api(*items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS)) -> Callable[[Asked], Answer]:
+    """Lists of these items; 403 for the forbidden kinds."""
+
+    def answer(asked: Asked) -> Answer:
+        plural = asked[0].rpartition("/")[2]
+        if PLURALS.get(plural) in forbidden:
+            return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{plural} is forbidden"}
+        standing = [item for item in items if PLACES[item["kind"]].plural == plural]
+        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else standing}
+
+    return answer
+
+
+def live(
+    folder: Path, *items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS), options: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    with serving(api(*items, forbidden=forbidden)) as server:
+        login = ("--kubeconfig", kubeconfig(folder, server.url))
+        return told("plan", "--cluster", "live", *login, "--pool", "all=keen", *options)
+
+
+def notes(report: dict[str, Any]) -> list[str]:
+    return [note for note in report["notes"] if "may not be listed" in note]
+
+
+def test_a_live_plan_names_what_may_not_be_listed_and_plans_the_rest(tmp_path: Path) -> None:
+    report = live(tmp_path, *half_empty())
+    assert report["nodesAfter"] < report["nodesBefore"]
+    assert notes(report) == [
+        "CapacityBuffers and PodTemplates may not be listed: whether a buffer keeps room is not known, none is kept",
+        "DeviceClasses, ResourceClaims and ResourceSlices may not be listed: pods with resource claims stay",
+    ]
+
+
+def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> None:
+    path = tmp_path / "capture.json"
+    with serving(api(*half_empty())) as server:
+        result = trimtab("capture", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
+    assert result.exit_code == 0, result.output
+    assert "not in it, because this user may not list them: CapacityBuffer, DeviceClass, PodTemplate" in result.stderr
+    report, other = told("plan", "--cluster", path, "--pool", "all=keen"), live(tmp_path, *half_empty())
+    assert notes(report) == notes(other)
+    assert report["waves"] == other["waves"]
+
+
+def test_hashed_names_leave_the_kinds_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "capture.json"
+    with serving(api(*half_empty())) as server:
+        trimtab("capture", "--hash-names", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
+    assert len(notes(told("plan", "--cluster", path, "--pool", "all=keen"))) == 2
+
+
+DEVICES = [node("a"), node("b"), user("x-0", "a"), pod("y-0", "b"), node("c"), pod("z-0", "c", "2"), CLASS,
+           devices("a"), devices("b"), claim("x-0", "a", 0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["DeviceClass", "ResourceClaim", "ResourceSlice"])
+def test_a_pod_with_claims_keeps_its_node_and_the_reason_names_the_kind(tmp_path: Path, kind: str) -> None:
+    assert _leaving(live(tmp_path, *DEVICES, forbidden=())) >= {"a"}
+    report = live(tmp_path, *DEVICES, forbidden=(kind,), options=("--explain", "pod", "default/x-0"))
+    assert _leaving(report) == {"b", "c"}
+    assert f"claim x-0-gpu: {kind}" in json.dumps(report)
+    [note] = notes(report)
+    assert note.startswith(f"{kind}{'es' if kind.endswith('s') else 's'} may not be listed")
+
+
+def _leaving(report: dict[str, Any]) -> set[str]:
+    return {step["node"] for wave in report["waves"] for step in wave["nodes"]}
+
+
+@pytest.mark.parametrize(("plural", "status"), [("pods", 403), ("poddisruptionbudgets", 403), ("capacitybuffers", 401)])
+def test_what_a_plan_cannot_do_without_still_fails(tmp_path: Path, plural: str, status: int) -> None:
+    def answer(asked: Asked) -> Answer:
+        is_refused = asked[0].endswith(f"/{plural}")
+        return (status, {"kind": "Status", "code": status}) if is_refused else api(*half_empty(), forbidden=())(asked)
+
+    with serving(answer) as server:
+        result = trimtab("plan", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
+    assert result.exit_code != 0
+    assert f"list {plural}" in result.output

@@ -1,0 +1,71 @@
+"""Why is there no recommendation yet? What the recommender keeps says so, where users look."""
+
+from pathlib import Path
+
+import yaml
+
+from tests.cli.recommending import START, WEB, api, kubeconfig, told
+from tests.cli.snapshots import trimtab
+from tests.cluster_of import Item
+from tests.usage.fake_prometheus import Answer, Asked, serving
+from trimtab.cluster.recommendation import ShardLayout
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.histogram.checkpoint import encode
+from trimtab.histogram.live_history import LiveHistory
+
+LACKING = "too little is known of its cpu (container app): 0.8 hours, 6 samples of an hour, 10 samples"
+RULES = {
+    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
+    "spec": {"actions": {"requests": {"cpu": {"from": "usage", "otherwise": "55m"}}}},
+}  # fmt: skip
+
+
+def shard() -> Item:
+    """Two hours of web."""
+    diary, app = LiveHistory(), ContainerKey("shop", "Deployment", "web", "app")
+    for at in range(START, START + 3600, 600):
+        diary.see(app, WEB, "cpu", at, 0.25)
+    return {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
+            "data": {"usage.json": encode(diary, [app], ShardLayout())}}  # fmt: skip
+
+
+def kept(asked: Asked, status: int = 200) -> Answer:
+    if asked[0] == "/api/v1/namespaces/trimtab-system/configmaps":
+        return status, {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
+                        "items": [shard()], "message": "no"}  # fmt: skip
+    return api(asked)
+
+
+def explained(folder: Path, url: str) -> str:
+    """`trimtab admit --explain` of Deployment web."""
+    labels, container = {"app": "web"}, {"name": "app", "image": "app:1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"selector": {"matchLabels": labels}, "template": template}}  # fmt: skip
+    for name, document in (("web", made), ("rules", RULES)):
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(document))
+    result = trimtab("admit", "-f", folder / "web.yaml", "--policies", folder / "rules.yaml", "--cluster", "live",
+                     "--kubeconfig", kubeconfig(folder, url), "--explain")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def test_admit_says_what_there_is_of_what_it_takes(tmp_path: Path) -> None:
+    with serving(kept) as server:
+        text = explained(tmp_path, server.url)
+    assert LACKING in text
+    assert "the policy says 55m" in text
+
+
+def test_where_it_may_not_be_read_that_is_a_note(tmp_path: Path) -> None:
+    with serving(lambda asked: kept(asked, 403)) as server:
+        text = explained(tmp_path, server.url)
+    assert "What the recommender keeps could not be read" in text
+    assert "no usage is known of container app of Deployment shop/web" in text
+
+
+def test_recommend_says_it_too(tmp_path: Path) -> None:
+    with serving(kept) as server:
+        report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
+    (found,) = report["containers"]
+    assert (found["cpu"]["missing"]["have"], found["cpu"]["proposed"]) == ("0.8 hours, 6 samples", None)

@@ -1,0 +1,136 @@
+"""`trimtab plan` without configuration: presets beside each other, what keeps the rest and costs how much, guesses."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.snapshots import half_empty, pool, snapshot, told, trimtab
+from tests.cluster_of import Item, node, pod
+
+KIND, REGION = "node.kubernetes.io/instance-type", "topology.kubernetes.io/region"
+
+
+def machines(*names: str, region: str = "us-east-1", **labels: str) -> list[Item]:
+    both = {KIND: "m5.xlarge", REGION: region, "nodepool": "web", **labels}
+    return [node(name, labels=both) for name in names]
+
+
+@pytest.fixture
+def pinned(tmp_path: Path) -> Path:
+    """Four nodes, each kept by a pod that nobody would make again."""
+    return snapshot(tmp_path, *machines(*"abcd"), *(pod(f"bare-{name}", name, owner="") for name in "abcd"))
+
+
+def test_the_first_run_shows_the_three_presets(pinned: Path) -> None:
+    report = told("plan", "--cluster", pinned)
+    assert [(one["name"], one["isPlanned"]) for one in report["presets"]] == [
+        ("careful", False), ("balanced", True), ("keen", False),
+    ]  # fmt: skip
+
+
+def test_what_keeps_the_rest_is_priced_and_says_which_knob_to_turn(pinned: Path) -> None:
+    (keeper,) = told("plan", "--cluster", pinned)["keepers"]
+    assert (keeper["code"], keeper["moreNodes"], keeper["costs"]["amount"]) == ("pod-without-owner", 3, 420.48)
+    shown = trimtab("plan", "--cluster", pinned).stdout
+    assert "$420 a month" in shown
+    assert "these 4 pods" in " ".join(shown.split())
+
+
+def test_pools_with_settings_are_compared_only_when_asked(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, *half_empty(pool("web", "preset: keen")))
+    assert told("plan", "--cluster", cluster)["presets"] == []
+    assert len(told("plan", "--cluster", cluster, "--compare")["presets"]) == 3
+
+
+def test_it_can_be_left_out(pinned: Path) -> None:
+    assert told("plan", "--cluster", pinned, "--no-compare")["keepers"] == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "guessed", "source"),
+    [
+        ({}, 0.0, "list"),
+        ({"karpenter.sh/capacity-type": "spot"}, 49.06, "spot-discount"),
+        ({REGION: ""}, 140.16, "list-region-unknown"),
+    ],
+)
+def test_what_is_guessed_is_said(tmp_path: Path, labels: dict[str, str], guessed: float, source: str) -> None:
+    cluster = snapshot(tmp_path, *machines("a", "b", **labels), pod("web-0", "a"), pod("web-1", "b"))
+    report = told("plan", "--cluster", cluster, "--pool", "all=keen")
+    assert (report["guessed"]["amount"], report["prices"][0]["source"]) == (guessed, source)
+    assert ("guess" in trimtab("plan", "--cluster", cluster, "--pool", "all=keen").stdout) is bool(guessed)
+
+
+def test_another_regions_prices_are_refused(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, *machines("a", "b", region="eu-central-1"), pod("web-0", "a"), pod("web-1", "b"))
+    report = told("plan", "--cluster", cluster, "--pool", "all=keen")
+    assert (report["saves"]["unit"], report["prices"][0]["source"]) == ("cores", "price-of-another-region")
+    assert any("m5.xlarge in eu-central-1" in note for note in report["notes"])
+
+
+def test_a_price_file_counts_before_everything(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text(
+        "InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly\n,eu-central-1,node,,m5.xlarge,1\n"
+    )
+    cluster = snapshot(tmp_path, *machines("a", "b", region="eu-central-1"), pod("web-0", "a"), pod("web-1", "b"))
+    report = told("plan", "--cluster", cluster, "--pool", "all=keen", "--prices", prices)
+    assert (report["saves"]["amount"], report["prices"][0]["source"]) == (730.0, "file")
+
+
+def test_mistakes_of_a_price_file_are_named(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("type,price\n")
+    result = trimtab("plan", "--cluster", snapshot(tmp_path, *half_empty()), "--prices", prices)
+    assert (result.exit_code, "MarketPriceHourly" in result.output) == (2, True)
+
+
+def test_pools_are_named_by_what_names_them(tmp_path: Path) -> None:
+    owned = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "md-0"}
+    cluster = snapshot(tmp_path, node("a", annotations=owned), node("b", annotations=owned), pod("web-0", "a"))
+    report = told("plan", "--cluster", cluster)
+    assert [found["name"] for found in report["pools"]] == ["md-0"]
+    assert any("annotation cluster.x-k8s.io/owner-name (md-0)" in note for note in report["notes"])
+
+
+def test_on_karpenter_the_pods_that_block_it_are_told(tmp_path: Path) -> None:
+    his = {"labels": {"karpenter.sh/nodepool": "np", KIND: "m5.xlarge", REGION: "us-east-1"}}
+    held = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+    cluster = snapshot(
+        tmp_path, node("a", **his), node("b", **his), pod("web-0", "a", **held), pod("web-1", "b", **held)
+    )
+    report = told("plan", "--cluster", cluster)
+    assert (report["nodesAfter"], report["karpenter"]["couldGo"]) == (2, 0)
+    assert [(one["code"], one["moreNodes"]) for one in report["karpenter"]["keepers"]] == [("not-safe-to-evict", 1)]
+    assert "block Karpenter's own consolidation" in trimtab("plan", "--cluster", cluster).stdout
+
+
+def test_the_result_the_unknown_load_and_the_guess_stand_before_any_table_and_the_notes_last(tmp_path: Path) -> None:
+    """Ten spot nodes whose pods ask for nothing: what decides whether to believe the plan is read first."""
+    spot = machines(*"abcdefghij", **{"karpenter.sh/capacity-type": "spot"})
+    pods = [pod(f"web-{number}", name, cpu="") for number, name in enumerate("abcdefghij")]
+    lines = trimtab("plan", "--cluster", snapshot(tmp_path, *spot, *pods)).stdout.splitlines()
+    table = next(number for number, line in enumerate(lines) if line.startswith("┏"))
+    head = " ".join(" ".join(lines[:table]).split())
+    assert head.startswith("10 nodes → 1")
+    assert "9 of 9 moved pods ask for neither cpu nor memory" in head
+    assert "guess: 65 % below the list price" in head
+    assert "No plan can" in head
+    notes = [number for number, line in enumerate(lines) if line.startswith("Note: ")]
+    assert notes[0] > max(number for number, line in enumerate(lines) if line.startswith("└"))
+
+
+def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path) -> None:
+    """Two nodes at 85 % are too busy for `balanced`: it says so, and what the setting costs."""
+    cluster = snapshot(tmp_path, *machines(*"abc"), pod("x-0", "a", "3400m"), pod("y-0", "b", "3400m"),
+                       pod("z-0", "c", "100m"))  # fmt: skip
+    codes = [one["code"] for one in told("plan", "--cluster", cluster)["keepers"]]
+    assert "node-not-under-used" in codes
+
+
+def test_an_openshift_machine_set_names_the_pool_and_is_said_to(tmp_path: Path) -> None:
+    made = [node(f"n-{n}", annotations={"machine.openshift.io/machine": f"openshift-machine-api/web-{n}{n}abc"})
+            for n in range(3)]  # fmt: skip
+    report = told("plan", "--cluster", snapshot(tmp_path, *made, pod("web-0", "n-0")))
+    assert [found["name"] for found in report["pools"]] == ["web"]
+    assert any("annotation machine.openshift.io/machine (web)" in note for note in report["notes"])

@@ -1,0 +1,23 @@
+"""A plan offline, with what a compactor saw before the snapshot was taken."""
+
+from tests.cluster_of import NOW, Item, cluster, node
+from trimtab.cli.plan.inputs import observed
+from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.pool_state import PoolState
+
+
+def state(pool: str, text: str) -> Item:
+    meta = {"name": f"trimtab-state-{pool}", "namespace": "trimtab-system", "labels": {memories.LABEL: pool}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {memories.KEY: text}}
+
+
+def test_without_a_compactors_state_nothing_was_observed() -> None:
+    assert observed(cluster(node("n1"))).observations is None
+
+
+def test_the_state_of_every_pool_is_read_and_nonsense_is_told() -> None:
+    web = memories.write(PoolState(under={"n1": NOW}, moved={"a/b": NOW}))
+    seen = observed(cluster(node("n1"), state("web", web), state("odd", "{")))
+    assert seen.observations is not None
+    assert (seen.observations.under_since, seen.moved) == ({"n1": NOW}, frozenset({"a/b"}))
+    assert any("trimtab-state-odd" in note for note in seen.notes)

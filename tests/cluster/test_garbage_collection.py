@@ -1,0 +1,30 @@
+"""While much is read nothing is collected, and afterwards all is as it was."""
+
+import gc
+
+import pytest
+
+from trimtab.cluster.garbage_collection import uncollected
+
+
+def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:
+    seen = []
+
+    def read() -> None:
+        with uncollected():
+            seen.append(gc.isenabled())
+            raise ValueError("unread")
+
+    with pytest.raises(ValueError, match="unread"):
+        read()
+    assert (seen, gc.isenabled()) == ([False], True)
+
+
+def test_who_had_switched_it_off_finds_it_off() -> None:
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

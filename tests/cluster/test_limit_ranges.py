@@ -1,0 +1,82 @@
+import pytest
+
+from tests.build import container, item, limit_range, pod, quota
+from tests.hostile.cost import lines
+from trimtab.cluster.limit_ranges import breaks_pod_bounds, container_bounds, counts_limit, defaulted, unmet_quota
+
+
+def test_a_maximum_is_the_default_limit_and_that_the_default_request():
+    found = defaulted(item(max={"cpu": "2"}))
+    assert (found.default, found.default_request) == ({"cpu": "2"}, {"cpu": "2"})
+
+
+def test_a_minimum_is_the_default_request_where_there_is_no_default_limit():
+    assert defaulted(item(min={"cpu": "1"})).default_request == {"cpu": "1"}
+
+
+def test_an_item_for_pods_has_no_defaults():
+    assert defaulted(item("Pod", max={"cpu": "2"})).default == {}
+
+
+def test_of_several_ranges_the_tightest_counts_and_is_named():
+    ranges = [
+        limit_range(name="wide", max={"cpu": "4"}, min={"cpu": "1m"}),
+        limit_range(name="tight", max={"cpu": "2"}),
+    ]
+    found = container_bounds(ranges)["cpu"]
+    assert (found.max.by, found.min.by, found.default.by) == ("tight", "wide", "wide")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "broken"),
+    [
+        ({"max": {"cpu": "3"}}, None),
+        ({"max": {"cpu": "1500m"}}, "bounds"),
+        ({"min": {"cpu": "1"}}, None),
+        ({"min": {"cpu": "1100m"}}, "bounds"),
+        ({"max_limit_request_ratio": {"cpu": "2"}}, None),
+        ({"max_limit_request_ratio": {"cpu": "1.9"}}, "bounds"),
+        ({"max": {"memory": "1Gi"}}, None),
+    ],
+)
+def test_bounds_for_pods_hold_for_the_sums(bounds, broken):
+    half = {"requests": {"cpu": "500m"}, "limits": {"cpu": "1"}}
+    found = breaks_pod_bounds(
+        [limit_range(kind="Pod", **bounds)], pod(container(**half), container("b", **half)).spec, "cpu"
+    )
+    assert found == broken
+
+
+@pytest.mark.parametrize(
+    ("scopes", "counts"),
+    [((), True), (("NotBestEffort",), True), (("BestEffort",), False), (("NotTerminating",), True),
+     (("Terminating",), False), (("CrossNamespacePodAffinity",), False)],
+)  # fmt: skip
+def test_a_quota_counts_for_the_pods_in_all_its_scopes(scopes, counts):
+    limited = pod(container(limits={"cpu": "1"}))
+    assert (counts_limit([quota({"limits.cpu": "1"}, scopes=scopes)], limited, "cpu") == "q") is counts
+
+
+@pytest.mark.parametrize(
+    ("hard", "by"),
+    [
+        ({"limits.cpu": "9"}, "q"),
+        ({"requests.cpu": "9"}, None),
+        ({"cpu": "9"}, None),
+        ({"memory": "9"}, "q"),
+        ({"pods": "1"}, None),
+    ],
+)
+def test_a_quota_demands_that_every_container_names_what_it_counts(hard, by):
+    assert unmet_quota([quota(hard)], pod(container(requests={"cpu": "1"}))) == by
+
+
+def test_what_containers_name_beside_the_resource_in_question_costs_nothing():
+    def asked(count):
+        many = {f"example.com/d{number}": "1" for number in range(count)}
+        sidecar = container("s", requests={"cpu": "1"}, limits=many, restart_policy="Always")
+        spec = pod(container(requests={"cpu": "1", **many}), init=(sidecar,)).spec
+        return lambda: breaks_pod_bounds([limit_range(kind="Pod", max={"cpu": "1"})], spec, "cpu")
+
+    assert asked(3)() == asked(300)() == "bounds"
+    assert lines(asked(300)) == lines(asked(3))

@@ -1,0 +1,138 @@
+"""A drain beside the cluster autoscaler: whose node is it, and who opened it?"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cluster_of import NOW, budget, cluster, node, pod
+from tests.compaction.drain.test_state_machine import ACT, WEB, ended, evicted, leaving, note, owner, step, waits
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.pool import Precedence
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.drain.actions import FailureCause
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.drain.start import ActiveDrains, steps_to_start
+from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.plan import plan
+from trimtab.compaction.plan_types import Plan
+from trimtab.scheduling.cluster_model import build
+
+LEADS = replace(ACT, autoscaler=Precedence.LEAD)
+CANDIDATE = {"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 5), "effect": "PreferNoSchedule"}
+GOING = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
+
+
+# ── a drain of a pool that leads ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_node_that_the_autoscaler_wants_before_we_evicted_a_pod_is_left_to_it() -> None:
+    wanted = node("n1", cordoned=True, taints=[CANDIDATE])
+    whole = note(leaving("web-1"))
+    assert ended(step(whole, *WEB, on=wanted, pools=(LEADS,))) == ("drain-left-to-autoscaler", FailureCause.NOBODY)
+    assert evicted(step(whole, *WEB, on=wanted)) == ["web-1"], "the pool follows: it was above the threshold"
+
+
+def test_a_node_that_it_wants_because_of_what_we_evicted_is_ours() -> None:
+    wanted = node("n1", cordoned=True, taints=[CANDIDATE])
+    moves = note(leaving("web-1"), leaving("api-1"))
+    here = [*WEB, pod("api-2", "n2"), pod("api-3", "n2"), owner("api", 2)]
+    assert evicted(step(moves, *here, on=wanted, pools=(LEADS,))) == ["web-1"]
+    assert waits(step(note(emptied=NOW - 60), on=wanted, pools=(LEADS,))) == "drain-left-empty"
+
+
+def test_what_it_evicts_is_spent_from_budgets_of_a_pool_that_leads() -> None:
+    going = node("n3", taints=[GOING])
+    pods = [pod("web-1", "n1"), pod("web-2", "n3"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
+    assert waits(step(note(leaving("web-1")), going, *pods, pools=(LEADS,))) == "drain-budget-spent"
+    assert evicted(step(note(leaving("web-1")), going, *pods)) == ["web-1"]
+
+
+def test_its_deletions_count_in_the_pace_of_a_pool_that_leads() -> None:
+    two = replace(LEADS, drains=2)
+    items = [node("k", "8"), pod("full-1", "k", annotations={"trimtab.dev/keep": "true"})]
+    items += [*(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
+    steps = planned(*items, pool=two).waves[0].steps
+    for deleted, count in (({}, 2), ({"x": "all"}, 1), ({"x": "all", "y": "all"}, 0)):
+        standing = ActiveDrains(emptying={}, emptied={}, deleted=deleted)
+        assert len(steps_to_start(steps, two, PoolState(), standing, NOW, DrainTimeouts())) == count
+
+
+def test_its_evictions_count_once_in_the_hour() -> None:
+    memory = PoolState().deletions({"x": 3}, NOW)
+    assert len(memory.evictions) == 3
+    assert memory.deletions({"x": 2}, NOW + 2) == memory
+
+
+# ── who opened the node? ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("deleting", "code"), [((), "drain-uncordoned"), (("n1",), "drain-deletion-failed"), (("n2",), "drain-uncordoned")]
+)
+def test_a_deletion_that_failed_is_no_persons_no(deleting: tuple[str, ...], code: str) -> None:
+    found = step(note(emptied=NOW - 60), on=node("n1"), deleting=frozenset(deleting))
+    assert ended(found) == (code, FailureCause.NODE)
+
+
+def test_that_it_had_begun_is_remembered_for_half_an_hour() -> None:
+    memory = PoolState(deleting={"n1": NOW})
+    assert "n1" in memory.tidied(NOW + 1799, DrainTimeouts(), ["n1"]).deleting
+    assert "n1" not in memory.tidied(NOW + 1800, DrainTimeouts(), ["n1"]).deleting
+
+
+# ── what is left to it ───────────────────────────────────────────────────────────────────────────────
+
+SCALER = Autoscaler(updated=NOW, threshold=90)
+LIGHT = [node("a"), node("b"), pod("x-1", "a", "1"), pod("x-2", "b", "1"), pod("x-3", "b", "1")]
+
+
+def planned(*items: Any, pool: Any = ACT, **now: Any) -> Plan:
+    return plan(build(cluster(*items)), [pool], PlanningContext(at=NOW, **now))
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_node_that_was_left_for_longer_than_its_removal_takes_is_ours_again(ours: bool) -> None:
+    found = planned(*LIGHT, autoscaler=SCALER, overdue=frozenset({"a"} if ours else ()))
+    assert ([step.node for step in found.steps] == ["a"]) is ours
+    assert (found.overdue == ("a",)) is ours
+    assert ("a" in found.left) is not ours
+
+
+@pytest.mark.parametrize(
+    ("flags", "seconds"),
+    [
+        ({}, 1500), ({"scale-down-unneeded-time": "60s", "scale-down-delay-after-add": "0s"}, 360),
+        ({"scale-down-unneeded-time": "0s"}, 900),
+    ],
+)  # fmt: skip
+def test_its_own_timers_decide_how_long_that_is(flags: dict[str, str], seconds: int) -> None:
+    memory, removal = PoolState(left={"a": NOW}), patience(DrainTimeouts(), replace(SCALER, flags=flags))
+    assert memory.overdue(NOW + seconds, removal) == frozenset()
+    assert memory.overdue(NOW + seconds + 1, removal) == {"a"}
+
+
+def test_the_timers_of_the_pools_own_group_count_before_the_flags() -> None:
+    pools = (replace(ACT, name="own", group_options={"scale-down-unneeded-time": "1200s"}), replace(ACT, name="other"))
+    view = ClusterView(at=NOW, inventory=cluster(), pools=pools, autoscaler=SCALER)
+    assert [patience(DrainTimeouts(), view.autoscaler_of(name)) for name in ("own", "other", "gone")] == [
+        2100,
+        1500,
+        1500,
+    ]
+
+
+def test_since_when_a_node_is_left_outlives_a_restart_and_ends_when_it_no_longer_is() -> None:
+    memory = PoolState().left_to_autoscaler(["a"], NOW).left_to_autoscaler(["a", "b"], NOW + 60)
+    assert memory.left == {"a": NOW, "b": NOW + 60}
+    assert memory.left_to_autoscaler(["b"], NOW + 90).left == {"b": NOW + 60}
+
+
+def test_nothing_begins_while_it_restarts() -> None:
+    found = planned(*LIGHT, autoscaler=replace(SCALER, threshold=0, restarting=True))
+    assert found.pools["all"].code.name == "autoscaler-silent"
+
+
+def test_a_drain_goes_on_while_it_restarts() -> None:
+    assert evicted(step(note(leaving("web-1")), *WEB, autoscaler=replace(SCALER, restarting=True))) == ["web-1"]

@@ -1,0 +1,337 @@
+"""The next step of a drain, by what is seen in the cluster and nothing else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cluster_of import ALL, HOST, NOW, Item, budget, cluster, node, pod
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus, by_flags
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.timestamps import written
+from trimtab.compaction.drain.actions import (
+    Abandon,
+    Action,
+    Evict,
+    FailureCause,
+    MarkEmptied,
+    Release,
+    SetReplicas,
+    Wait,
+)
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.state_machine import DrainPlanner, emptied
+from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+
+ACT = replace(ALL, dry_run=False)
+
+
+def owner(app: str, wanted: int, kind: str = "ReplicaSet", **status: Any) -> Item:
+    meta = {"name": app, "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"replicas": wanted}, "status": status}
+
+
+def leaving(name: str, **more: Any) -> PodToEvict:
+    app = name.partition("-")[0]
+    return PodToEvict(pod=f"default/{name}", uid=f"uid-{name}", kind="ReplicaSet", owner=app, **more)
+
+
+def note(*moves: PodToEvict, **more: Any) -> DrainAnnotation:
+    return DrainAnnotation(drain="d1", pool="all", since=NOW - 60, moves=moves, **more)
+
+
+def step(
+    found: DrainAnnotation,
+    *items: Item,
+    terms: DrainTimeouts = DrainTimeouts(),  # noqa: B008  a frozen value
+    on: Item | None = None,
+    **view: Any,
+) -> tuple[Action, ...]:
+    """What comes next for n1, cordoned with this note."""
+    here = on or node("n1", cordoned=True)
+    inventory = cluster(here, node("n2", "8"), *items)
+    seen = ClusterView(
+        **{"at": NOW, "inventory": inventory, "pools": (ACT,), "notes": DrainAnnotations({"n1": found}), **view}
+    )
+    mine = next(n for n in inventory.nodes if n.name == "n1")
+    return DrainPlanner(seen, terms).next(mine, found)
+
+
+def ended(found: tuple[Action, ...]) -> tuple[str, FailureCause]:
+    [only] = found
+    assert isinstance(only, Release)
+    return only.reason.code.name, only.blame
+
+
+def waits(found: tuple[Action, ...]) -> str:
+    [only] = found
+    assert isinstance(only, Wait)
+    return only.reason.code.name
+
+
+def evicted(found: tuple[Action, ...]) -> list[str]:
+    return [act.move.pod.removeprefix("default/") for act in found if isinstance(act, Evict)]
+
+
+WEB = (pod("web-1", "n1"), pod("web-2", "n2"), owner("web", 2))
+
+
+# ── emptying ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pod_is_evicted() -> None:
+    assert evicted(step(note(leaving("web-1")), *WEB)) == ["web-1"]
+
+
+def test_lower_priority_goes_first_and_a_pod_that_waits_holds_up_those_above_it() -> None:
+    pods = [pod(f"{app}-1", "n1") for app in ("low", "mid", "top")]
+    rest = [pod("low-2", "n2"), pod("top-2", "n2"), owner("low", 2), owner("mid", 2), owner("top", 2)]
+    moves = [leaving("top-1", priority=9), leaving("mid-1", priority=5), leaving("low-1", priority=1)]
+    assert evicted(step(note(*moves), *pods, *rest)) == ["low-1"]
+    assert evicted(step(note(*moves), *pods, *rest, pod("mid-2", "n2"))) == ["low-1", "mid-1", "top-1"]
+
+
+def test_without_a_budget_a_quarter_may_be_missing_but_one_in_any_case() -> None:
+    pods = [*(pod(f"web-{n}", "n1") for n in range(4)), *(pod(f"web-{n}", "n2") for n in range(4, 8))]
+    moves = [leaving(f"web-{n}") for n in range(4)]
+    assert len(evicted(step(note(*moves), *pods, owner("web", 8)))) == 2
+    assert len(evicted(step(note(*moves), *pods, owner("web", 7)))) == 1
+
+
+def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
+    """Four are wanted, three of the old and one of the new, which is not ready: one is missing, and no other goes."""
+    pods = [pod("web-1", "n1"), pod("web-2", "n2"), pod("web-3", "n2"), owner("web", 3), owner("new", 1)]
+    whole = owner("site", 4, "Deployment")
+    tops = {("default", "ReplicaSet", name): Owner("Deployment", "site") for name in ("web", "new")}
+    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, tops=tops)
+    assert waits(found) == "drain-one-by-one"
+    assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, tops=tops)) == ["web-1"]
+
+
+def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
+    pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
+    assert evicted(step(note(leaving("web-1"), leaving("web-2")), *pods)) == ["web-1"]
+    spent, stale = budget("web", 0), budget("web", 1, observed=1)
+    assert waits(step(note(leaving("web-1")), pods[0], *pods[2:3], spent)) == "drain-budget-spent"
+    assert waits(step(note(leaving("web-1")), pods[0], *pods[2:3], stale)) == "drain-budget-spent"
+
+
+def test_an_eviction_that_is_not_seen_yet_counts_against_the_budget() -> None:
+    pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
+    found = step(note(leaving("web-1"), leaving("web-2")), *pods, flight=frozenset({"uid-web-1"}))
+    assert waits(found) == "drain-budget-spent"
+
+
+def test_a_turn_begins_when_the_successors_of_the_one_before_are_ready() -> None:
+    moves = (leaving("web-1"), leaving("web-2", turn=1))
+    pods = [pod("web-2", "n1"), pod("web-3", "n2"), owner("web", 3)]
+    assert waits(step(note(*moves), *pods)) == "drain-successors"
+    assert evicted(step(note(*moves), *pods, pod("web-4", "n2"))) == ["web-2"]
+
+
+def test_the_end_is_reached_when_all_successors_are_ready() -> None:
+    ending = pod("web-1", "n1", deleted=written(NOW + 20))
+    assert waits(step(note(leaving("web-1")), ending, *WEB[1:])) == "drain-pod-ending"
+    assert waits(step(note(leaving("web-1")), *WEB[1:])) == "drain-successors"
+    assert step(note(leaving("web-1")), *WEB[1:], pod("web-3", "n2")) == (MarkEmptied(),)
+
+
+# ── ends ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("on", "code", "blame"),
+    [
+        (node("n1"), "drain-uncordoned", FailureCause.NODE),
+        (node("n1", cordoned=True, ready=False), "drain-node-not-ready", FailureCause.NODE),
+    ],
+)
+def test_a_node_that_changed_ends_its_drain(on: Item, code: str, blame: FailureCause) -> None:
+    assert ended(step(note(leaving("web-1")), *WEB, on=on)) == (code, blame)
+
+
+@pytest.mark.parametrize("key", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
+def test_a_node_somebody_deletes_is_left_alone(key: str) -> None:
+    taken = node("n1", cordoned=True, taints=[{"key": key, "effect": "NoSchedule"}])
+    [found] = step(note(leaving("web-1")), *WEB, on=taken)
+    assert isinstance(found, Abandon)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"paused": "said so"},
+        {"pools": ()},
+        {"pools": (replace(ACT, enabled=False),)},
+        {"pools": (replace(ACT, dry_run=True),)},
+    ],
+)
+def test_what_may_no_longer_be_done_is_taken_back_but_an_empty_node_waits(view: Any) -> None:
+    assert ended(step(note(leaving("web-1")), *WEB, **view)) == ("drain-stopped", FailureCause.NOBODY)
+    assert waits(step(emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-left-empty"
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        Autoscaler(healthy=False, updated=NOW),
+        Autoscaler(updated=NOW - 600),
+        Autoscaler(updated=NOW, groups=(NodeGroupStatus(name="pool-all", healthy=True, scale_up="InProgress"),)),
+    ],
+)
+def test_a_changed_autoscaler_ends_a_drain(scaler: Autoscaler) -> None:
+    found = step(note(leaving("web-1")), *WEB, autoscaler=scaler)
+    assert ended(found) == ("drain-autoscaler-changed", FailureCause.NOBODY)
+
+
+def test_a_drain_may_take_its_time_and_the_grace_of_its_pods() -> None:
+    terms = DrainTimeouts(drain=50)
+    assert evicted(step(note(leaving("web-1", grace=30)), *WEB, terms=terms)) == ["web-1"]
+    assert ended(step(note(leaving("web-1", grace=5)), *WEB, terms=terms)) == ("drain-too-long", FailureCause.POOL)
+
+
+def test_a_pod_past_its_grace_and_a_while_is_stuck() -> None:
+    stuck = pod("web-1", "n1", deleted=written(NOW - 130))
+    assert ended(step(note(leaving("web-1")), stuck, *WEB[1:])) == ("drain-pod-stuck", FailureCause.POOL)
+
+
+def test_a_pod_nobody_planned_for_ends_a_drain_but_not_a_daemon() -> None:
+    stranger, daemon = pod("new-1", "n1"), pod("d-1", "n1", owner="DaemonSet")
+    assert ended(step(note(leaving("web-1")), *WEB, stranger)) == ("drain-pod-came", FailureCause.NODE)
+    assert evicted(step(note(leaving("web-1")), *WEB, daemon)) == ["web-1"]
+
+
+def test_a_pod_that_says_no_at_the_last_moment_stays() -> None:
+    no = pod("web-1", "n1", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
+    assert ended(step(note(leaving("web-1")), no, *WEB[1:])) == ("drain-pod-forbidden", FailureCause.NODE)
+    two = (budget("web", 1), budget("web", 1, name="second"))
+    assert ended(step(note(leaving("web-1")), *WEB, *two)) == ("drain-pod-forbidden", FailureCause.NODE)
+
+
+def test_a_successor_past_its_time_ends_a_drain() -> None:
+    nowhere = pod("web-3", ready=False, created=written(NOW - 40), cpu="100")
+    slow = pod("web-3", "n2", ready=False, created=written(NOW - 40))
+    assert ended(step(note(leaving("web-1")), *WEB[1:], nowhere)) == ("drain-successor-not-placed", FailureCause.POOL)
+    assert waits(step(note(leaving("web-1")), *WEB[1:], slow)) == "drain-successors"
+    found = step(note(leaving("web-1")), *WEB[1:], slow, terms=DrainTimeouts(ready=30))
+    assert ended(found) == ("drain-successor-not-ready", FailureCause.POOL)
+
+
+def failing(status: str = "True") -> Item:
+    said = {"type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": "exceeded quota: small"}
+    return owner("web", 2, conditions=[said])
+
+
+def test_a_successor_that_nobody_can_create_ends_a_drain_at_once_and_says_why() -> None:
+    found = step(note(leaving("web-1")), pod("web-2", "n2"), failing())
+    assert ended(found) == ("drain-successor-not-created", FailureCause.NODE)
+    assert isinstance(found[0], Release)
+    assert "ReplicaSet default/web cannot create a pod: exceeded quota: small" in str(found[0].reason)
+
+
+def test_a_failure_that_is_over_or_lacks_no_pod_ends_nothing() -> None:
+    assert waits(step(note(leaving("web-1")), pod("web-2", "n2"), failing("False"))) == "drain-successors"
+    assert evicted(step(note(leaving("web-1")), *WEB[:2], failing())) == ["web-1"]
+
+
+def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
+    fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
+    anywhere = pod("other-1", ready=False, created=written(NOW - 40))
+    too_large = pod("other-1", ready=False, created=written(NOW - 40), cpu="100")
+    young = pod("other-1", ready=False, created=written(NOW - 10))
+    assert ended(step(note(leaving("web-1")), *WEB, fits)) == ("drain-pods-pending", FailureCause.NOBODY)
+    assert evicted(step(note(leaving("web-1")), *WEB, too_large)) == ["web-1"]
+    assert evicted(step(note(leaving("web-1")), *WEB, anywhere)) == ["web-1"], "it is not this node that it lacks"
+    assert evicted(step(note(leaving("web-1")), *WEB, young)) == ["web-1"]
+    for held in ({"schedulingGates": [{"name": "queue"}]}, {"priority": -11}):
+        none = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}, **held})
+        assert evicted(step(note(leaving("web-1")), *WEB, none)) == ["web-1"], "it waits for no node"
+
+
+# ── emptied ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_node_is_given_back_to_a_pod_that_waits_and_would_fit_on_it_alone() -> None:
+    fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
+    anywhere = pod("other-1", ready=False, created=written(NOW - 40))
+    assert ended(step(note(emptied=NOW - 100), fits)) == ("drain-node-opened", FailureCause.NOBODY)
+    assert waits(step(note(emptied=NOW - 100), anywhere)) == "drain-left-empty"
+
+
+def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
+    group = NodeGroupStatus(name="pool-all", healthy=True, scale_up="", target=2, min_size=2)
+    scaler = Autoscaler(updated=NOW, groups=(group,))
+    [found] = step(note(emptied=NOW - 1501), autoscaler=scaler)
+    assert isinstance(found, Release)
+    assert "at its minimum of 2" in str(found.reason)
+    assert found.blame is FailureCause.POOL, "the next node of the group would be emptied for nothing, too"
+    assert waits(step(note(emptied=NOW - 1499), autoscaler=scaler)) == "drain-left-empty"
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "blame"),
+    [
+        ({"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}, "scale-down",
+        FailureCause.NODE),
+        ({"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}, "delay-deletion",
+        FailureCause.NODE),
+        ({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 60),
+                      "effect": "PreferNoSchedule"}]}, "no need of it for 60 s and removes it after 600 s",
+                      FailureCause.NODE),
+        ({}, "1 in group pool-all", FailureCause.POOL),
+    ],
+)  # fmt: skip
+def test_an_empty_node_is_given_back_in_the_autoscalers_own_words(
+    said: dict[str, Any], why: str, blame: FailureCause
+) -> None:
+    group = NodeGroupStatus(name="pool-all", healthy=True, scale_up="", target=3, min_size=2, candidates=1)
+    scaler = Autoscaler(updated=NOW, groups=(group,))
+    [found] = step(note(emptied=NOW - 1501), autoscaler=scaler, on=node("n1", cordoned=True, **said))
+    assert isinstance(found, Release)
+    assert why in str(found.reason)
+    assert found.blame is blame
+
+
+def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -> None:
+    """So a machine looks that is taken away."""
+    ill = node("n1", cordoned=True, ready=False)
+    assert waits(step(note(emptied=NOW - 100), on=ill)) == "drain-left-empty"
+    assert waits(step(note(emptied=NOW - 1501), on=ill)) == "drain-left-empty", "unready ones have 20 minutes"
+    gone = step(note(leaving("web-0")), *WEB[1:], on=ill)
+    assert not [act for act in gone if isinstance(act, Release)]
+    assert ended(step(note(leaving("web-1")), *WEB, on=ill)) == ("drain-node-not-ready", FailureCause.NODE)
+
+
+def test_patience_follows_the_autoscalers_own_timers() -> None:
+    told = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
+    assert patience(DrainTimeouts(), told) == 120 + 60 + 300
+    assert patience(DrainTimeouts(), None) == 1500
+    assert patience(DrainTimeouts(), by_flags(["--scale-down-delay-after-add=0s"], None)) == 600 + 0 + 300
+    assert patience(DrainTimeouts(taken=7), told) == 7
+
+
+# ── one replica more, and back ───────────────────────────────────────────────────────────────────────
+
+ONE = note(leaving("one-1"), surges={"default/one": 1}, surged={"default/one": NOW - 5})
+TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
+
+
+def surge(wanted: int, *pods: Item, found: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:
+    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), tops=TOPS, **view)
+
+
+def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:
+    old, new = pod("one-1", "n1"), pod("one-2", "n2")
+    assert surge(1, old) == (SetReplicas("default/one", 1, 2),)
+    assert waits(surge(2, old, pod("one-2", "n2", ready=False))) == "drain-surging"
+    assert evicted(surge(2, old, new)) == ["one-1"]
+    assert surge(2, new) == (SetReplicas("default/one", 2, 1),)
+    assert surge(1, new) == (MarkEmptied(),)
+
+
+def test_a_surge_is_undone_where_the_drain_ends_early_and_only_where_the_number_is_ours() -> None:
+    back, end = surge(2, pod("one-1", "n1"), paused="said so")
+    assert back == SetReplicas("default/one", 2, 1)
+    assert isinstance(end, Release)
+    assert len(surge(5, pod("one-1", "n1"), paused="said so")) == 1

@@ -1,0 +1,29 @@
+"""What tests of plans share: a plan for a few items, and what goes by it."""
+
+from tests.cluster_of import ALL, NOW, Item, cluster, pod
+from trimtab.cluster.pool import Pool
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.plan import plan
+from trimtab.compaction.plan_types import Plan
+from trimtab.scheduling.cluster_model import build
+
+
+def planned(
+    *items: Item,
+    pool: Pool = ALL,
+    now: PlanningContext = PlanningContext(at=NOW),  # noqa: B008  a frozen value
+    effort: int | None = None,
+) -> Plan:
+    return plan(build(cluster(*items)), [pool], now, effort)
+
+
+def goes(*items: Item, pool: Pool = ALL) -> list[str]:
+    return sorted(step.node for step in planned(*items, pool=pool).steps)
+
+
+def keeper(name: str, on: str, cpu: str) -> Item:
+    """A pod that keeps its node."""
+    return pod(name, on, cpu, annotations={"trimtab.dev/keep": "true"})
+
+
+# ── §5.3 fit and plan ────────────────────────────────────────────────────

@@ -1,0 +1,61 @@
+"""To whom is room promised, and whom does a pool wait for?"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cluster_of import ALL, NOW, Item, node, pod
+from tests.compaction.test_plan import TWO_AND_ONE, goes, planned
+from trimtab.cluster.timestamps import written
+
+
+def waits(name: str, minutes: int = 5, **more: Any) -> Item:
+    return pod(name, created=written(NOW - 60 * minutes), **more)
+
+
+def test_case_59_a_pod_that_no_node_could_ever_take_stops_nothing() -> None:
+    hopeless = pod("lost-1", spec={"nodeSelector": {"nobody": "has"}})
+    assert goes(*TWO_AND_ONE, hopeless) == ["n1"]
+
+
+def test_a_pod_that_waits_for_room_in_the_pool_stops_it() -> None:
+    items = [node("a"), node("b"), pod("x-1", "a", "3"), pod("x-2", "b", "3"), waits("w-1", cpu="2")]
+    assert planned(*items).pools["all"].code.name == "pods-waiting"
+
+
+def test_a_pod_that_waits_for_a_device_only_stops_pools_that_have_it() -> None:
+    lacking = waits("w-1", extra={"example.com/gpu": "1"})
+    items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b")]
+    assert goes(*items, lacking) == ["a"]
+    full = [node("g", extra={"example.com/gpu": "1"}), pod("y-1", "g", extra={"example.com/gpu": "1"})]
+    assert planned(*items, *full, lacking).pools["all"].code.name == "pods-waiting"
+
+
+UNBOUND = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "new"}}]}
+
+
+@pytest.mark.parametrize("spec", [UNBOUND, {"schedulerName": "volcano"}, {"resourceClaims": [{"name": "c"}]}])
+def test_a_pod_that_waits_and_cannot_be_judged_may_need_the_room_all_the_same(spec: Item) -> None:
+    items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("x-2", "b", "1")]
+    assert planned(*items, waits("w-1", cpu="4", spec=spec)).pools["all"].code.name == "pods-waiting"
+    assert planned(*items, waits("w-1", cpu="3", spec=spec)).refusals["b"].code.name == "room-promised"
+    assert goes(*items, waits("w-1", cpu="2", spec=spec)) == ["a"]
+    assert goes(*items, waits("w-1", cpu="64", spec=spec)) == ["a"]
+
+
+NEEDS_TWO = [node("a"), node("b"), pod("x-1", "a", "3"), pod("x-2", "b", "1")]
+"""One node could go, and neither has room for three cores more."""
+
+
+@pytest.mark.parametrize(("minutes", "limit", "stopped"), [(59, 3600, True), (61, 3600, False), (6, 300, False)])
+def test_a_pod_stops_a_pool_for_so_long_only(minutes: int, limit: int, stopped: bool) -> None:
+    found = planned(*NEEDS_TWO, waits("w-1", minutes, cpu="3500m"), pool=replace(ALL, pending_limit=limit))
+    assert ("all" in found.pools) is stopped
+    assert bool(found.steps) is not stopped
+    assert any("default/w-1" in note for note in found.notes) is not stopped
+
+
+def test_a_pod_that_fits_on_no_node_is_named() -> None:
+    [named] = [note for note in planned(*NEEDS_TWO, waits("w-1", cpu="64")).notes if "w-1" in note]
+    assert named == "pod default/w-1 waits for a node and fits on none of any pool, not even an empty one"

@@ -1,0 +1,81 @@
+"""Do pods of a second scheduler land where the plan has room for them? Asked of a real one that packs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.objects import Object
+from tests.e2e.compactors import captured, pool
+from tests.e2e.second_scheduler import second_scheduler
+
+LOADS = (("3700m",), ("2400m",), ("600m", "600m", "600m"), ("400m", "350m"), ("300m",))
+"""Node by node, the requests of its pods. A scheduler that spreads would put nothing on the first two. On the first
+only what leaves the last node fits, so that the order in which pods leave changes nothing."""
+KEPT = {"trimtab.dev/keep": "true"}
+"""On the pods of the first two nodes: nothing may leave them."""
+
+
+def test_what_leaves_lands_where_the_plan_says(cluster: Cluster, tmp_path: Path) -> None:
+    name = f"packed-{cluster.namespace[-5:]}"
+    nodes = cluster.pool(name, nodes=len(LOADS), cpu="4", memory="16Gi")
+    with second_scheduler(cluster.plane) as scheduler:
+        filled(cluster, name, nodes, scheduler)
+        cluster.apply(pool(cluster, name, protect={"singleReplicas": False}))
+        steps = planned(captured(cluster, tmp_path), name)
+        landed = {move["pod"]: carried_out(cluster, step["node"], move) for step in steps for move in step["moves"]}
+    assert landed == {move["pod"]: move["target"] for step in steps for move in step["moves"]}
+    assert [step["node"] for step in steps] == [nodes[4], nodes[3]]
+    assert set(landed.values()) == {nodes[0], nodes[1]}, "the fullest nodes that have room"
+
+
+def filled(cluster: Cluster, name: str, nodes: list[str], scheduler: str) -> None:
+    """Each Deployment's only pod on its node: while it is placed the node is the only one that is open."""
+    for node in nodes:
+        cluster.patch("Node", node, {"spec": {"unschedulable": True}})
+    for node, load in zip(nodes, LOADS, strict=True):
+        cluster.patch("Node", node, {"spec": {"unschedulable": None}})
+        cluster.eventually(lambda node=node: cluster.is_ready(node))  # type: ignore[misc]
+        for at, cpu in enumerate(load):
+            spec = {"schedulerName": scheduler, "nodeSelector": {"pool": name}}
+            notes = KEPT if node in nodes[:2] else {}
+            cluster.deployment(f"{node}-{at}", cpu=cpu, memory="64Mi", annotations=notes, spec=spec)
+        cluster.eventually(lambda: all(runs_on(cluster, f"{node}-{at}") for at in range(len(load))), within=60)  # noqa: B023
+        cluster.patch("Node", node, {"spec": {"unschedulable": True}})
+    for node in nodes:
+        cluster.patch("Node", node, {"spec": {"unschedulable": None}})
+    cluster.eventually(lambda: all(map(cluster.is_ready, nodes)))
+
+
+def runs_on(cluster: Cluster, app: str) -> str:
+    """The node of the workload's only pod, once it is ready; empty until then."""
+    pods = cluster.list("Pod", selector=f"app={app}")
+    ready = cluster.running(f"app={app}")
+    return str(ready[0]["spec"]["nodeName"]) if len(pods) == len(ready) == 1 else ""
+
+
+def planned(capture: Path, name: str) -> list[Object]:
+    """The steps of `trimtab plan` for the pool, in order."""
+    command = [sys.executable, "-m", "trimtab", "plan", "--cluster", str(capture), "-o", "json"]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert printed.returncode == 0, printed.stderr
+    report = json.loads(printed.stdout)
+    steps = [step for wave in report["waves"] for step in wave["nodes"] if step["pool"] == name]
+    assert steps, report
+    return steps
+
+
+def carried_out(cluster: Cluster, node: str, move: Object) -> str:
+    """Where the pod's successor runs, once the node is cordoned and the pod evicted."""
+    pod = move["pod"].partition("/")[2]
+    app = cluster.get("Pod", pod)["metadata"]["labels"]["app"]
+    cluster.patch("Node", node, {"spec": {"unschedulable": True}})
+    cluster.evict(pod)
+    return cluster.eventually(
+        lambda: (place := runs_on(cluster, app)) != node and place,
+        within=60,
+        what=f"the successor of {pod} elsewhere",
+    )

@@ -1,0 +1,97 @@
+"""Series of pods in, windows of containers out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.histogram.batch_history import MOST, BatchHistory, ContainerKey, started
+from trimtab.histogram.daily_window import DailyHistograms
+from trimtab.histogram.histogram import number
+from trimtab.histogram.time_buckets import DAY, INTERVAL
+
+APP = ContainerKey("shop", "Deployment", "web", "app")
+START = 20_000 * DAY
+
+
+@given(st.lists(st.floats(0.5, 512, width=32), min_size=1, max_size=60), st.integers(600, DAY // 2))
+def test_a_book_holds_what_a_window_would_that_saw_it_live(values: list[float], step: int) -> None:
+    times = [START + n * step for n in range(len(values))]
+    book, live = BatchHistory(60), DailyHistograms(60)
+    book.take(APP, "cpu", times, values)
+    for at, value in zip(times, values, strict=True):
+        live.add(at, value)
+    found = book.window(APP, "cpu")
+    assert (found.whole().total, found.whole().top) == (live.whole().total, live.whole().top)
+    assert found.percentiles((0.05, 0.95)) == pytest.approx(live.percentiles((0.05, 0.95)), rel=1 / 32)
+
+
+def test_memory_is_kept_as_the_peaks_of_intervals_of_each_pod() -> None:
+    book, times = BatchHistory(), [START, START + 60, START + INTERVAL]
+    for values in ([5.0, 9.0, 3.0], [6.0, 2.0, 8.0]):
+        book.take(APP, "memory", times, values)
+    whole = book.window(APP, "memory").whole()
+    assert (whole.total, whole.top, whole.percentiles((0.25,))[0]) == (4, 9.0, pytest.approx(3, rel=1 / 64))
+
+
+def test_what_was_never_seen_is_an_empty_window() -> None:
+    assert BatchHistory().window(APP, "cpu").last == 0
+
+
+def test_an_empty_series_is_no_container() -> None:
+    book = BatchHistory()
+    book.take(APP, "cpu", [], [])
+    assert book.containers() == []
+
+
+def test_days_before_the_window_are_left_out() -> None:
+    book = BatchHistory(2)
+    book.take(APP, "cpu", [START + n * DAY for n in range(5)], [9.0, 9.0, 9.0, 1.0, 2.0])
+    found = book.window(APP, "cpu")
+    assert (found.whole().total, found.whole().top, found.first) == (2, 2.0, START + 3 * DAY)
+
+
+@pytest.mark.parametrize(("samples", "seconds"), [(100, 2 * 3600), (3 * 1440, 3 * DAY), (50_000, 3 * DAY)])
+def test_values_that_are_counted_already_count_for_their_last_day(samples: int, seconds: int) -> None:
+    book, bucket = BatchHistory(), number(0.25)
+    assert bucket is not None
+    book.pour(APP, "cpu", {bucket: samples}, START, START + 3 * DAY)
+    found = book.window(APP, "cpu")
+    assert (found.whole().total, found.seconds) == (samples, pytest.approx(seconds, abs=3600))
+    assert found.percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
+
+
+@given(st.lists(st.floats(0, 9000), min_size=1, max_size=400), st.sampled_from(["cpu", "memory"]))
+def test_what_no_machine_has_is_left_out_wherever_it_stands(values: list[float], resource: str) -> None:
+    most = MOST[resource]
+    values = [value * most / 4096 for value in values]
+    book, clean, times = BatchHistory(), BatchHistory(), range(START, START + 300 * len(values), 300)
+    kept = [(at, value) for at, value in zip(times, values, strict=True) if value <= most]
+    book.take(APP, resource, times, values)
+    clean.take(APP, resource, [at for at, _ in kept], [value for _, value in kept])
+    assert book.containers() == clean.containers()
+    assert book.window(APP, resource) == clean.window(APP, resource)
+
+
+def test_what_is_left_out_is_counted() -> None:
+    book = BatchHistory()
+    book.take(APP, "cpu", [START, START + 60, START + 120], [0.1, -1.0, 5000.0])
+    book.take(APP, "memory", [START, START + 60], [1.0, 2.0**50])
+    assert (book.left_out, book.window(APP, "cpu").whole().total) == (3, 1)
+
+
+# ── starts ───────────────────────────────────────────────────────────────
+def test_a_start_is_kept_apart_where_it_was_seen() -> None:
+    book, times = BatchHistory(start_up=120), [START + 7200 + n * 60 for n in range(5)]
+    book.take(APP, "cpu", times, [3.0, 2.0, 0.1, 0.1, 0.1], asked=START)
+    assert (book.window(APP, "cpu").whole().total, book.starts[APP]) == (3, 3.0)
+
+
+@pytest.mark.parametrize(("asked", "of_it"), [(START, 0), (START - 7200, 2), (START - 600, 0)])
+def test_a_series_that_is_there_from_the_first_moment_began_before(asked: int, of_it: int) -> None:
+    assert started([START, START + 60, START + 120], asked, 120) == of_it
+
+
+def test_memory_taken_at_the_start_stays_taken() -> None:
+    book = BatchHistory(start_up=120)
+    book.take(APP, "memory", [START + 7200, START + 9000], [9.0, 1.0], asked=START)
+    assert book.window(APP, "memory").whole().top == 9.0

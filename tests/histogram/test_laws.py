@@ -1,0 +1,197 @@
+"""What must hold for every sketch, whatever is seen."""
+
+from math import ceil, inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, observe
+from trimtab.histogram.histogram import ERROR, LEAST, WIDEST, UsageHistogram, merged, number
+from trimtab.histogram.time_buckets import DAY, HOUR
+
+amounts = st.floats(0, 2.0**40, width=32)
+alike = st.floats(0.5, 512, width=32)
+"""Within what is told apart."""
+shares = st.floats(0, 1)
+moments = st.integers(20_000 * DAY, 20_020 * DAY)
+seen = st.lists(st.tuples(moments, amounts), max_size=30)
+
+
+def counts(values: list[float]) -> UsageHistogram:
+    found = UsageHistogram()
+    found.extend(values)
+    return found
+
+
+def window(values: list[tuple[int, float]], days: int = 14) -> DailyHistograms:
+    found = DailyHistograms(days)
+    for at, value in values:
+        found.add(at, value)
+    return found
+
+
+def exact(values: list[float], share: float) -> float:
+    """By nearest rank."""
+    return sorted(values)[max(0, ceil(share * len(values) - 1e-9) - 1)]
+
+
+# ── error ────────────────────────────────────────────────────────────────
+@given(st.lists(alike, min_size=1, max_size=200), shares)
+def test_a_percentile_is_within_the_error_of_the_exact_one(values: list[float], share: float) -> None:
+    (found,) = counts(values).percentiles([share])
+    assert found == pytest.approx(exact(values, share), rel=ERROR)
+
+
+@given(st.lists(st.tuples(moments, alike), min_size=1, max_size=50), shares)
+def test_a_percentile_over_days_is_within_the_error_of_the_exact_one(
+    values: list[tuple[int, float]], share: float
+) -> None:
+    (found,) = window(values, days=30).percentiles([share])
+    assert found == pytest.approx(exact([value for _, value in values], share), rel=ERROR)
+
+
+@given(st.lists(amounts, min_size=1), st.lists(shares, min_size=2))
+def test_percentiles_ascend_up_to_the_greatest_value(values: list[float], asked: list[float]) -> None:
+    found = counts(values).percentiles([*sorted(asked), 1.0])
+    assert list(found) == sorted(found)
+    assert found[-1] == max(values)
+
+
+@given(st.lists(amounts))
+def test_one_by_one_is_all_at_once(values: list[float]) -> None:
+    single = UsageHistogram()
+    for value in values:
+        single.add(value)
+    assert single == counts(values)
+
+
+@pytest.mark.parametrize("value", [-1.0, nan, inf, -inf, 1e300])
+def test_what_is_no_amount_is_left_out(value: float) -> None:
+    found = counts([1.0, value, 2.0])
+    found.add(value)
+    assert (found.total, found.top) == (2, 2.0)
+
+
+def test_nothing_is_counted_as_nothing() -> None:
+    assert counts([0.0] * 9 + [1.0]).percentiles([0.5, 1.0]) == (0.0, 1.0)
+    assert number(LEAST / 2) == 0
+
+
+def test_an_empty_sketch_answers_nothing() -> None:
+    assert UsageHistogram().percentiles([0.05, 0.95]) == (0.0, 0.0)
+
+
+def test_a_bucket_holds_more_than_a_byte_and_more_than_two() -> None:
+    found = counts([1.0])
+    sizes = [found.counts.itemsize]
+    for count in (300, 70_000):
+        found.extend([1.0] * count)
+        sizes.append(found.counts.itemsize)
+    assert (sizes, found.total) == ([1, 2, 4], 70_301)
+
+
+def test_the_lowest_buckets_become_one_when_there_are_too_many() -> None:
+    found = counts([0.001 * 1.01**n for n in range(2000)])
+    assert (found.paired, len(found.counts)) == (True, WIDEST // 2)
+    assert found.total == 2000
+
+
+# ── merging ──────────────────────────────────────────────────────────────
+@given(st.lists(amounts), st.lists(amounts))
+def test_merging_is_adding_all_values(one: list[float], two: list[float]) -> None:
+    assert merged([counts(one), counts(two)]) == counts(one + two)
+
+
+@given(st.lists(amounts), st.lists(amounts), st.lists(amounts))
+def test_merging_is_associative_and_commutes(one: list[float], two: list[float], three: list[float]) -> None:
+    a, b, c = counts(one), counts(two), counts(three)
+    assert merged([merged([a, b]), c]) == merged([a, merged([b, c])]) == merged([c, b, a])
+
+
+@given(seen, seen, seen)
+def test_windows_merge_associatively(
+    one: list[tuple[int, float]], two: list[tuple[int, float]], three: list[tuple[int, float]]
+) -> None:
+    left, right, inner = window(one), window(one), window(two)
+    left.merge(window(two))
+    left.merge(window(three))
+    inner.merge(window(three))
+    right.merge(inner)
+    assert left == right
+
+
+# ── hours ────────────────────────────────────────────────────────────────
+def touched(values: list[tuple[int, float]], of: DailyHistograms) -> set[int]:
+    """Hours that hold something and are young enough."""
+    return {at // HOUR for at, _ in values if at // DAY > of.newest - of.days}
+
+
+@given(seen)
+def test_a_window_is_as_old_as_the_hours_in_which_something_was_seen(values: list[tuple[int, float]]) -> None:
+    found, kept = window(values), touched(values, window(values))
+    assert {day * 24 + hour for day, hours in found.looked().items() for hour in range(24) if hours >> hour & 1} == kept
+    assert found.seconds == min(HOUR * len(kept), found.last - found.first)
+    assert found.days_seen == len({hour // 24 for hour in kept})
+
+
+@given(seen, seen)
+def test_more_that_was_seen_makes_no_history_younger(
+    one: list[tuple[int, float]], two: list[tuple[int, float]]
+) -> None:
+    alone, both = window(one, days=30), window(one, days=30)
+    both.merge(window(two, days=30))
+    assert both.seconds >= alone.seconds
+    assert both.days_seen >= alone.days_seen
+    both.merge(window(one, days=30))
+    assert both.looked() == window(one + two, days=30).looked()  # what is seen twice is seen once
+
+
+# ── checkpoints ──────────────────────────────────────────────────────────
+@given(seen)
+def test_a_window_survives_its_checkpoint(values: list[tuple[int, float]]) -> None:
+    found = window(values)
+    assert DailyHistograms.load(found.dump()) == found
+
+
+@given(seen, st.data())
+def test_a_checkpoint_cut_short_is_refused_whole(values: list[tuple[int, float]], data: st.DataObject) -> None:
+    dumped = window(values).dump()
+    cut = data.draw(st.integers(0, len(dumped) - 1))
+    with pytest.raises(DamagedHistogram):
+        DailyHistograms.load(dumped[:cut])
+
+
+def test_a_checkpoint_of_another_version_is_refused() -> None:
+    with pytest.raises(DamagedHistogram, match="version 9"):
+        DailyHistograms.load(b"\x09" + DailyHistograms().dump()[1:])
+
+
+# ── days ─────────────────────────────────────────────────────────────────
+def test_a_day_leaves_the_window_when_it_is_too_old() -> None:
+    found = window([(20_000 * DAY, 9.0), (20_001 * DAY, 1.0)])
+    found.add(20_014 * DAY, 2.0)
+    assert (sorted(found.by_day()), found.whole().top) == ([20_001, 20_014], 2.0)
+    assert found.first >= 20_001 * DAY
+
+
+def test_a_value_from_before_the_window_is_left_out() -> None:
+    found = window([(20_020 * DAY, 1.0)])
+    assert not found.add(20_000 * DAY, 5.0)
+    assert found.whole().total == 1
+
+
+def test_a_late_value_counts_for_its_day() -> None:
+    found = window([(20_020 * DAY, 1.0), (20_018 * DAY + 5, 3.0)])
+    assert found.by_day()[20_018].top == 3.0
+
+
+@given(st.lists(st.lists(alike, min_size=3, max_size=3), min_size=1, max_size=9))
+def test_a_poll_of_many_is_adding_to_each(polls: list[list[float]]) -> None:
+    many, single = [DailyHistograms() for _ in range(3)], [DailyHistograms() for _ in range(3)]
+    for number_, values in enumerate(polls):
+        at = 20_000 * DAY + number_ * DAY // 72
+        observe(many, at, values)
+        for found, value in zip(single, values, strict=True):
+            found.add(at, value)
+    assert many == single

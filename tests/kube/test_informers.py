@@ -1,0 +1,73 @@
+"""What watches tell is taken by one thread, and lists that are no longer followed are silent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.kube.fake_api import FakeApi
+from trimtab.kube.informers import ChangeQueue
+from trimtab.kube.resources import PLACES, ListSource
+
+NODES = PLACES["Node"]
+LABELLED = replace(NODES, labels="later=yes")
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 30
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
+
+
+def feed(api: FakeApi, sources: tuple[ListSource, ...] = (NODES,), **more: object) -> ChangeQueue:
+    made = ChangeQueue(api.client(), sources, {"Node": lambda shape: shape.metadata.name}, **more)  # type: ignore[arg-type]
+    made.start()
+    assert eventually(lambda: made.watch.synced)
+    return made
+
+
+def test_a_batch_is_all_that_was_told_since_the_last_time() -> None:
+    with FakeApi() as api:
+        api.put("one")
+        api.put("two")
+        found = feed(api)
+        assert sorted(change.after for change in found.taken()) == ["one", "two"]
+        assert found.taken() == []
+        found.stop()
+
+
+def test_who_waits_hears_what_comes_and_what_comes_together_with_it() -> None:
+    with FakeApi() as api:
+        found = feed(api)
+        api.put("one")
+        heard = [change.after for change in found.taken(within=10, settle=0.05)]
+        assert heard[0] == "one"
+        found.stop()
+
+
+def test_what_is_not_wanted_is_not_told() -> None:
+    with FakeApi() as api:
+        api.put("one")
+        api.put("two")
+        found = feed(api, wanted=lambda change: change.after == "two")
+        assert [change.after for change in found.taken()] == ["two"]
+        found.stop()
+
+
+def test_more_lists_count_once_they_are_followed_and_are_followed_once() -> None:
+    with FakeApi() as api:
+        api.put("one")
+        found = feed(api, sources=())
+        assert found.synced
+        assert found.follow([LABELLED])
+        assert not found.follow([LABELLED])
+        assert eventually(lambda: found.synced)
+        assert [change.after for change in found.taken(within=10)] == ["one"]
+        assert found.follow([])
+        assert found.synced
+        api.put("two")
+        assert found.taken(within=0.05) == []
+        found.stop()
+        assert found.troubles() == {}

@@ -1,0 +1,207 @@
+"""One replica from its start to its end, whatever the work does. The clock goes on when somebody waits."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from trimtab.kube.errors import NotLeading
+from trimtab.kube.leader_process import LeaderProcess, LeaderProcessSettings
+from trimtab.runtime import log
+from trimtab.runtime.files import CannotServe
+from trimtab.runtime.graceful_shutdown import GracefulShutdown
+from trimtab.runtime.settings import ListenAddress
+
+
+@dataclass
+class Votes:
+    """An election that is won and lost when the test says so."""
+
+    won: bool = True
+    trouble: str = ""
+    happened: list[str] = field(default_factory=list)
+
+    @property
+    def leading(self) -> bool:
+        return self.won
+
+    def fence(self, doing: str) -> None:
+        if not self.won:
+            raise NotLeading(doing)
+
+    def run(self, stop: threading.Event) -> None:
+        self.happened.append("stands")
+        assert stop.wait(60)
+        self.happened.append("lease let go")
+
+
+class Time(GracefulShutdown):
+    """Waiting makes it later, and takes no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.at: dict[float, Callable[[], None]] = {}
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        for moment in [moment for moment in self.at if moment <= self.now]:
+            self.at.pop(moment)()
+        return self.begun
+
+
+@dataclass
+class World:
+    settings: LeaderProcessSettings = field(
+        default_factory=lambda: LeaderProcessSettings(listen=ListenAddress("127.0.0.1", 0))
+    )
+    votes: Votes = field(default_factory=Votes)
+    time: Time = field(default_factory=Time)
+    said: io.StringIO = field(default_factory=io.StringIO)
+
+    def replica(self) -> LeaderProcess:
+        return LeaderProcess(
+            name="tester", settings=self.settings, log=log.build("info", "json", self.said), client=None,  # type: ignore[arg-type]
+            election=self.votes, identity="me", hung=60.0, stop=self.time, elapsed=lambda: self.time.now,
+        )  # fmt: skip
+
+    def lines(self) -> list[str]:
+        return [json.loads(line)["event"].removeprefix("tester.") for line in self.said.getvalue().splitlines()]
+
+    def lived(self, lead: Callable[[LeaderProcess], object]) -> None:
+        """One whole life that stops once the lead returns, unless it raises."""
+        replica = self.replica()
+
+        def once() -> None:
+            lead(replica)
+            replica.stop.begin()
+
+        with replica.standing(CollectorRegistry()):
+            replica.work(once)
+
+
+def raising(error: BaseException) -> Callable[[LeaderProcess], object]:
+    def lead(_: LeaderProcess) -> None:
+        raise error
+
+    return lead
+
+
+@pytest.mark.parametrize(
+    ("lead", "raised"),
+    [
+        (lambda _: None, None),
+        (raising(RuntimeError("a bug")), RuntimeError),
+        (raising(NotLeading("not any more")), NotLeading),
+        (raising(KeyboardInterrupt()), KeyboardInterrupt),
+        (raising(SystemExit(3)), SystemExit),
+    ],
+)
+def test_however_the_work_ends_the_lease_is_let_go(
+    lead: Callable[[LeaderProcess], object], raised: type[BaseException] | None
+) -> None:
+    world = World()
+    if raised is None:
+        world.lived(lead)
+    else:
+        with pytest.raises(raised):
+            world.lived(lead)
+    assert world.votes.happened == ["stands", "lease let go"]
+    assert world.lines() == ["ready", "leads", "leads-no-more", "ended"]
+
+
+def test_a_taken_address_or_an_unwritable_ready_file_ends_it_before_it_stands(tmp_path: Path) -> None:
+    world = World()
+    with world.replica().standing(CollectorRegistry()):
+        port = int(url_of(world).rpartition(":")[2])
+        taken = World(settings=LeaderProcessSettings(listen=ListenAddress("127.0.0.1", port)))
+        with pytest.raises(CannotServe):
+            taken.lived(lambda _: None)
+    nowhere = World(
+        settings=LeaderProcessSettings(listen=ListenAddress("127.0.0.1", 0), ready_file=tmp_path / "no" / "file")
+    )
+    with pytest.raises(FileNotFoundError):
+        nowhere.lived(lambda _: None)
+    assert (taken.votes.happened, nowhere.votes.happened) == ([], [])
+
+
+def test_who_does_not_lead_waits_and_leads_when_it_may() -> None:
+    world = World(votes=Votes(won=False))
+    world.time.at[130.0] = lambda: setattr(world.votes, "won", True)
+    led: list[float] = []
+    world.lived(lambda _: led.append(world.time.now))
+    assert led == [pytest.approx(130, abs=0.5)]
+
+
+@pytest.mark.parametrize("ends", ["lost", "asked to stop"])
+def test_nobody_sleeps_longer_than_the_work_may_go_on(ends: str) -> None:
+    world = World()
+    replica = world.replica()
+    world.time.at[110.0] = replica.stop.begin if ends == "asked to stop" else lambda: setattr(world.votes, "won", False)
+    replica.wait(3600)
+    assert world.time.now == pytest.approx(110, abs=1)
+
+
+def test_a_wait_is_as_long_as_it_says() -> None:
+    world = World()
+    world.replica().wait(3.5)
+    assert world.time.now == pytest.approx(103.5)
+
+
+def test_a_turn_is_waited_for_as_long_as_a_dead_leader_keeps_the_lease() -> None:
+    world = World(votes=Votes(won=False, trouble="who knows"))
+    assert not world.replica().turn()
+    assert world.time.now - 100 == pytest.approx(30 + 2 * 3 + 2 * 10, abs=0.5)
+    assert world.lines() == ["not-our-turn"]
+    world.votes.won = True
+    assert world.replica().turn()
+
+
+def test_writes_are_fenced_by_the_election_and_carry_the_processs_name() -> None:
+    world = World(votes=Votes(won=False))
+    writer = world.replica().writer
+    with pytest.raises(NotLeading):
+        writer.fence("evict")
+    assert writer.manager == "trimtab-tester"
+
+
+def test_pages_tell_how_it_is() -> None:
+    world, registry = World(), CollectorRegistry()
+    Gauge("weight", "Of nothing.", registry=registry).set(7)
+    replica = world.replica()
+    with replica.standing(registry, {"/more": lambda: (200, "text/plain", b"more")}):
+        url = url_of(world)
+        assert (page(url, "/healthz"), page(url, "/readyz"), page(url, "/more")) == (
+            (200, "ok\n"), (200, "ok\n"), (200, "more"),
+        )  # fmt: skip
+        assert "weight 7.0" in page(url, "/metrics")[1]
+        world.time.now += 61
+        assert page(url, "/healthz")[0] == 500, "nothing was heard of it for longer than it may hang"
+        replica.may()
+        assert page(url, "/healthz")[0] == 200
+        replica.stop.begin()
+        assert page(url, "/readyz") == (503, "stopping\n")
+
+
+def url_of(world: World) -> str:
+    told: dict[str, Any] = json.loads(world.said.getvalue().splitlines()[0])
+    return str(told["url"])
+
+
+def page(url: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url + path, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

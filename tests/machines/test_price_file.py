@@ -1,0 +1,56 @@
+"""OpenCost's CSV: a node by its own row, else its type in its region; what is no price is a mistake, never a zero."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.cluster_of import cluster, node
+from trimtab.cluster.node import INSTANCE_TYPE, REGION, NodeInfo
+from trimtab.machines.prices import read, together
+
+HEADER = "EndTimestamp,InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly,Version\n"
+
+
+def machine(name: str = "a", kind: str = "m5.large", region: str = "eu-west-1", provider: str = "") -> NodeInfo:
+    found = cluster(node(name, labels={INSTANCE_TYPE: kind, REGION: region})).nodes[0]
+    return replace(found, provider_id=provider)
+
+
+@pytest.mark.parametrize(
+    ("row", "asked", "price"),
+    [
+        (",i-1,,node,spec.providerID,m5.large,0.05,", machine(provider="aws:///eu-west-1a/i-1"), 50_000),
+        (",i-1,eu-west-1,node,spec.providerID,m5.large,0.05,", machine(provider="aws:///eu-west-1a/i-1"), 50_000),
+        (",a,EU-WEST-1,node,metadata.name,,0.07,", machine(), 70_000),
+        (",m5.large,,node,metadata.labels.node.kubernetes.io/instance-type,,0.06,", machine(), 60_000),
+        (",other,eu-west-1,node,metadata.name,m5.large,0.08,", machine(), 80_000),
+        (",other,us-east-1,node,metadata.name,m5.large,0.08,", machine(), None),
+        (",pvc-1,,pv,metadata.name,m5.large,0.08,", machine(name="pvc-1"), None),
+    ],
+)
+def test_a_row_prices_the_nodes_it_speaks_of(row: str, asked: NodeInfo, price: int | None) -> None:
+    found, mistakes = read("prices.csv", HEADER + row + "\n")
+    assert (found.price(asked), mistakes) == (price, [])
+
+
+def test_a_type_costs_the_mean_of_its_rows() -> None:
+    rows = ",x,eu-west-1,node,metadata.name,m5.large,0.04,\n,y,eu-west-1,node,metadata.name,m5.large,0.06,\n"
+    assert read("prices.csv", HEADER + rows)[0].price(machine()) == 50_000
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "much", "", "1e9"])
+def test_what_is_no_price_is_named_and_prices_nothing(amount: str) -> None:
+    found, mistakes = read("prices.csv", HEADER + f",a,,node,metadata.name,,{amount},\n")
+    assert found.price(machine()) is None
+    assert "MarketPriceHourly" in str(mistakes[0])
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "\0"])
+def test_another_file_is_refused_with_the_columns_that_are_needed(text: str) -> None:
+    _, mistakes = read("prices.csv", text)
+    assert "InstanceIDField" in str(mistakes[0])
+
+
+def test_of_two_files_the_later_counts() -> None:
+    one, other = (read("p", HEADER + f",a,,node,metadata.name,,{price},\n")[0] for price in ("1", "2"))
+    assert together([one, other]).price(machine()) == 2_000_000

@@ -1,0 +1,156 @@
+"""Whose marker is believed, for how long, and what a forged one comes to."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.build import NAMESPACE, SIGNER, SIGNING, decided, facts, namespace, pod, policies, policy, runtime_class
+from tests.build import review as written_review
+from trimtab.admission.handler import answer
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.cluster.api.meta import OwnerReference, change
+from trimtab.cluster.signature import SigningKeys
+from trimtab.policy import changed_annotation
+from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation
+from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner
+
+SANDBOX = policies(policy("{runtimeClass: {name: kata}}", name="sandbox"))
+COST = policies(policy("{labels: {add: {cost: low}, override: true}}", name="cost"))
+NOTHING = policies()
+WORLD = facts(namespace(), runtime_class("kata"))
+
+
+def stateful(ordinal=0):
+    """As the StatefulSet controller sends it."""
+    found = pod(name=f"db-{ordinal}", owner="StatefulSet/db")
+    return change(found, metadata=change(found.metadata, generate_name="db-"))
+
+
+def forged(came, by="x", field="runtimeClassName", value="none"):
+    """With a marker as whoever creates the pod can write it."""
+    text = json.dumps({"by": {by: {field: value}}, "pod": changed_annotation.fingerprint(came, NAMESPACE)})
+    return change(came, metadata=change(came.metadata, annotations={ANNOTATION: text}))
+
+
+def later(slots, keys=SIGNER.keys):
+    return AdmissionSettings(signer=MarkerSigner(keys, SIGNER.slot + slots))
+
+
+@pytest.mark.parametrize("came", [pod(), stateful()])
+@pytest.mark.parametrize("terms", [SIGNING, AdmissionSettings()])
+def test_a_forged_marker_keeps_no_pod_from_its_class(came, terms):
+    found = decided(forged(came), SANDBOX, WORLD, terms)
+    assert found.pod.spec.runtime_class_name == "kata"
+    assert changed_annotation.claimed(found.pod, NAMESPACE) == ChangedAnnotation(
+        {"sandbox": {"runtimeClassName": "kata"}}
+    )
+
+
+@pytest.mark.parametrize(("terms", "code"), [(SIGNING, "marker-not-ours"), (AdmissionSettings(), "marker-unverified")])
+def test_a_marker_that_is_not_believed_is_told(terms, code):
+    found = decided(forged(pod()), policies(), WORLD, terms)
+    assert code in {left.reason.code.name for left in found.left}
+
+
+def test_a_forged_marker_goes_where_nothing_else_changes():
+    assert ANNOTATION not in decided(forged(pod()), policies(), WORLD).pod.metadata.annotations
+
+
+def test_without_a_key_a_marker_stays_and_decides_nothing():
+    first = decided(pod(), COST, WORLD, AdmissionSettings()).pod
+    assert decided(first, COST, WORLD, AdmissionSettings()).pod == first
+    assert changed_annotation.read(first, NAMESPACE, SIGNER) is None
+
+
+@pytest.mark.parametrize(
+    ("slots", "believed"), [(-2, False), (-1, True), (0, True), (2, True), (3, False), (99, False)]
+)
+def test_a_marker_is_believed_for_seconds(slots, believed):
+    first = decided(pod(), COST, WORLD).pod
+    theirs = change(first, metadata=change(first.metadata, labels={"cost": "high"}))
+    found = decided(theirs, COST, WORLD, later(slots))
+    assert (found.pod.metadata.labels["cost"] == "high") is believed
+    assert (changed_annotation.read(first, NAMESPACE, later(slots).signer) is not None) is believed
+
+
+OTHER = SigningKeys(b"o" * 32)
+
+
+@pytest.mark.parametrize(
+    ("keys", "believed"),
+    [(SigningKeys(b"n" * 32, b"k" * 32), True), (OTHER, False), (SigningKeys(b"n" * 32, b"o" * 32), False)],
+)
+def test_the_current_and_the_previous_key_verify(keys, believed):
+    first = decided(pod(), COST, WORLD).pod
+    assert (changed_annotation.read(first, NAMESPACE, MarkerSigner(keys, SIGNER.slot)) is not None) is believed
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "other"},
+        {"generate_name": "other-"},
+        {"owner_references": (OwnerReference(kind="Job", name="j", controller=True),)},
+        {"owner_references": (OwnerReference(kind="ReplicaSet", name="w", uid="2", controller=True),)},
+    ],
+)
+def test_a_marker_is_good_for_one_pod(other):
+    above = (OwnerReference(kind="ReplicaSet", name="w", uid="1", controller=True),)
+    came = change(pod(), metadata=change(pod().metadata, owner_references=above))
+    first = decided(came, COST, WORLD).pod
+    copied = change(first, metadata=change(first.metadata, **other))
+    assert changed_annotation.read(first, NAMESPACE, SIGNER) is not None
+    assert changed_annotation.read(copied, NAMESPACE, SIGNER) is None
+    assert changed_annotation.read(first, "team-b", SIGNER) is None
+
+
+@pytest.mark.parametrize("key", ["by", "at"])
+def test_what_is_written_cannot_be_changed(key):
+    first = decided(pod(), COST, WORLD).pod
+    said = json.loads(first.metadata.annotations[ANNOTATION])
+    said[key] = {"x": {"labels[cost]": "none"}} if key == "by" else said[key] + 10
+    changed = change(first, metadata=change(first.metadata, annotations={ANNOTATION: json.dumps(said)}))
+    assert changed_annotation.read(changed, NAMESPACE, SIGNER) is None
+
+
+def test_the_marker_of_an_admission_is_believed_by_the_second_call_offline_too():
+    from trimtab.admission.preview import preview
+
+    by = policies(policy("{runtimeClass: {name: kata}, labels: {add: {cost: low}, override: true}}", match="{}"))
+    found = preview(pod(), by, WORLD, NAMESPACE)
+    assert [call.outcome.value for call in found.calls] == ["changed"] or found.calls[1].outcome.value == "unchanged"
+
+
+SENT = {"metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+
+
+def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
+    memory, found = ResponseCache(), []
+    for slots in (0, 0, 1, 1, 5):
+        terms = later(slots)
+        body = answer(written_review(SENT), COST, WORLD, terms, memory).body
+        assert body == answer(written_review(SENT), COST, WORLD, replace(terms)).body
+        found.append(body)
+    assert [found[0] == found[1], found[1] == found[2], found[2] == found[3], found[3] == found[4]] == [
+        True, False, True, False,
+    ]  # fmt: skip
+
+
+def test_a_pod_without_any_marker_is_remembered_for_longer():
+    memory, body = ResponseCache(), written_review(SENT)
+    first = answer(body, NOTHING, WORLD, later(0), memory).record.finding
+    assert answer(body, NOTHING, WORLD, later(99), memory).record.finding is first
+
+
+def test_a_pod_with_a_marker_is_answered_as_its_age_says():
+    memory, first = ResponseCache(), decided(pod(), COST, WORLD).pod
+    sent = {**SENT, "metadata": {"name": "web", "labels": {"cost": "high"}, "annotations": first.metadata.annotations}}
+    for slots in (0, 2, 3, 9):
+        terms = later(slots)
+        body = answer(written_review(sent), COST, WORLD, terms, memory).body
+        assert body == answer(written_review(sent), COST, WORLD, terms).body
+
+
+def test_the_terms_of_another_moment_are_the_same_terms():
+    assert later(0) == later(5)

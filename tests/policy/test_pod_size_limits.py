@@ -1,0 +1,152 @@
+"""How much may a pod hold and still be decided about?"""
+
+import io
+import json
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.build import NAMESPACE, facts, pod, policies, policy
+from tests.hostile import world
+from tests.hostile.pods import SHAPES, container, review
+from tests.hostile.pods import pod as manifest
+from trimtab.admission.admission_result import AdmissionOutcome
+from trimtab.admission.audit.drift import stand
+from trimtab.admission.audit.original_pod import PodTemplateKey
+from trimtab.admission.handler import answer
+from trimtab.admission.readmission import readmitted
+from trimtab.cluster.api.pod import Pod, Toleration
+from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.reason import Unreadable
+from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.policy.pod_size_limits import LIMITS, MAX_BYTES, excess
+from trimtab.policy.reasons import REQUIRED, TOO_LARGE
+from trimtab.runtime import log
+from webhook.metrics import DecisionLogger, WebhookMetrics
+
+LABELLED = policies(policy("{labels: {add: {cost: low}}}"))
+
+
+def answered(made, by=None, **how):
+    return answer(review(made), by or world.policies(), world.facts(), **how)
+
+
+def tolerating(count):
+    return pod(tolerations=tuple(Toleration(key=f"t{at}", operator="Exists") for at in range(count)))
+
+
+def test_a_hundred_containers_and_two_hundred_of_all_else_in_256_kb_are_decided():
+    many = manifest(
+        {
+            "containers": [container(f"c-{at}", env=[{"name": "A", "value": "x" * 2300}]) for at in range(100)],
+            "nodeSelector": {f"k{at}": "v" for at in range(200)},
+            "tolerations": [{"key": f"t{at}", "operator": "Exists"} for at in range(200)],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": f"e{at}", "operator": "Exists"}]} for at in range(200)]}}},
+        }
+    )  # fmt: skip
+    assert 256_000 < len(json.dumps(many, separators=(",", ":"))) < MAX_BYTES
+    assert answered(many).record.outcome is AdmissionOutcome.CHANGED
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_pod_of_any_shape_is_decided_below_the_gate(shape):
+    decided = (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED)
+    assert answered(shape.make(shape.most)).record.outcome in decided or shape.name == "long-amount"
+
+
+def test_a_pod_over_the_gate_goes_through_unchanged_with_its_reason_and_its_numbers():
+    found = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
+    told = json.loads(found.body)["response"]
+    assert (told["allowed"], "patch" in told, found.record.outcome) == (True, False, AdmissionOutcome.TOO_LARGE)
+    assert told["warnings"] == [
+        "trimtab: the pod is unchanged: the pod holds 257 tolerations, and Trimtab decides about pods of at most 256"
+        " [too-large]"
+    ]
+
+
+def test_bytes_are_weighed_before_the_pod_is_read():
+    found = answered(manifest(annotations={"note": "x" * MAX_BYTES}))
+    assert found.record.outcome is AdmissionOutcome.TOO_LARGE
+    assert "bytes of JSON" in found.record.problem
+
+
+@pytest.mark.parametrize(
+    "padding", [{"annotations": {"note": "x" * MAX_BYTES}}, {"labels": {f"l{at}": "" for at in range(3000)}}]
+)
+def test_padding_is_no_way_out_of_what_a_policy_requires(padding):
+    by = policies(policy("{labels: {required: true, add: {cost: low}}}", match="{namespaces: {include: [tenant]}}"))
+    found = answered(manifest(**padding), by)
+    assert found.record.outcome is AdmissionOutcome.DENIED
+    assert found.record.decision.denied.code is REQUIRED
+
+
+def test_padding_is_let_through_in_namespaces_where_nothing_is_required():
+    by = policies(policy("{labels: {required: true, add: {cost: low}}}", match="{namespaces: {include: [other]}}"))
+    assert answered(manifest(annotations={"note": "x" * MAX_BYTES}), by).record.outcome is AdmissionOutcome.TOO_LARGE
+
+
+def test_nothing_is_said_of_the_size_where_nothing_would_be_decided_anyway():
+    made = manifest({"tolerations": [{"key": f"t{at}"} for at in range(1000)]})
+    assert answered(made, terms=AdmissionSettings(paused=True)).record.outcome is AdmissionOutcome.SKIPPED
+
+
+def test_what_the_first_call_added_does_not_make_the_second_another_one():
+    most = {f"l{at}": "" for at in range(LIMITS.labels - 2)}
+    first = answered(manifest(labels=most), LABELLED)
+    assert first.record.outcome is AdmissionOutcome.CHANGED
+    again = answer(review(json.loads(_applied(manifest(labels=most), first))), LABELLED, world.facts())
+    assert again.record.outcome is AdmissionOutcome.UNCHANGED
+
+
+def _applied(made, found):
+    import jsonpatch
+
+    return json.dumps(jsonpatch.apply_patch(made, list(found.record.operations)))
+
+
+def test_a_number_without_end_is_unreadable_and_no_mistake_of_ours():
+    long = manifest({"containers": [container("app", resources={"limits": {"cpu": "1" * 5000}})]})
+    assert answered(long).record.outcome is AdmissionOutcome.UNREADABLE
+
+
+def test_the_log_names_the_pods_namespace_and_who_sent_it():
+    said = io.StringIO()
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build("info", "json", said))
+    found = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
+    teller.tell(found.record, seconds=0.7)
+    lines = [json.loads(line) for line in said.getvalue().splitlines()]
+    assert [(line["namespace"], line["user"]) for line in lines] == [("tenant", "mallory")] * 2
+    assert b'trimtab_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.metrics()
+
+
+def test_a_running_pod_over_the_gate_is_left_out_by_name():
+    alike = PodTemplateKey(NAMESPACE, tolerating(257), None)
+    standing = stand(alike, LABELLED, facts(), AdmissionSettings())
+    assert [(name, reason.code) for name, reason in standing.left_out.items()] == [("p", TOO_LARGE)]
+
+
+def test_a_template_over_the_gate_is_unreadable_so_that_nothing_is_moved_on_a_guess():
+    template = PodTemplateSpec(spec=tolerating(257).spec)
+    found = readmitted(template, Owner("ReplicaSet", "web"), NAMESPACE, LABELLED, facts())
+    assert isinstance(found, Unreadable)
+    assert "too-large" in str(found)
+
+
+def test_counting_takes_no_notice_of_what_is_ordinary():
+    assert excess(pod()) is None
+    assert excess(Pod()) is None
+
+
+def expressing(terms, values):
+    listed = [f"v{at}" for at in range(values)]
+    expressions = [{"key": f"e{at}", "operator": "In", "values": listed} for at in range(8)]
+    term = {"preference": {"matchExpressions": expressions}, "weight": 1}
+    return manifest({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term] * terms}}})
+
+
+@pytest.mark.parametrize(("terms", "values", "refused"), [(8, 16, False), (16, 16, False), (8, 64, True)])
+def test_few_terms_of_affinity_with_many_values_are_counted(terms, values, refused):
+    found = answered(expressing(terms, values)).record.finding.outcome
+    assert (found is AdmissionOutcome.TOO_LARGE) is refused

@@ -1,0 +1,239 @@
+"""Shares of what a team wrote, local storage, devices, and values that a pod chooses among those that are listed."""
+
+import msgspec
+import pytest
+
+from tests.build import (
+    changed,
+    codes,
+    container,
+    decided,
+    facts,
+    limit_range,
+    namespace,
+    node,
+    pod,
+    policies,
+    policy,
+    runtime_class,
+    usage,
+)
+from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.resources import limits_of, requests_of
+from trimtab.policy.lint import lint
+from trimtab.policy.load import load_policies
+from trimtab.policy.validating_policy import validating
+from trimtab.policy.write_resources import ANNOTATION
+
+
+def cpu_of(found: Pod) -> object:
+    return requests_of(found.spec.containers[0].resources)["cpu"]
+
+
+HALF = policies(policy("{requests: {cpu: {from: request, percent: 50%, min: 100m}}}"))
+
+
+@pytest.mark.parametrize(("written", "half"), [("2", "1"), ("1001m", "501m"), ("150m", "100m"), ("0.1", "0.1")])
+def test_a_share_of_what_is_written_is_taken_once(written: str, half: str):
+    found = decided(pod(container(requests={"cpu": written})), HALF).pod
+    assert cpu_of(found) == half
+    without_marker = msgspec.structs.replace(found.metadata, annotations=_but_the_marker(found))
+    again = msgspec.structs.replace(found, metadata=without_marker)
+    assert decided(again, HALF).pod.spec == found.spec
+
+
+def _but_the_marker(found: Pod) -> dict[str, str]:
+    return {key: text for key, text in get(found.metadata.annotations, {}).items() if key != "trimtab.dev/changed"}
+
+
+def test_another_share_is_one_of_what_was_written():
+    once = decided(pod(container(requests={"cpu": "2"})), HALF).pod
+    other = policies(policy("{requests: {cpu: {from: request, percent: 75%}}}"))
+    assert cpu_of(decided(msgspec.structs.replace(once, metadata=msgspec.structs.replace(
+        once.metadata, annotations=_but_the_marker(once))), other).pod) == "1500m"  # fmt: skip
+
+
+@pytest.mark.parametrize("told", ["{", "[]", '{"containers[app].requests.cpu": {"written": "x", "given": "2"}}',
+    '{"containers[app].requests.cpu": {"written": "9", "given": "3"}}'])  # fmt: skip
+def test_what_no_share_was_made_of_counts_for_nothing(told: str):
+    found = pod(container(requests={"cpu": "2"}), annotations={ANNOTATION: told})
+    assert cpu_of(decided(found, HALF).pod) == "1"
+
+
+def test_a_share_of_nothing_is_nothing():
+    assert decided(pod(container()), HALF).changes == ()
+
+
+def usage_rule(words: str) -> object:
+    return policies(policy("{requests: {cpu: {from: usage, rule: p95, when: always, " + words + "}}}"))
+
+
+@pytest.mark.parametrize(
+    ("words", "used", "gets"),
+    [("minPercent: 50%", "100m", "500m"), ("maxPercent: 100%", "3", "1"), ("maxPercent: 150%", "3", "1500m"),
+     ("minPercent: 50%", "700m", "700m"), ("minPercent: 50%, min: 600m", "100m", "600m")],
+)  # fmt: skip
+def test_usage_stays_within_shares_of_what_is_written(words: str, used: str, gets: str):
+    world = facts(usage(cpu=("10m", used)))
+    found = decided(pod(container(requests={"cpu": "1"}), owner="Deployment/web"), usage_rule(words), world).pod
+    again = msgspec.structs.replace(found, metadata=msgspec.structs.replace(
+        found.metadata, annotations=_but_the_marker(found)))  # fmt: skip
+    assert (cpu_of(found), cpu_of(decided(again, usage_rule(words), world).pod)) == (gets, gets)
+
+
+DISK = "{requests: {ephemeral-storage: {otherwise: 1Gi}}, limits: {ephemeral-storage: request x 2}}"
+
+
+def test_local_storage_has_a_request_and_a_limit():
+    assert changed(decided(pod(), policies(policy(DISK)))) == {
+        "containers[app].requests.ephemeral-storage": "1Gi", "containers[app].limits.ephemeral-storage": "2Gi",
+    }  # fmt: skip
+
+
+def test_local_storage_makes_no_class_of_service_and_so_a_guaranteed_pod_gets_it():
+    same = {"cpu": "1", "memory": "1Gi"}
+    assert len(decided(pod(container(requests=same, limits=same)), policies(policy(DISK))).changes) == 2
+
+
+def test_local_storage_stays_within_a_limit_range():
+    world = facts(limit_range(max={"ephemeral-storage": "512Mi"}))
+    found = decided(pod(), policies(policy(DISK)), world).pod.spec.containers[0].resources
+    assert (requests_of(found), limits_of(found)) == (
+        {"ephemeral-storage": "512Mi"}, {"ephemeral-storage": "512Mi"},
+    )  # fmt: skip
+
+
+def test_an_authors_own_limit_of_local_storage_is_never_lowered():
+    own = pod(container(requests={"ephemeral-storage": "1Gi"}, limits={"ephemeral-storage": "100Gi"}))
+    found = decided(own, policies(policy(DISK)))
+    assert (found.changes, codes(found)) == ((), {"already-set", "limit-not-lowered"})
+
+
+LICENSE = """{requests: {containers: [{names: [app], extended: {example.com/license: 2}}]}}"""
+
+
+def test_a_device_is_request_and_limit_of_the_containers_that_are_meant():
+    found = decided(pod(container("app"), container("proxy")), policies(policy(LICENSE)))
+    assert changed(found) == {
+        "containers[app].requests.example.com/license": "2", "containers[app].limits.example.com/license": "2",
+    }  # fmt: skip
+    assert decided(found.pod, policies(policy(LICENSE))).pod == found.pod
+
+
+def test_a_container_that_asks_for_a_device_itself_keeps_it():
+    one = {"example.com/license": "1"}
+    found = decided(pod(container("app", requests=one, limits=one)), policies(policy(LICENSE)))
+    assert (found.changes, codes(found)) == ((), {"already-set"})
+
+
+CHOSEN = """{placement: {require: [{label: size, inPodLabel: node-size, among: [small, large]}],
+ tolerate: [{key: size, valueFromPod: node-size, among: [small, large], effect: NoSchedule}]},
+ labels: {fromPod: {billed-as: {label: node-size, among: [large]}}}}"""
+TEAM = "{namespaces: {include: [team-*]}}"
+
+
+def test_a_pod_chooses_among_the_values_that_are_listed():
+    found = decided(pod(labels={"node-size": "large"}), policies(policy(CHOSEN, match=TEAM)))
+    assert [change.after for change in found.changes] == ["In large", "Equal large", "large"]
+
+
+@pytest.mark.parametrize(("value", "code", "is_loud"), [("gpu", "pod-label-not-listed", True),
+    (None, "pod-label-missing", False)])  # fmt: skip
+def test_what_is_not_listed_places_nothing(value: str | None, code: str, is_loud: bool):
+    found = decided(pod(labels={} if value is None else {"node-size": value}), policies(policy(CHOSEN, match=TEAM)))
+    assert (found.changes, codes(found), bool(codes(found, loud=True))) == ((), {code}, is_loud)
+
+
+@pytest.mark.parametrize("match", ["{}", "{namespaces: {exclude: [a]}}", "{namespaces: {include: ['*']}}"])
+def test_no_place_is_chosen_by_a_pods_label_alone(match: str):
+    [mistake] = load_policies([("p", policy(CHOSEN, match=match).encode())]).mistakes
+    assert "namespaces" in mistake.expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "requests: {cpu: {from: request, percent: 0%}}", "requests: {cpu: {from: request, percent: 100%}}",
+        "requests: {cpu: {minPercent: 50%}}", "requests: {cpu: {when: always, minPercent: 90%, maxPercent: 50%}}",
+        "requests: {ephemeral-storage: {from: usage}}", "requests: {ephemeral-storage: {}}",
+        "requests: {extended: {cpu: 1}}", "requests: {extended: {example.com/a: 0}}",
+        "requests: {extended: {node.kubernetes.io/a: 1}}",
+        "labels: {add: {a: b}, fromPod: {a: {label: c, among: [d]}}}",
+        "labels: {fromPod: {a: {label: c, among: []}}}", "placement: {require: [{label: a, inPodLabel: b}]}",
+        "placement: {require: [{label: a, in: [c], among: [b]}]}",
+        "placement: {tolerate: [{key: a, value: b, valueFromPod: c, among: [d]}]}",
+    ],
+)  # fmt: skip
+def test_nonsense_is_a_mistake(wrong: str):
+    assert load_policies([("p", policy("{" + wrong + "}", match=TEAM).encode())]).mistakes
+
+
+@pytest.mark.parametrize(
+    ("actions", "code"),
+    [
+        ("requests: {ephemeral-storage: {otherwise: 10}}", "odd-amount"),
+        ("emptyDirs: {sizeLimit: 5}", "odd-amount"),
+        ("terminationGracePeriod: {maxSeconds: 86400000}", "odd-amount"),
+        ("requests: {cpu: {otherwise: 1, percent: 50}}", "word-unread"),
+        ("requests: {extended: {example.com/a: 1}}", "every-container"),
+        ("placement: {requireAny: [[{label: a, in: [b]}, {label: a, in: [c]}], [{label: d, exists: true}]]}",
+         "no-node-can-be-so"),
+        ("placement: {requireAny: [[{label: a, in: [b], weight: 4}]]}", "weight-unread"),
+    ],
+)  # fmt: skip
+def test_what_is_sound_in_form_only_is_found(actions: str, code: str):
+    assert [one.reason.code.name for one in lint(policies(policy("{" + actions + "}")))] == [code]
+
+
+AMOUNTS = (
+    "{requests: {memory: {atLeast: 8}}}", "{containers: {requests: {memory: {below: 500m}}}}",
+    "{exclude: [{requests: {cpu: {atLeast: 4000}}}]}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("match", AMOUNTS)
+def test_an_amount_to_match_by_has_its_unit(match: str):
+    found = lint(policies(policy("{labels: {add: {a: b}}}", match=match)))
+    assert [one.reason.code.name for one in found] == ["odd-amount"]
+
+
+def test_values_that_the_cluster_has_no_node_or_namespace_for_are_found():
+    world = facts(node(labels={"size": "small"}), namespace())
+    words = """{placement: {require: [{label: size, inPodLabel: s, among: [small, huge]},
+     {label: size, inNamespaceLabel: team}], requireAny: [[{label: size, in: [small]}], [{label: zone, in: [x]}]]}}"""
+    told = [one.reason.sentence for one in lint(policies(policy(words, match=TEAM)), world)]
+    assert ["huge" in told[0], "team" in told[-1], "zone" in told[1], len(told)] == [True, True, True, 3]
+
+
+@pytest.mark.parametrize("actions", ["placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}",
+    "labels: {fromPod: {a: {label: b, among: [c]}}, required: true}"])  # fmt: skip
+def test_what_cel_cannot_say_is_refused_by_name(actions: str):
+    assert "Pod" in validating(policies(policy("{" + actions + "}", match=TEAM)).all[0]).problem
+
+
+@pytest.mark.parametrize(
+    ("actions", "allowed"),
+    [
+        ("requests: {containers: [{names: [app], extended: {example.com/license: 2}}], required: true}", True),
+        ("requests: {cpu: {from: request, percent: 50%}, required: true}", True),
+        ("labels: {fromPod: {a: {label: b, among: [c]}}, required: true}", False),
+        ("placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}", False),
+    ],
+)  # fmt: skip
+def test_a_required_action_denies_who_does_not_get_it(actions: str, allowed: bool):
+    found = decided(pod(container(requests={"cpu": "2"})), policies(policy("{" + actions + "}", match=TEAM)))
+    assert (found.denied is None) is allowed
+
+
+def test_a_class_whose_nodes_are_not_there_is_found():
+    world = facts(runtime_class("kata", node_selector={"sandbox": "kata"}), node(labels={"zone": "a"}))
+    [one] = lint(policies(policy("{runtimeClass: {name: kata}}")), world)
+    assert (one.reason.code.name, "sandbox=kata" in one.reason.sentence) == ("not-in-the-cluster", True)
+
+
+@pytest.mark.parametrize(("selector", "told"), [("{matchLabels: {tier: gone}}", ["not-in-the-cluster"]),
+    ("{matchLabels: {tier: prod}}", []), ("{matchLabels: {kubernetes.io/metadata.name: team-a}}", [])])  # fmt: skip
+def test_a_selector_that_no_namespace_meets_is_found(selector: str, told: list[str]):
+    rule = policy("{labels: {add: {a: b}}}", match=f"{{namespaces: {{selector: {selector}}}}}")
+    assert [one.reason.code.name for one in lint(policies(rule), facts(namespace(tier="prod")))] == told

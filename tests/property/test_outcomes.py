@@ -1,0 +1,182 @@
+"""Laws of an outcome as a whole: a pod that comes out with us runs where it would have run without.
+
+The judges here are written from Kubernetes' own rules, and use nothing of what they judge: sums aside, which have laws
+of their own.
+"""
+
+from hypothesis import HealthCheck, assume, given, settings
+
+from tests.build import NAMESPACE
+from tests.property import strategies as some
+from tests.property.drawn_outcomes import crowded_worlds
+from trimtab.admission.apiserver.outcome import PodAdmitted
+from trimtab.admission.preview import preview
+from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import get
+from trimtab.cluster.limit_ranges import quota_covers
+from trimtab.cluster.resources import amounts, limits_of, pod_limits, pod_requests
+from trimtab.policy import reasons
+from trimtab.policy.actions.placement import missing_part
+
+CROWDED = crowded_worlds()
+POLICIES = some.policies(modes=("apply",))
+OF_STORED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+"""Most pods are refused by these tight worlds, with us or without: others are drawn in their place."""
+
+
+def shown(manifest, by, world):
+    return preview(some.read(manifest), by, world, NAMESPACE)
+
+
+def codes(found):
+    return {left.reason.code for call in found.calls for left in call.decision.left}
+
+
+@given(some.manifests(), POLICIES, CROWDED)
+def test_only_what_a_policy_denies_is_refused_for_our_sake(manifest, by, drawn):
+    found = shown(manifest, by, drawn[0])
+    if isinstance(found.unaided, PodAdmitted) and not isinstance(found.result, PodAdmitted):
+        assert found.result.plugin == "trimtab"
+
+
+# A node -------------------------------------------------------------------------------------------------------------
+
+
+def holds(requirement, labels):
+    value, operator, values = labels.get(requirement.key), requirement.operator, requirement.values
+    match operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    raise AssertionError(operator)
+
+
+def takes(machine, spec):
+    """Node selector, required node affinity and taints, as kube-scheduler filters by them."""
+    labels = machine.metadata.labels
+    if any(labels.get(key) != value for key, value in get(spec.node_selector, {}).items()):
+        return False
+    affinity = get(spec.affinity, None)
+    node = get(affinity.node_affinity, None) if affinity else None
+    required = get(node.required, None) if node else None
+    if required is not None:
+        fields = {"metadata.name": machine.metadata.name}
+        for term in required.node_selector_terms:
+            expressions, of_fields = get(term.match_expressions, ()), get(term.match_fields, ())
+            if not expressions and not of_fields:
+                continue
+            if all(holds(e, labels) for e in expressions) and all(holds(e, fields) for e in of_fields):
+                break
+        else:
+            return False
+    return all(
+        any(tolerates(toleration, taint) for toleration in get(spec.tolerations, ()))
+        for taint in machine.spec.taints
+        if taint.effect != "PreferNoSchedule"
+    )
+
+
+def tolerates(toleration, taint):
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    return toleration.operator == "Exists" or (toleration.key != "" and toleration.value == taint.value)
+
+
+def has_node(pod, machines, daemon):
+    asked = {name: amount for name, amount in pod_requests(pod.spec).items() if amount > 0}
+    for machine in machines:
+        room = amounts(machine.status.allocatable)
+        if daemon and not any(taint.effect != "PreferNoSchedule" for taint in machine.spec.taints):
+            room["cpu"] -= quantity.scheduler_value("cpu", daemon)
+        if takes(machine, pod.spec) and all(amount <= room.get(name, 0) for name, amount in asked.items()):
+            return True
+    return False
+
+
+@OF_STORED
+@given(some.manifests(), POLICIES, CROWDED)
+def test_a_pod_that_had_a_node_still_has_one(manifest, by, drawn):
+    world, machines, _, _, daemon, growing = drawn
+    found = shown(manifest, by, world)
+    assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
+    before, after = found.unaided.pod, found.result.pod
+    is_daemon = any(owner.kind == "DaemonSet" for owner in before.metadata.owner_references)
+    daemon = "" if is_daemon else daemon
+    opened = [machine for machine in machines if not machine.spec.unschedulable]
+    if before.spec.node_name or not has_node(before, opened, daemon) or has_node(after, opened, daemon):
+        return
+    made = [machine for machine in machines if machine.spec.provider_id]
+    cordoned = [machine for machine in made if machine.spec.unschedulable]
+    may_come = bool(made) if growing is None else growing > 0
+    assert may_come or has_node(after, cordoned, daemon)
+    assert reasons.NODE_UNKNOWN in codes(found)
+
+
+# The quota ----------------------------------------------------------------------------------------------------------
+
+
+def counted(spec, name):
+    side, _, resource = name.partition(".")
+    if name == "pods":
+        return quantity.NANO
+    of = pod_limits(spec) if side == "limits" else pod_requests(spec)
+    return of.get(resource, 0) * (10**6 if resource == "cpu" else quantity.NANO)
+
+
+def fits(pod, world, replicas):
+    """Do so many of it fit every quota that covers it?"""
+    return all(
+        quantity.parse(quota.status.used.get(name, 0)) + replicas * counted(pod.spec, name) <= quantity.parse(hard)
+        for quota in world.quotas.get(NAMESPACE, ())
+        if quota_covers(quota, pod)
+        for name, hard in quota.spec.hard.items()
+    )
+
+
+@OF_STORED
+@given(some.manifests(), POLICIES, CROWDED)
+def test_an_owner_whose_replicas_fitted_the_quota_still_fits(manifest, by, drawn):
+    world, _, replicas, *_ = drawn
+    found = shown(manifest, by, world)
+    assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
+    before, after = found.unaided.pod, found.result.pod
+    owners = [owner.kind for owner in before.metadata.owner_references]
+    count = replicas if owners == ["ReplicaSet"] else 1
+    if fits(before, world, count):
+        assert fits(after, world, count)
+
+
+# Limits and placement ------------------------------------------------------------------------------------------------
+
+
+@OF_STORED
+@given(some.manifests(), POLICIES, CROWDED)
+def test_no_memory_limit_of_ours_is_below_a_known_peak(manifest, by, drawn):
+    world, _, _, peaks, *_ = drawn
+    found = shown(manifest, by, world)
+    assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
+    if [owner.kind for owner in found.unaided.pod.metadata.owner_references] != ["ReplicaSet"]:
+        return
+    for was, now in zip(found.unaided.pod.spec.containers, found.result.pod.spec.containers, strict=True):
+        before, after = limits_of(was.resources).get("memory"), limits_of(now.resources).get("memory")
+        if after is not None and was.name in peaks and (before is None or not quantity.same(before, after)):
+            assert quantity.compare(after, peaks[was.name]) > 0
+
+
+PLACES = ("nodeSelector[", "nodeAffinity.", "tolerations[")
+
+
+@given(some.manifests(), POLICIES, CROWDED)
+def test_no_placement_is_half_applied(manifest, by, drawn):
+    found = shown(manifest, by, drawn[0])
+    for call in found.calls:
+        placing = {change.policy for change in call.decision.changes if change.field.startswith(PLACES)}
+        for policy in by.all:
+            settings = policy.spec.actions.placement
+            if policy.name in placing and settings is not None:
+                assert missing_part(settings, call.decision.pod.spec) is None

@@ -1,0 +1,147 @@
+"""A day that is over is written once, and what stands of it is never written again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.recommender.played import MI, START, Histories, Killed, Process, World, moments
+from tests.recommender.test_faults import WEB
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.histogram.time_buckets import DAY
+from trimtab.recommender.sharded_configmaps import DayName
+
+HOUR = 3600
+FIRST = START // DAY
+
+
+def days(world: World) -> list[int]:
+    return sorted(name.day for name in world.days.stored)
+
+
+def test_a_day_is_written_once_after_its_last_values_came() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(DAY + HOUR)
+    assert days(world) == []
+    process.lives(1200)
+    assert days(world) == [FIRST]
+    process.lives(3 * DAY)
+    assert days(world) == [FIRST + n for n in range(4)]
+    assert world.days.puts == 4
+
+
+def test_what_changes_holds_no_day_that_is_over() -> None:
+    world = World().runs("web")
+    moments(world).lives(12 * HOUR)
+    half = len(world.usage.stored[0])
+    moments(world).lives(6 * DAY)
+    assert len(world.usage.stored[0]) < half + 100
+
+
+def test_a_new_life_writes_no_day_again() -> None:
+    world = World().runs("web")
+    moments(world).lives(3 * DAY + 2 * HOUR)
+    again = moments(world)
+    assert again.loop.diary.window(WEB, "cpu").days_seen == 4
+    again.lives(HOUR)
+    assert world.days.puts == 3
+
+
+def test_a_day_that_is_too_old_is_dropped() -> None:
+    world = World(step=3600).runs("web")
+    process = moments(world).lives(20 * DAY + 2 * HOUR)
+    assert days(world) == [FIRST + n for n in range(6, 20)]
+    assert moments(world).loop.diary.windows == process.loop.diary.windows
+
+
+def test_a_container_that_is_gone_is_in_what_stands_of_its_days_alone() -> None:
+    world = World().runs("web", "api")
+    process = moments(world).lives(DAY)
+    gone = ContainerKey("shop", "Deployment", "api", "app")
+    for held in (world.cores, world.bytes):
+        del held[gone]
+    process.lives(2 * DAY)
+    again = moments(world).loop.diary
+    assert again.windows == process.loop.diary.windows
+    assert again.window(gone, "cpu").whole().total == DAY // world.step
+    alone = World().runs("web")
+    moments(alone).lives(3 * DAY)
+    assert len(world.usage.stored[0]) < len(alone.usage.stored[0]) + 40
+
+
+def test_a_value_that_comes_late_is_written_beside_the_day() -> None:
+    world = World().runs("web", "api")
+    process = moments(world).lives(DAY + 2 * HOUR)
+    process.loop.diary.windows[WEB, "cpu"].add(START + 100, 0.5)
+    process.lives(HOUR)
+    assert days(world) == [FIRST, FIRST]
+    assert min(map(len, world.days.stored.values())) < max(map(len, world.days.stored.values()))
+    again = moments(world).loop.diary
+    assert again.windows == process.loop.diary.windows
+
+
+def test_a_history_read_at_once_is_stored_day_by_day() -> None:
+    world = World(step=3600).runs("web")
+    source = Histories(world)
+    for _ in range(5 * 24):
+        source.record()
+        world.now += world.step
+    process = Process(world, source).lives(2 * world.step)
+    assert days(world) == [FIRST + n for n in range(5)]
+    assert Process(world, source).loop.diary.windows == process.loop.diary.windows
+
+
+def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
+    world = World().runs("web")
+    moments(world).lives(3 * DAY + 2 * HOUR)
+    broken = min(world.days.stored)
+    world.days.stored[broken] = world.days.stored[broken][:-9]
+    again = moments(world)
+    assert again.loop.metrics.registry.get_sample_value(
+        "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
+    assert again.loop.diary.window(WEB, "cpu").days_seen == 3
+    again.lives(DAY)
+    assert broken in world.days.stored
+
+
+def test_below_a_ceiling_the_oldest_days_go() -> None:
+    world = World().runs(*(f"app-{number}" for number in range(20)))
+    process = moments(world)
+    process.loop.checkpoints.max_stored_bytes = 3_000
+    process.lives(8 * DAY)
+    assert process.loop.checkpoints.stored_bytes <= 3_000
+    assert 1 < len(days(world)) < 8
+    assert days(world)[-1] == FIRST + 6
+    assert process.loop.faults == 0
+
+
+def test_while_a_day_cannot_be_written_it_is_kept_with_what_changes() -> None:
+    world = World().runs("web")
+    process = moments(world).lives(DAY + HOUR)
+    world.usage.kill_at = world.usage.count  # the day's own write
+    with pytest.raises(Killed):
+        process.lives(1200)
+    world.usage.kill_at = None
+    assert days(world) == []
+    again = moments(world)
+    assert again.loop.diary.window(WEB, "cpu").whole().total >= DAY // world.step
+    again.lives(HOUR)
+    assert days(world) == [FIRST]
+
+
+def test_a_peak_that_ran_when_its_day_was_stored_counts_once() -> None:
+    """Killed after the day was written, and before what changes was: there it still runs."""
+    world = World().runs("web", held=300.0 * MI)
+    process = moments(world).lives(DAY - 1200)
+    before = dict(world.usage.stored)
+    process.lives(2 * HOUR + 1800)
+    world.usage.stored = before
+    again = moments(world).lives(HOUR)
+    memory = again.loop.diary.window(WEB, "memory")
+    assert memory.counts_of([FIRST])[FIRST].total == 4
+
+
+def test_names_are_in_order_of_days() -> None:
+    one = DayName(20_000, "ff")
+    assert sorted([one, replace(one, day=9)]) == [replace(one, day=9), one]

@@ -1,0 +1,101 @@
+"""No ten minutes see more bytes than they may; what waits is written first."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.recommender.played import START, Process, World, moments
+from trimtab.cluster.quantity import scheduler_value
+from trimtab.histogram.time_buckets import DAY
+from trimtab.recommender.write_budget import OVERHEAD_BYTES, PERIOD_SECONDS, WriteBudget
+
+HOUR = 3600
+
+
+@given(st.lists(st.tuples(st.floats(0, 300), st.integers(1, 60)), max_size=60))
+def test_no_ten_minutes_see_more_than_they_may(steps: list[tuple[float, int]]) -> None:
+    clock, written = [0.0], []
+    budget = WriteBudget(100, lambda: clock[0])
+    for wait, size in steps:
+        clock[0] += wait
+        if budget.has_room(size):
+            budget.spend(size)
+            written.append((clock[0], size))
+    for end, _ in written:
+        assert sum(size for at, size in written if end - PERIOD_SECONDS < at <= end) <= 100
+
+
+def test_what_is_larger_than_all_of_it_is_written_alone() -> None:
+    now = [0.0]
+    budget = WriteBudget(100, lambda: now[0])
+    assert budget.has_room(500)
+    budget.spend(500)
+    assert not budget.has_room(1)
+    now[0] = PERIOD_SECONDS
+    assert budget.has_room(1)
+
+
+def large() -> World:
+    """Forty workloads, in so many namespaces, of which no two use the same."""
+    world = World(now=START + 6 * HOUR)
+    for number in range(40):
+        world.runs("web", namespace=f"team-{number}", cores=0.1 + number / 100)
+    return world
+
+
+def test_with_little_room_every_shard_is_written_in_its_turn() -> None:
+    world = large()
+    process = Process(world, moments(world).source, limit=400, budget=3 * (400 + OVERHEAD_BYTES)).lives(HOUR)
+    shards = len(world.usage.stored)
+    assert shards > 6
+    process.lives(6 * HOUR)
+    assert {*world.usage.writes[-2 * shards :]} == world.usage.stored.keys()
+    assert process.loop.checkpoints.unsaved_seconds <= 600 * (shards // 3 + 1)
+
+
+def test_with_little_room_an_unexpected_end_costs_what_is_told() -> None:
+    world = large()
+    process = Process(world, moments(world).source, limit=400, budget=3 * (400 + OVERHEAD_BYTES)).lives(8 * HOUR)
+    told = process.loop.checkpoints.unsaved_seconds
+    again = moments(world, limit=400).loop.diary
+    lost = [
+        process.loop.diary.window(one, "cpu").whole().total - again.window(one, "cpu").whole().total
+        for one in process.loop.diary.containers()
+    ]
+    assert 0 < max(lost) <= told / world.step
+    process.loop.end()
+    again = moments(world, limit=400).loop.diary
+    assert again.windows == process.loop.diary.windows
+
+
+def test_with_little_room_what_changed_most_is_published_first() -> None:
+    world = large()
+    one = 2_500 + OVERHEAD_BYTES
+    process = Process(world, moments(world).source, limit=400, budget=one).lives(DAY + 9 * HOUR)
+    for container in world.cores:
+        world.cores[container] *= 1.2
+    changed = list(world.cores)[20]
+    world.cores[changed] *= 20
+    writes = len(world.told.writes)
+    while greatest(world, changed.namespace) < 1000:
+        process.lives(600)
+        assert len(world.told.writes) <= writes + 3, "it waited for the others"
+
+
+def greatest(world: World, namespace: str) -> int:
+    """Millicores, as they are published."""
+    known = world.of("web", namespace)
+    assert known is not None
+    assert known.cpu is not None
+    return scheduler_value("cpu", known.cpu.max or "0")
+
+
+def test_with_little_room_a_shard_that_nobody_lives_in_goes() -> None:
+    world = World(now=START + 6 * HOUR)
+    for number in range(6):
+        world.runs("web", "api", "db", "job", namespace=f"team-{number}", cores=0.1 + number / 100)
+    process = Process(world, moments(world).source, limit=420, budget=2 * (420 + OVERHEAD_BYTES)).lives(12 * HOUR)
+    checkpoints = process.loop.checkpoints
+    inhabited = set(checkpoints.cabinet.homes.of.values())
+    assert set(world.usage.writes) - inhabited, "shards grew in number, and some were left"
+    assert world.usage.stored.keys() == inhabited
+    assert checkpoints.unsaved_seconds <= 600 * (len(inhabited) // 2 + 1)

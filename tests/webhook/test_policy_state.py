@@ -1,0 +1,105 @@
+"""People are told of each change once, and of each trouble once while it lasts."""
+
+import io
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from tests.build import policies, policy
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.reason import Unreadable
+from trimtab.kube.watch_state import WatchSettings
+from trimtab.policy.cluster_facts import NOTHING_KNOWN
+from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.podpolicy import Policies
+from trimtab.runtime import log
+from trimtab.watchdog import process
+from webhook.metrics import WebhookMetrics
+from webhook.policy_state import LOOK, PATIENCE, STALE, StateLogger, WebhookPolicyState
+
+BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+
+
+@dataclass
+class Played:
+    complete: bool = True
+    seconds: float = 0.0
+    waited: float = 0.0
+    trouble: dict[str, str] = field(default_factory=dict)
+    broken: tuple[Unreadable, ...] = ()
+
+    def age(self) -> float | None:
+        return self.seconds
+
+    def missing(self) -> tuple[str, ...]:
+        return () if self.complete else ("nodes",)
+
+    def troubles(self) -> dict[str, str]:
+        return self.trouble
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        return self.broken
+
+
+class Told:
+    def __init__(self) -> None:
+        self.out = io.StringIO()
+        self.meters = WebhookMetrics(CollectorRegistry())
+        self.herald = StateLogger(self.meters, log.build(stream=self.out))
+
+    @property
+    def said(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.getvalue().splitlines()]
+
+    @property
+    def lines(self) -> list[str]:
+        return [line["event"] for line in self.said]
+
+
+def test_policies_that_came_into_force_are_named() -> None:
+    told = Told()
+    told.herald.changed(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
+    assert [line["policies"] for line in told.said] == [["a"]]
+
+
+def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
+    told, wrong = Told(), (ConfigError(file="PodPolicy", field="spec.mode", expected="one of apply, warn"),)
+    broken = replace(BASE, broken={"a": wrong})
+    told.herald.changed(BASE, broken)
+    told.herald.changed(broken, replace(broken, terms=replace(DEFAULT_TERMS, paused=True)))
+    assert told.lines == ["policy refused, what it was before stays in force", "all changes are paused"]
+    assert "spec.mode: expected one of apply, warn" in told.out.getvalue()
+
+
+def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
+    told = Told()
+    for seconds in (1.0, STALE + 1, STALE + 9, 2.0, 3.0):
+        told.herald.look(Played(seconds=seconds))
+    assert told.lines == ["facts are stale and used on", "facts are fresh again"]
+
+
+def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_called_stale() -> None:
+    assert min(STALE, process.STALE) > WatchSettings().idle + 60 + LOOK
+
+
+def test_what_keeps_it_from_being_ready_is_told_once() -> None:
+    told = Told()
+    for waited in (0.0, PATIENCE + 1, PATIENCE + 2):
+        told.herald.look(Played(complete=False, waited=waited, trouble={"nodes": "403"}))
+    assert told.lines == ["not ready"]
+    assert [line["missing"] for line in told.said] == [["nodes"]]
+
+
+def test_a_mistake_of_ours_is_counted() -> None:
+    told = Told()
+    told.herald.failed("ReplicaSet", ValueError("x"))
+    assert 'trimtab_failures_total{kind="facts"} 1.0' in told.meters.render().decode()
+
+
+def test_an_object_nobody_can_read_is_told_once() -> None:
+    told = Told()
+    for _ in range(2):
+        told.herald.look(Played(broken=(Unreadable("Node n1", "nonsense"),)))
+    assert [(line["event"], line["where"]) for line in told.said] == [("unreadable, decided without it", "Node n1")]

@@ -1,0 +1,53 @@
+"""`trimtab capture`: a snapshot of the cluster as a file."""
+
+import gzip
+import os
+import secrets
+import sys
+
+import click
+
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.snapshot import KINDS
+
+
+@click.command("capture")
+@click.option("-o", "--output-file", metavar="FILE", help="Write here (gzip where it ends in .gz); default: stdout.")
+@click.option("--hash-names", is_flag=True, help="Replace names and label values; plans stay the same.")
+@live_cluster.login
+def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
+    """A snapshot of the cluster as a file: read-only, for --cluster and for bug reports.
+
+    Secrets, environments, command lines, and ConfigMaps other than ours are not in it; kubeconfig's user needs no
+    more than to list. An object that cannot be read is in it by name: who reads the file is refused for that, as who
+    reads the cluster live is. Kinds that a plan can do without (CapacityBuffers, PodTemplates, and those of devices)
+    are named in it where the user may not list them. Hashed names are the same wherever they stand, but differ
+    between captures; PodPolicies, which speak of names, are then left out, so a plan counts pods as they are.
+    """
+    salt = secrets.token_bytes(32) if hash_names else None
+    kinds = live_cluster.WITH_POLICIES if salt is None else tuple(KINDS)
+    capture = live_cluster.captured(live_cluster.ClusterOptions((), kubeconfig, context), kinds, salt)
+    if output_file is None:
+        sys.stdout.buffer.write(capture.content)
+    else:
+        _write(output_file, capture.content)
+        lines = capture.content.count(b"\n") - 2
+        click.echo(f"{output_file}: {lines} objects", err=True)
+    if capture.forbidden:
+        click.echo(f"not in it, because this user may not list them: {', '.join(capture.forbidden)}", err=True)
+    for wrong in capture.unreadable:
+        click.echo(f"in it by name alone, because it cannot be read: {wrong}", err=True)
+
+
+def _write(name: str, content: bytes) -> None:
+    """For its owner alone: names of a cluster are nobody else's business."""
+    packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+    try:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        came = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=name, expected="a file that can be written", came=came)]) from None
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(packed)

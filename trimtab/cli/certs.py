@@ -1,0 +1,271 @@
+"""`trimtab certs`: issue the webhook's certificates, and look at them.
+
+The pair that the webhook's replicas share in a cluster: looked at and rotated from outside.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+import certs
+from trimtab.cli import live_cluster, output, signing_key
+from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues
+from trimtab.cli.main import ASKED_WRONGLY, FOUND, RuntimeFailure, UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.runtime import clock
+from trimtab.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
+    from trimtab.kube.objects import Whole
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Which cluster, and where in it."""
+
+    namespace: str
+    asked: live_cluster.ClusterOptions
+
+    @property
+    def secret(self) -> str:
+        return f"Secret {self.namespace}/{SECRET}"
+
+
+def options(function: F) -> F:
+    """`--namespace` and the login, given to the verb as one `where`."""
+
+    @wraps(function)
+    def verb(*, namespace: str, kubeconfig: str | None, context: str | None, **more: Any) -> Any:
+        return function(
+            where=Where(namespace=namespace, asked=live_cluster.ClusterOptions((), kubeconfig, context)), **more
+        )
+
+    own = click.option(
+        "--namespace", default=InstallValues().namespace, show_default=True, help="Where we are installed."
+    )
+    return own(live_cluster.login(verb))  # type: ignore[return-value]
+
+
+def cluster_pair_status(where: Where) -> certs.CertificateStatus:
+    """The Secret's pair, and whether each webhook configuration trusts it."""
+    from webhook import cert_manager as shared
+
+    with connected(where) as client:
+        places = {kind: _get(client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS}
+        folder = shared.folder_of(_get(client, "Secret", SECRET, where.namespace) or {})
+    if folder is None:
+        return certs.CertificateStatus(
+            folder=where.secret, problems=(certs.Problem("missing", f"{where.secret} holds no pair"),)
+        )
+    found = certs.certificate_status(where.secret, folder, clock.utc())
+    return replace(found, problems=(*found.problems, *_untrusting(folder, places)))
+
+
+def _untrusting(folder: certs.CertificateFiles, places: dict[str, Whole | None]) -> Iterator[certs.Problem]:
+    from webhook import cert_manager as shared
+
+    for kind, place in places.items():
+        if place is None:
+            yield certs.Problem("not-called", f"there is no {kind} {CONFIGURATION}: API servers do not call us")
+        elif not certs.may_serve(folder, shared.ca_bundles(place)):
+            yield certs.Problem("not-trusted", f"the caBundle of {kind} {CONFIGURATION} does not know this pair")
+
+
+def rotate_cluster_pair(where: Where, *, authority: bool, forget: bool) -> str:
+    """What was done, in words. Raises Wrong where the pair is not ours to rotate, Failed where the cluster refused."""
+    from trimtab.kube import objects as whole
+    from trimtab.kube.objects import Writer
+    from webhook import cert_manager as shared
+
+    with connected(where) as client:
+        secret = _get(client, "Secret", SECRET, where.namespace)
+        folder = shared.folder_of(secret or {})
+        if secret is None or folder is None or folder.authority_key is None:
+            came = "none" if folder is None else "one of another issuer"
+            raise UsageError([ConfigError(file=where.secret, expected="a pair that the replicas issue", came=came)])
+        new, said = _rotated(where, folder, authority=authority, forget=forget)
+        whole.put(Writer(client=client), shared.filled(secret, new))
+    return f"{where.secret}: {said}"
+
+
+def _rotated(
+    where: Where, folder: certs.CertificateFiles, *, authority: bool, forget: bool
+) -> tuple[certs.CertificateFiles, str]:
+    from webhook.cert_manager import called
+
+    now = clock.utc()
+    if forget:
+        found = certs.sole_authority(folder)
+        if not certs.is_usable(found, now):
+            came = "a pair that an older authority signed"
+            raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", came=came)])
+        return found, "older authorities are forgotten"
+    if authority:
+        return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations know it"
+    return certs.reissued_pair(folder, called(WEBHOOK, where.namespace), now=now), "a new pair"
+
+
+def _get(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
+    from trimtab.kube import objects as whole
+
+    return whole.get(client, kind, name, namespace)
+
+
+@contextmanager
+def connected(where: Where) -> Iterator[Client]:
+    """Of the cluster that was named. What it refuses is raised as Wrong or Failed."""
+    from trimtab.kube.client import connect
+    from trimtab.kube.errors import KubeFault, NotConfigured
+
+    try:
+        client = connect(where.asked.kubeconfig, where.asked.context)
+        try:
+            yield client
+        finally:
+            client.close()
+    except NotConfigured as error:
+        file = where.asked.kubeconfig or "kubeconfig"
+        raise UsageError([ConfigError(file=file, expected="a cluster", came=str(error))]) from None
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
+    except certs.CertsError as error:
+        raise RuntimeFailure(f"{where.secret}: {error}") from None
+
+
+DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs)
+
+
+class ProblemReport(msgspec.Struct, frozen=True):
+    code: str
+    text: str
+
+
+class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Published as deploy/schemas/certs-report.schema.json."""
+
+    api_version: str = output.API_VERSION
+    kind: str = "CertsReport"
+    folder: str
+    names: list[str]
+    not_before: str | None
+    not_after: str | None
+    days_left: float
+    usable: bool
+    """A client that trusts ca.crt would talk to a server with this pair now."""
+    problems: list[ProblemReport]
+
+
+@click.group("certs")
+def verb() -> None:
+    """Issue the webhook's certificates, look at them, rotate them; rotate the keys that processes sign with."""
+
+
+@verb.command("issue")
+@_FOLDER
+@click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
+@click.option("--force", is_flag=True, help="Issue anew although nothing is due.")
+def issue(folder: Path, names: tuple[str, ...], force: bool) -> None:
+    """Issue a CA and a serving pair into FOLDER; renew them where something is due."""
+    try:
+        click.echo(f"{folder}: {_issued(folder, names or DEFAULT_NAMES, force=force)}")
+    except (certs.CertsError, ValueError) as error:
+        click.echo(f"{folder}: {error}", err=True)
+        sys.exit(ASKED_WRONGLY)
+
+
+def _issued(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
+    """What was done, in words. An authority that is there stays, or hands over to its successor: clients trust it."""
+    now = clock.utc()
+    if not (folder / certs.CA_KEY).exists() and not (folder / certs.CERTIFICATE).exists():
+        certs.write(folder, certs.issue(names, now=now))
+        return "issued"
+    if force or not (folder / certs.CERTIFICATE).exists():
+        certs.write(folder, certs.renew(certs.read_authority(folder), names, now=now))
+        return "issued anew by the authority that is here"
+    found, reasons = certs.renew_if_due(certs.read(folder), names, now=now)
+    if reasons:
+        certs.write(folder, found)
+    return "; ".join(map(str, reasons)) or "nothing was due"
+
+
+@verb.command("status")
+@_FOLDER
+@click.option("--live", "of_cluster", is_flag=True, help="The cluster's: the replicas' Secret, and who trusts it.")
+@options
+@output.options
+def status(folder: Path, of_cluster: bool, where: Where, output: str, output_file: str | None) -> None:
+    """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
+    found = cluster_pair_status(where) if of_cluster else certs.status(folder, clock.utc())
+    report = CertsReport(
+        folder=found.folder,
+        names=list(found.names),
+        not_before=found.not_before.isoformat() if found.not_before else None,
+        not_after=found.not_after.isoformat() if found.not_after else None,
+        days_left=round(found.days_left, 1),
+        usable=found.usable,
+        problems=[ProblemReport(problem.code, problem.says) for problem in found.problems],
+    )
+    _emit(output, output_file, report)
+    if found.problems:
+        sys.exit(FOUND)
+
+
+@verb.command("rotate")
+@click.option("--authority", is_flag=True, help="A new authority too; the old one stays trusted beside it.")
+@click.option("--forget-old", is_flag=True, help="Older authorities are trusted no more: after one was stolen.")
+@options
+def rotate(authority: bool, forget_old: bool, where: Where) -> None:
+    """A new pair for the webhook in the cluster, without a review lost.
+
+    The replicas take it over within seconds. A new authority is first told to API servers and signs half a minute
+    later; the old one stays trusted until nothing it signed can be valid. Where cert-manager issues, ask it instead.
+    """
+    click.echo(rotate_cluster_pair(where, authority=authority, forget=forget_old))
+
+
+@verb.command("rotate-signing-key")
+@click.argument("process", type=click.Choice(signing_key.PROCESSES))
+@click.option("--yes", is_flag=True, help="Rotate; without it nothing is changed, and what would be done is said.")
+@click.option("--force", is_flag=True, help="Also where what stands in the cluster is not authentic afterwards.")
+@options
+def rotate_signing_key(process: str, yes: bool, force: bool, where: Where) -> None:
+    """A new key for what the webhook signs on pods, or the compactor on nodes and in its state.
+
+    The key of today still verifies, until the next rotation; the process takes the new one over within a minute, and
+    the compactor then signs anew what still counts. After a theft, rotate twice.
+    """
+    with connected(where) as client:
+        for line in signing_key.rotate(client, where.namespace, process, confirmed=yes, force=force):
+            click.echo(line)
+
+
+def _emit(form: str, output_file: str | None, report: CertsReport) -> None:
+    output.emit(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
+
+
+def _draw(console: Console, report: CertsReport) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_row("folder", report.folder)
+    table.add_row("names", ", ".join(report.names) or "–")
+    table.add_row("valid", f"{report.not_before} to {report.not_after}" if report.not_after else "–")
+    table.add_row("days left", f"{report.days_left:g}")
+    table.add_row("usable", "[green]yes[/]" if report.usable else "[red]no[/]")
+    for problem in report.problems:
+        table.add_row("[yellow]problem[/]", f"{problem.text} ({problem.code})")
+    console.print(table)

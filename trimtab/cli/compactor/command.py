@@ -1,0 +1,160 @@
+"""`trimtab compactor`: run one replica; ask it and tell it things through the cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.compactor import report as report_module
+from trimtab.cli.compactor import state
+from trimtab.cli.compactor import state as releasing
+from trimtab.cli.main import ASKED_WRONGLY, UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import PAUSED
+from trimtab.cluster.snapshot import ConfigMap
+from trimtab.cluster.timestamps import written
+from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.pool_state import REOPENED
+from trimtab.compactor.pool_state_store import name_of
+from trimtab.compactor.process import run
+from trimtab.compactor.settings import Settings
+from trimtab.kube import objects
+from trimtab.kube.client import MERGE
+from trimtab.kube.errors import NotFound
+from trimtab.kube.objects import Writer
+from trimtab.kube.resources import PLACES, one
+from trimtab.runtime import clock, environment, log
+from trimtab.runtime.files import RuntimeFault
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _login(function: F) -> F:
+    function = click.option(
+        "--namespace", default=Settings().namespace, show_default=True, help="Where the compactor lives."
+    )(function)
+    return live_cluster.login(function)
+
+
+@click.group("compactor", invoke_without_command=True)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Metrics and health; default 0.0.0.0:9090, port 0 takes a free one."
+)
+@click.option("--namespace", help=f"Our own namespace; default {Settings().namespace}.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's account, else your kubeconfig.")
+@click.option("--rehearse", is_flag=True, default=None, help="Begin nothing, whatever the pools say.")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the pages are served.")
+@click.pass_context
+def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
+    """Run the compactor until a signal: plan, wait, look afresh, empty nodes one budget at a time.
+
+    Pools only rehearse until their ConfigMap says `mode: act`. Every option can be set in the environment too, as
+    TRIMTAB_LISTEN and so on; docs/reference/settings.md has them all.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    try:
+        settings = environment.read_with_options(os.environ, Settings, listen, more)
+        run(settings, log.build(settings.log_level, settings.log_format))
+    except (RuntimeFault, ValueError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(ASKED_WRONGLY)
+
+
+@verb.command("status")
+@_login
+@output.options
+def status(output: str, output_file: str | None, **login: Any) -> None:
+    """Who leads, what is under way, and what each pool would do next."""
+    report = report_module.status_report(state.found(state.ClusterLogin(**login), pods=True))
+    _emit(output, output_file, report, lambda console: report_module.status(console, report))
+
+
+@verb.command("history")
+@click.option("--pool", help="Only of this pool.")
+@click.option("--node", help="Only of this node.")
+@_login
+@output.options
+def history(pool: str | None, node: str | None, output: str, output_file: str | None, **login: Any) -> None:
+    """The last decisions, each with its reason."""
+    report = report_module.history_report(state.found(state.ClusterLogin(**login)), pool, node)
+    _emit(output, output_file, report, lambda console: report_module.history(console, report))
+
+
+@verb.command("pause")
+@click.option("--why", default="true", help="Written down, for the others.")
+@_login
+def pause(why: str, **login: Any) -> None:
+    """Stop everything: no node is cordoned, no pod evicted; what is not empty yet is given back."""
+    _annotate_namespace(state.ClusterLogin(**login), why or "true")
+    click.echo("paused")
+
+
+@verb.command("resume")
+@click.option("--pool", help="Open this pool again, which failures had closed; else the pause is ended.")
+@_login
+def resume(pool: str | None, **login: Any) -> None:
+    """End the pause, or open a closed pool again."""
+    where = state.ClusterLogin(**login)
+    if pool is None:
+        _annotate_namespace(where, None)
+        click.echo("resumed")
+        return
+    name, doing = name_of(pool), f"reopen pool {pool}"
+    with state.opened(where) as client:
+        try:
+            kept = objects.read(client, "ConfigMap", name, where.namespace)
+            assert isinstance(kept, ConfigMap)
+            at = report_module.reopening(memories.read(name, kept.data), int(clock.utc().timestamp()))
+            body = {"metadata": {"annotations": {REOPENED: written(at)}}}
+            path = one(PLACES["ConfigMap"], where.namespace, name)
+            Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
+        except NotFound:
+            raise UsageError([ConfigError(file="--pool", expected="a pool the compactor knows", came=pool)]) from None
+    click.echo(f"pool {pool} is open again")
+
+
+@verb.command("release")
+@click.argument("names", metavar="[NODE]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Open the nodes that are named; without it they are only listed.")
+@_login
+def release(names: tuple[str, ...], yes: bool, **login: Any) -> None:
+    """Open nodes and take the annotation of a drain off, whoever wrote it; without NODE all such nodes are listed.
+
+    For nodes that the compactor leaves alone because the annotation is not authentic: the signing key was lost, or
+    somebody else wrote it. Of a drain that is under way the compactor takes it for a no.
+    """
+    if yes and not names:
+        raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", came="--yes alone")])
+    where = state.ClusterLogin(**login)
+    with state.opened(where) as client:
+        writer = Writer(client=client, manager="trimtab-command")
+        found = releasing.annotated(writer, where.namespace, names)
+        for one in found:
+            click.echo(str(one))
+        if yes:
+            for done in releasing.release_nodes(writer, found):
+                click.echo(done)
+        elif found:
+            chosen = " ".join(one.node.name for one in found if one.can_be_opened)
+            click.echo(f"Nothing was changed. To open: trimtab compactor release --yes {chosen}")
+        else:
+            click.echo("no node carries the annotation of a drain")
+
+
+def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:
+    with state.opened(login) as client:
+        body = {"metadata": {"annotations": {PAUSED: value}, **({} if value else {"labels": {PAUSED: None}})}}
+        path, doing = one(PLACES["Namespace"], "", login.namespace), f"annotate Namespace {login.namespace}"
+        Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
+
+
+def _emit(form: str, output_file: str | None, report: Any, drawn: Any) -> None:
+    output.emit(form, output_file, report, drawn, "trimtab compactor")

@@ -1,0 +1,146 @@
+"""`trimtab install`: what Trimtab needs in a cluster, printed or applied; and taken away again."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.install import apply
+from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
+from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.names import InstallValues
+from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cluster.config_error import ConfigError
+
+if TYPE_CHECKING:
+    from trimtab.kube.objects import Writer
+
+DEFAULTS = InstallValues()
+
+
+@click.command("install")
+@click.option("--apply", "applying", is_flag=True, help="Apply them to the cluster; without it they are only printed.")
+@click.option("--remove", "removing", is_flag=True, help="Take it away again: the webhook configurations first.")
+@click.option("--everything", is_flag=True, help="With --remove: namespace and CRD too, with all policies and pools.")
+@click.option(
+    "--traces", is_flag=True,
+    help="With --remove: only what the processes wrote, for Helm's own hook: calls, cordons, taints, Leases, records.",
+)  # fmt: skip
+@click.option("--keep-usage", is_flag=True, help="With --remove: leave the recommender's checkpoints.")
+@click.option("--dry-run", is_flag=True, help="With --apply or --remove: the API server checks all and stores nothing.")
+@click.option("--namespace", default=DEFAULTS.namespace, show_default=True, help="Ours alone.")
+@click.option("--image", default=DEFAULTS.image, show_default=True, help="What every process runs.")
+@click.option("--replicas", type=click.IntRange(1, 20), default=DEFAULTS.replicas, show_default=True, help="Webhooks.")
+@click.option(
+    "--timeout", type=click.IntRange(1, 10), default=DEFAULTS.timeout, show_default=True,
+    help="Seconds until an API server lets a pod through without us.",
+)  # fmt: skip
+@click.option("--cert-manager", is_flag=True, help="cert-manager issues the pair and keeps the caBundle.")
+@click.option(
+    "--scale-namespace", "scale_namespaces", metavar="NAMESPACE", multiple=True,
+    help="Let the compactor scale Deployments here: a workload of one replica gets a second one while its pod moves. "
+    "May be given more than once; without it such pods stay.",
+)  # fmt: skip
+@click.option(
+    "--autoscaler-namespace", default=DEFAULTS.autoscaler_namespace, show_default=True,
+    help="Where the cluster autoscaler writes its status (its own flag --namespace).",
+)  # fmt: skip
+@click.option(
+    "--autoscaler-status", default=DEFAULTS.autoscaler_status, show_default=True,
+    help="The ConfigMap of that status (its flag --status-config-map-name); the compactor may read it by this name.",
+)  # fmt: skip
+@click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
+@live_cluster.login
+def verb(
+    applying: bool,
+    removing: bool,
+    everything: bool,
+    traces: bool,
+    keep_usage: bool,
+    dry_run: bool,
+    form: str,
+    output_file: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    **chosen: Any,
+) -> None:
+    """What Trimtab needs in a cluster: CRD, accounts and their rights, the webhook, and who calls it when.
+
+    Printed as plain manifests, in the order to apply them. With --apply they are applied server-side, and the first
+    certificate is issued before API servers begin to call; nothing is changed in any pod until a PodPolicy is applied.
+    Applying again changes what differs; certificates stay. Options are not remembered: give the same ones again, the
+    image first of all. What Helm installed is changed by `helm upgrade` alone.
+
+    With --remove API servers stop calling first; then the processes stop, nodes are given back (no cordon, note or
+    taint of ours is left), and Leases and records go. PodPolicies, pools and the namespace stay; --everything takes
+    them, too.
+    """
+    narrower = {"--everything": everything, "--traces": traces, "--keep-usage": keep_usage}
+    _sound(applying=applying, removing=removing, narrower=narrower, dry_run=dry_run, login=kubeconfig or context)
+    values = InstallValues(
+        **{field.name: chosen[field.name] for field in fields(InstallValues) if field.name in chosen}
+    )
+    if applying or removing:
+        how = RemovalScope(everything=everything, traces=traces, keep_usage=keep_usage) if removing else None
+        for done in _carried(values, live_cluster.ClusterOptions((), kubeconfig, context), how, dry_run):
+            click.echo(f"{done.what}: {done.how}{' (dry run)' if dry_run else ''}")
+    else:
+        output.write(output.manifests_text(manifests(values), form), output_file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalScope:
+    """How much is taken away."""
+
+    everything: bool
+    traces: bool
+    keep_usage: bool
+
+
+def _sound(*, applying: bool, removing: bool, narrower: Mapping[str, bool], dry_run: bool, login: str | None) -> None:
+    found = []
+    if applying and removing:
+        found.append(("--apply or --remove", "both"))
+    if not removing:
+        found += [("--remove", f"{option} without it") for option, given in narrower.items() if given]
+    if narrower["--everything"] and narrower["--traces"]:
+        found.append(("--everything or --traces", "both"))
+    if (dry_run or login) and not (applying or removing):
+        found.append(("--apply or --remove", "--dry-run or a login without either"))
+    if found:
+        raise UsageError([ConfigError(file="command line", expected=expected, came=came) for expected, came in found])
+
+
+def _carried(
+    values: InstallValues, asked: live_cluster.ClusterOptions, removal: RemovalScope | None, dry_run: bool
+) -> Iterator[CleanupStep]:
+    from trimtab.kube.client import connect
+    from trimtab.kube.errors import KubeFault, NotConfigured
+    from trimtab.kube.objects import Writer
+
+    try:
+        client = connect(asked.kubeconfig, asked.context)
+        other = apply.elsewhere(client, values.namespace)
+        if other is not None:
+            expected = f"--namespace {other}: API servers of this cluster call the installation there"
+            raise UsageError(
+                [ConfigError(file="command line", expected=expected, came=f"--namespace {values.namespace}")]
+            )
+        writer = Writer(client=client, dry_run=dry_run)
+        yield from _removed(writer, values, removal) if removal else apply.apply(writer, manifests(values), values)
+        client.close()
+    except NotConfigured as error:
+        raise UsageError(
+            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+        ) from None
+    except KubeFault as error:
+        raise RuntimeFailure(f"{error}\nWhat was told above is done; the same command goes on from there.") from None
+
+
+def _removed(writer: "Writer", values: InstallValues, removal: RemovalScope) -> Iterator[CleanupStep]:
+    if removal.traces:
+        return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).take_back()
+    return apply.remove(writer, manifests(values), values, everything=removal.everything, keep_usage=removal.keep_usage)

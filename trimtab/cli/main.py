@@ -1,0 +1,110 @@
+"""The group of all verbs. A verb's module is only imported when the verb is asked for.
+
+Exit codes: 0 done (warnings included), 1 found something (with `--strict`), 2 asked wrongly (bad file, bad option:
+every mistake named, nothing done), 3 we or the cluster failed.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from trimtab.cluster.config_error import ConfigError
+
+VERBS = {
+    "admit": ("trimtab.cli.admit.command", "What would become of these pods, and why."),
+    "plan": ("trimtab.cli.plan.command", "Which nodes can go, in which order, and why the others stay."),
+    "simulate": ("trimtab.cli.simulate.command", "The plan carried out until nothing more can go: what is left."),
+    "recommend": ("trimtab.cli.recommend.command", "What every container should ask for, by what it used."),
+    "recommender": ("trimtab.cli.recommender", "Gather what containers use; publish what they should ask for."),
+    "compactor": ("trimtab.cli.compactor.command", "Empty the nodes that can go; status, history, pause, resume."),
+    "pools": ("trimtab.cli.pools.command", "Pools of the compactor, from what another one was told."),
+    "policies": ("trimtab.cli.policies.command", "Check, list, explain policies; print their schema."),
+    "runtimeclass": ("trimtab.cli.runtimeclass", "What a runtime costs per pod, as a RuntimeClass."),
+    "capture": ("trimtab.cli.capture", "A snapshot of the cluster as a file."),
+    "certs": ("trimtab.cli.certs", "Issue the webhook's certificates and look at them."),
+    "install": ("trimtab.cli.install.command", "What Trimtab needs in a cluster, printed or applied."),
+    "doctor": ("trimtab.cli.doctor.command", "Is everything wired? Each finding with what mends it."),
+    "webhook": ("trimtab.cli.webhook", "Serve the admission webhook."),
+    "watchdog": ("trimtab.cli.watchdog", "Watch running pods: unpatched, stale overhead, harm after a policy."),
+    "demo": ("trimtab.cli.demo.command", "The main job end to end on this machine, without a cluster."),
+}
+"""Verb → where it lives, and what it does in a line."""
+
+FOUND, ASKED_WRONGLY, FAILED = 1, 2, 3
+
+
+class Verbs(click.Group):
+    """Knows its verbs by name; imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _ = VERBS[cmd_name]
+        verb = importlib.import_module(module).verb
+        assert isinstance(verb, click.Command)
+        return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, does) for name, (_, does) in VERBS.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="trimtab", message="%(prog)s %(version)s")
+def cli() -> None:
+    """A Kubernetes admission webhook and node-pool compactor that says why.
+
+    Every verb reads files, or a cluster, and changes nothing unless it says so.
+    """
+
+
+class UsageError(click.ClickException):
+    """What was asked cannot be done as asked: every mistake is named, and nothing was done."""
+
+    exit_code = ASKED_WRONGLY
+
+    def __init__(self, mistakes: Iterable[ConfigError]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(map(str, self.mistakes)))
+
+    def show(self, file: object = None) -> None:
+        for mistake in self.mistakes:
+            click.echo(str(mistake), err=True)
+        count = len(self.mistakes)
+        click.echo(f"{count} mistake{'s' if count > 1 else ''}; nothing was done.", err=True)
+
+
+class RuntimeFailure(click.ClickException):
+    """We or the cluster failed; the text says what was being done to what."""
+
+    exit_code = FAILED
+
+    def show(self, file: object = None) -> None:
+        click.echo(self.message, err=True)
+
+
+def _called(script: str) -> str | None:
+    """As a plugin of kubectl the command is told as it was typed; None: click's own way."""
+    plugin = script.removeprefix("kubectl-")
+    return f"kubectl {plugin}" if plugin != script else None
+
+
+def main() -> None:
+    """The console script, also as `kubectl-trimtab`."""
+    try:
+        cli(prog_name=_called(Path(sys.argv[0]).name), standalone_mode=True)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        click.echo(f"trimtab failed, and that is our bug: {type(error).__name__}: {error}", err=True)
+        click.echo("For the traceback: python -X dev -m trimtab …", err=True)
+        sys.exit(FAILED)

@@ -1,0 +1,323 @@
+"""The options of `trimtab recommend`: where usage comes from, what the report is about, what is proposed.
+
+What is asked of `trimtab recommend`: every mistake of the options at once.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cli.plan.inputs import moment
+from trimtab.cli.recommend import sources
+from trimtab.cli.recommend.build_report import Question, selection
+from trimtab.cli.recommend.report import NAMESPACE
+from trimtab.cluster import quantity, usage_rule
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.usage_rule import UsageRule
+from trimtab.histogram.batch_history import RESOURCES
+from trimtab.sizing.request import SizingSettings
+from trimtab.sizing.statistics import SizingSeverity
+from trimtab.usage import series
+from trimtab.usage.cluster_label import LABELS, Matchers
+from trimtab.usage.series import Names
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORMS = ("table", "json", "yaml", "csv", "krr-csv", "html")
+
+_SOURCES = (
+    click.option(
+        "--usage",
+        "paths",
+        multiple=True,
+        metavar="PATH",
+        help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved answer of Prometheus, "
+        "VPA checkpoints, gzip or not; - for standard input.",
+    ),
+    click.option("--prometheus", "url", metavar="URL", help="Prometheus, Thanos, Mimir or what speaks like them."),
+    click.option(
+        "--kubelets",
+        is_flag=True,
+        help="With --cluster live: ask each node's kubelet, not the metrics API; takes `get` on nodes/proxy.",
+    ),
+    click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        help="To log in or name a tenant: Authorization, X-Scope-OrgID, …",
+    ),
+    click.option(
+        "--header-file",
+        "header_files",
+        multiple=True,
+        metavar="FILE",
+        envvar="TRIMTAB_PROMETHEUS_HEADER_FILE",
+        help="The same, a line each: nothing secret in the list of processes.",
+    ),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        envvar="TRIMTAB_PROMETHEUS_TOKEN_FILE",
+        help="A bearer token to log in; or the token itself in TRIMTAB_PROMETHEUS_TOKEN.",
+    ),
+    click.option("--token", hidden=True, envvar="TRIMTAB_PROMETHEUS_TOKEN", expose_value=True),
+    click.option(
+        "--ca", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_CA", help="Certificates that Prometheus' own is signed by."
+    ),
+    click.option(
+        "--certificate",
+        metavar="FILE",
+        envvar="TRIMTAB_PROMETHEUS_CERTIFICATE",
+        help="Your own certificate, for a server that asks for one.",
+    ),
+    click.option(
+        "--key", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_KEY", help="Its key, where it is not in the same file."
+    ),
+    click.option(
+        "--matcher", default="", metavar="MATCHER", help='For every query and every file, such as cluster="prod".'
+    ),
+    click.option(
+        "--by", default="", metavar="LABEL", help="Report every value of this label, such as cluster, on its own."
+    ),
+    click.option(
+        "--cpu-metric", default="", metavar="NAME", help="The counter of cpu, where it is not cAdvisor's name."
+    ),
+    click.option(
+        "--cpu-recorded", default="", metavar="NAME", help="A recording rule that gives cores, instead of it."
+    ),
+    click.option("--memory-metric", default="", metavar="NAME", help="The working set of memory, likewise."),
+    click.option(
+        "--label-name",
+        "label_names",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        help="What namespace, pod or container is called there, such as pod=k8s_pod_name.",
+    ),
+    click.option(
+        "--at-once",
+        default=4,
+        show_default=True,
+        type=click.IntRange(1, 16),
+        help="Queries that Prometheus is asked at the same time.",
+    ),
+    click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Of history."),
+    click.option(
+        "--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between points."
+    ),
+    click.option(
+        "--rate",
+        default="5m",
+        show_default=True,
+        metavar="WINDOW",
+        help="Cpu is averaged over it: four scrapes at least.",
+    ),
+    click.option(
+        "--start-up",
+        "start_up",
+        default=0,
+        show_default=True,
+        type=click.IntRange(0, 3600),
+        metavar="SECONDS",
+        help="Leave out what a pod's first seconds took of cpu, and say how much that was.",
+    ),
+    click.option(
+        "--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from."
+    ),
+)
+_SELECTION = (
+    click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only these."),
+    click.option(
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        help="Only pods with these labels, as kubectl reads them; labels of their namespace count, too.",
+    ),
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        metavar="KIND",
+        help="Only workloads of this kind, such as Deployment,StatefulSet.",
+    ),
+    click.option(
+        "--severity",
+        type=click.Choice(["low", "medium", "high"]),
+        metavar="LEVEL",
+        help="Only what is so far off at least: low, medium or high.",
+    ),
+    click.option(
+        "--total-by",
+        "total_by",
+        multiple=True,
+        metavar="LABEL",
+        help="Totals by namespace, kind or a label such as team.  [default: namespace]",
+    ),
+    click.option(
+        "--against",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="What changed since this report, which -o json wrote.",
+    ),
+)
+_REPORT = (
+    click.option(
+        "--rule",
+        default="adaptive",
+        show_default=True,
+        metavar="RULE",
+        help="Of static workloads, as in policies: adaptive, a percentile such as p95 or p99.5, or max; with "
+        "headroom as in 'p99 +15%', or +15% alone.",
+    ),
+    click.option(
+        "--memory-rule", metavar="RULE", help="Of memory, where it is another than --rule, such as 'max +15%'."
+    ),
+    click.option(
+        "--pods",
+        type=click.Choice(["typical", "largest"]),
+        default="typical",
+        show_default=True,
+        help="Where one pod steadily uses far more than the others: cover it always, or only where a tenth of them do; "
+        "as in policies.",
+    ),
+    click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="Never ask for less."),
+    click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less."),
+    click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do."),
+    click.option("--guaranteed", is_flag=True, help="Change Guaranteed pods too, request and limit together."),
+    click.option(
+        "--vpa-down",
+        is_flag=True,
+        help="The VPA's webhook cannot act: P95 instead of P5. Of a live cluster it is looked at.",
+    ),
+    click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches there."),
+    click.option(
+        "--min-confidence",
+        default=0.5,
+        show_default=True,
+        type=click.FloatRange(0, 1),
+        help="A patch lowers no request of which less is sure; in policies, minConfidence.",
+    ),
+    click.option(
+        "--export-vpa",
+        "export",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, writable=True),
+        help="Write checkpoints there that a fresh VPA begins with.",
+    ),
+    click.option(
+        "--number", is_flag=True, help="Of a single series: only the request, in cores or bytes, not rounded."
+    ),
+    click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(FORMS),
+        default="table",
+        show_default=True,
+        help="The form of the report.",
+    ),
+    click.option(
+        "--output-file", type=click.Path(dir_okay=False, writable=True), help="Write here instead of to the terminal."
+    ),
+)
+
+
+def options(function: F) -> F:
+    """All of them, in the order in which the help shows them."""
+    for option in reversed((*_SOURCES, *_SELECTION, *_REPORT)):
+        function = option(function)
+    return function
+
+
+_WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
+
+
+def checked(
+    cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
+) -> tuple[Question, dict[str, str]]:
+    """What the report is about, and the headers of its source. Raises Wrong with every mistake of the options."""
+    at, mistakes = moment(now)
+    rules, wrong = _rules(more["rule"], more["memory_rule"])
+    mistakes += wrong
+    least = {}
+    for resource in RESOURCES:
+        text = more[f"least_{resource}"]
+        if quantity.is_quantity(text):
+            least[resource] = max(1, quantity.scheduler_value(resource, text))
+        else:
+            mistakes.append(ConfigError(file=f"--least-{resource}", expected="a quantity", came=repr(text)))
+    if not _WINDOW.fullmatch(more["rate"]):
+        mistakes.append(ConfigError(file="--rate", expected="a window such as 5m or 2h", came=repr(more["rate"])))
+    if not paths and url is None and live_cluster.LIVE not in cluster.paths:
+        expected = "usage: --usage PATH, --prometheus URL or --cluster live"
+        mistakes.append(ConfigError(file="command line", expected=expected, came="none"))
+    if more["kubelets"] and (live_cluster.LIVE not in cluster.paths or paths or url is not None):
+        expected = "--cluster live, without --usage and --prometheus"
+        mistakes.append(ConfigError(file="--kubelets", expected=expected, came="another source"))
+    if url is not None and not url.startswith(("http://", "https://")):
+        mistakes.append(
+            ConfigError(file="--prometheus", expected="an address such as https://prometheus:9090", came=url)
+        )
+    mistakes += _divided(cluster, more)
+    try:
+        Matchers.of(more["matcher"])
+    except ValueError as error:
+        mistakes.append(ConfigError(file="--matcher", expected=str(error), came=repr(more["matcher"])))
+    try:
+        mistakes += [ConfigError(file="--" + what.replace("_", "-"), expected=expected, came="another text")
+                     for what, expected in series.mistakes(names_of(more))]  # fmt: skip
+    except ValueError as error:
+        mistakes.append(
+            ConfigError(file="--label-name", expected=str(error), came=repr(", ".join(more["label_names"])))
+        )
+    selected, wrong = selection(more["namespaces"], more["kinds"], more["selector"], has_cluster=bool(cluster.paths))
+    mistakes += wrong
+    if more["against"] and more["number"]:
+        mistakes.append(ConfigError(file="--against", expected="a report", came="--number"))
+    if mistakes:
+        raise UsageError(mistakes)
+    terms = SizingSettings(rule=rules["--rule"], memory_rule=rules.get("--memory-rule"), least_cpu=least["cpu"],
+                  least_memory=least["memory"], allow_hpa=more["allow_hpa"], guaranteed=more["guaranteed"],
+                  cover_largest_pod=more["pods"] == "largest")  # fmt: skip
+    question = Question(
+        terms=terms, now=at, by=more["by"], selection=selected,
+        least_severity=SizingSeverity(more["severity"] or "unknown"),
+        total_by=more["total_by"] or (*([more["by"]] if more["by"] else []), NAMESPACE),
+    )  # fmt: skip
+    return question, sources.headers(more["headers"], more["header_files"], more["token_file"], more["token"])
+
+
+def names_of(more: dict[str, Any]) -> Names:
+    """What metrics and labels are called. Raises ValueError."""
+    own = {"cpu": more["cpu_metric"], "memory": more["memory_metric"], "cpu_recorded": more["cpu_recorded"]}
+    return Names(**{name: text for name, text in own.items() if text}, labels=series.labels(more["label_names"]))
+
+
+def _divided(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list[ConfigError]:
+    """What cannot be asked of several clusters at once."""
+    if not more["by"]:
+        return []
+    mistakes = []
+    if more["by"] not in LABELS:
+        expected = f"a label that tells clusters apart: {', '.join(LABELS)}"
+        mistakes.append(ConfigError(file="--by", expected=expected, came=repr(more["by"])))
+    alone = {"--cluster": bool(cluster.paths), "--patch": more["folder"], "--export-vpa": more["export"],
+             "--number": more["number"]}  # fmt: skip
+    todo = f"choose one with --matcher '{more['by']}=\"…\"'"
+    return mistakes + [ConfigError(file=option, expected="one cluster", came=f"--by {more['by']}", todo=todo)
+                       for option, asked in alone.items() if asked]  # fmt: skip
+
+
+def _rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[ConfigError]]:
+    """The rules by option; headroom alone is on top of the adaptive request."""
+    found, mistakes = dict[str, UsageRule](), list[ConfigError]()
+    for option, text in (("--rule", rule), ("--memory-rule", memory)):
+        try:
+            if text is not None:
+                found[option] = usage_rule.parse(text)
+        except ValueError as error:
+            mistakes.append(ConfigError(file=option, expected=str(error), came=repr(text)))
+    return found, mistakes

@@ -1,0 +1,85 @@
+"""The report of `trimtab recommend` as one page: every container with its curve and its percentiles."""
+
+from collections.abc import Sequence
+from importlib import resources
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from trimtab.cli.recommend.report import ContainerReport, DayReport, RecommendReport, ResourceReport
+from trimtab.cli.recommend.table import amounts, because, change, headline, in_all, money, since, sure
+from trimtab.cluster import quantity
+
+WIDE, HIGH = 320, 90
+_SVG = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
+_BAND = Markup('<path class="band" d="{}"/>')
+_LINE = Markup('<path class="{}" d="{}"/>')
+_LEVEL = Markup('<path class="{}" d="M0 {}h{}"><title>{}</title></path>')
+
+
+def page(report: RecommendReport) -> str:
+    """One HTML document that needs no network; everything that came from outside is escaped."""
+    text = resources.files("trimtab.cli.recommend").joinpath("page.html").read_text("utf-8")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    rows = [_row(row) for row in report.containers]
+    return (
+        environment.from_string(text).render(
+            headline=headline(report),
+            report=report,
+            rows=rows,
+            amounts=amounts,
+            money=money,
+            since=since,
+            in_all=in_all,
+        )
+        + "\n"
+    )
+
+
+def _row(row: ContainerReport) -> tuple[ContainerReport, str, str, Markup, Markup, str, str]:
+    cpu, memory = (change(part, known=row.replicas is not None) for part in (row.cpu, row.memory))
+    return row, cpu, memory, _picture(row, "cpu"), _picture(row, "memory"), because(row), sure(row)
+
+
+def _picture(row: ContainerReport, resource: str) -> Markup:
+    part = row.cpu if resource == "cpu" else row.memory
+    return curve(part, resource) if part.curve else Markup("")
+
+
+def curve(part: ResourceReport, resource: str) -> Markup:
+    """P5 to P95 of each day as a band, its median and its greatest value as lines; the request now and proposed."""
+    now, proposed = (_units(resource, text) for text in (part.now, part.proposed))
+    top = max([now or 0.0, proposed or 0.0, *(day.max for day in part.curve)]) * 1.05 or 1.0
+    levels = (("now", now, part.now), ("proposed", proposed, part.proposed))
+    marks = [_level(kind, value, top, text) for kind, value, text in levels if value]
+    drawn = Markup("").join([*_days(part.curve, top), *marks])
+    return _SVG.format(WIDE, HIGH, f"{resource} by day", drawn)
+
+
+def _days(days: Sequence[DayReport], top: float) -> list[Markup]:
+    step = WIDE / max(1, len(days) - 1)
+    xs = [round(n * step, 1) for n in range(len(days))]
+    if len(days) == 1:
+        days, xs = [days[0], days[0]], [0.0, float(WIDE)]
+
+    def path(values: Sequence[float], at: Sequence[float] = xs) -> str:
+        return "L".join(f"{x} {_y(value, top)}" for x, value in zip(at, values, strict=True))
+
+    low, high = [day.p5 for day in days], [day.p95 for day in days]
+    band = f"M{path(high)}L{path(low[::-1], xs[::-1])}Z"
+    lines = (("max", [day.max for day in days]), ("median", [day.p50 for day in days]))
+    return [_BAND.format(band), *(_LINE.format(kind, "M" + path(values)) for kind, values in lines)]
+
+
+def _level(kind: str, value: float, top: float, text: str | None) -> Markup:
+    return _LEVEL.format(kind, _y(value, top), WIDE, f"{kind} {text}")
+
+
+def _y(value: float, top: float) -> float:
+    return round(HIGH * (1 - value / top), 1)
+
+
+def _units(resource: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    return quantity.scheduler_value(resource, text) / (1000 if resource == "cpu" else 1)

@@ -1,0 +1,37 @@
+"""`trimtab recommender`: gather what containers use, and publish what they should ask for."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from trimtab.cli.main import ASKED_WRONGLY, FAILED
+from trimtab.recommender.process import run
+from trimtab.recommender.settings import Settings
+from trimtab.runtime import environment, log
+from trimtab.runtime.files import RuntimeFault
+
+
+@click.command("recommender")
+@click.option("--once", is_flag=True, help="Read, publish, keep, end: for a CronJob.")
+@click.option("--listen", metavar="HOST:PORT", help="Metrics, health, what is missing; default 0.0.0.0:9090.")
+@click.option("--prometheus", metavar="URL", help="Default: the metrics API (metrics-server).")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's account, else your own.")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the pages are served.")
+def verb(
+    once: bool, listen: str | None, prometheus: str | None, kubeconfig: Path | None, ready_file: Path | None
+) -> None:
+    """Gather usage until a signal, and publish P5 to P95 of every container for the webhook.
+
+    It touches no pod and no workload. Of several replicas one works, by a Lease. Every option can be set in the
+    environment too, as TRIMTAB_LISTEN and so on; docs/reference/settings.md has all of them.
+    """
+    options = {"prometheus": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
+    try:
+        settings = environment.read_with_options(os.environ, Settings, listen, options)
+        well = run(settings, log.build(settings.log_level, settings.log_format), once=once)
+    except (RuntimeFault, ValueError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(ASKED_WRONGLY)
+    sys.exit(0 if well else FAILED)

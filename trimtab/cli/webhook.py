@@ -1,0 +1,97 @@
+"""`trimtab webhook`: serve the admission webhook."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+import certs
+from trimtab.cli.main import ASKED_WRONGLY, RuntimeFailure, UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.runtime import environment, log
+from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
+from trimtab.runtime.settings import Settings
+from webhook.main import run
+from webhook.policy_state import InvalidPolicyFiles, from_files
+
+
+@click.command("webhook")
+@click.option("--listen", metavar="HOST:PORT", help="Default 0.0.0.0:8443; port 0 takes a free one and tells it.")
+@click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
+@click.option(
+    "--policies",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Default: our recommended set; live, the cluster's own.",
+)
+@click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="SNAPSHOT",
+    help="A snapshot the facts come from; `live` watches the cluster.",
+)
+@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="Who writes pod overhead.")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once requests are served.")
+def verb(
+    listen: str | None,
+    certs_folder: Path | None,
+    policies: tuple[Path, ...],
+    cluster: Path | None,
+    overhead: str | None,
+    ready_file: Path | None,
+) -> None:
+    """Serve the admission webhook over TLS until a signal.
+
+    Every option can be set in the environment too, as TRIMTAB_LISTEN, TRIMTAB_CERTS and so on; more settings there
+    are described in docs/reference/settings.md. Policies and certificates are checked before anything listens.
+    """
+    asked = {
+        "certs": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,
+        "ready_file": ready_file,
+    }  # fmt: skip
+    try:
+        settings = _settings(listen, {name: value for name, value in asked.items() if value is not None})
+        _try(settings)
+        run(settings, log.build(settings.log_level, settings.log_format))
+    except (UnreadableFiles, InvalidPolicyFiles) as error:
+        raise UsageError(error.mistakes) from None
+    except MissingKeyPair as error:
+        raise RuntimeFailure(str(error)) from None
+    except (SettingsError, CannotServe, RuntimeFault) as error:
+        _refuse(str(error))
+    except certs.CertsError as error:
+        _refuse(f"{error}\nIssue a pair with: trimtab certs issue")
+
+
+def _try(settings: Settings) -> None:
+    """Everything that can be known to be wrong before anything listens."""
+    from_files(settings)
+    if settings.live:
+        from trimtab.kube.client import connect
+
+        connect().close()
+
+
+def _settings(listen: str | None, asked: dict[str, object]) -> Settings:
+    given = dict(os.environ)
+    if listen is not None:
+        given["TRIMTAB_LISTEN"] = listen
+    try:
+        settings = environment.read(given)
+    except SettingsError as error:
+        raise SettingsError(tuple(_placed(mistake, listen is not None) for mistake in error.mistakes)) from None
+    return replace(settings, **asked)  # type: ignore[arg-type]
+
+
+def _placed(mistake: ConfigError, on_the_command_line: bool) -> ConfigError:
+    """Where it really stands: an option is no variable."""
+    if on_the_command_line and mistake.entry == "TRIMTAB_LISTEN":
+        return replace(mistake, file="command line", entry="--listen")
+    return mistake
+
+
+def _refuse(text: str) -> None:
+    click.echo(text, err=True)
+    sys.exit(ASKED_WRONGLY)

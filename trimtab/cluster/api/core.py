@@ -1,0 +1,114 @@
+"""What do cluster and namespace demand of every pod?
+
+What does a node look like to the API server, as far as we read it?
+"""
+
+from msgspec import field
+
+from trimtab.cluster.api.meta import ApiObject, Dated, Labels, Metadata, ResourceList
+from trimtab.cluster.api.pod import Condition, Toleration
+
+
+class Namespace(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+
+
+class Overhead(ApiObject, frozen=True, kw_only=True):
+    pod_fixed: ResourceList = {}
+
+
+class Scheduling(ApiObject, frozen=True, kw_only=True):
+    node_selector: Labels = {}
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(ApiObject, frozen=True, kw_only=True):
+    """node.k8s.io/v1. `overhead` and `scheduling` may be edited at any time; only `handler` is fixed."""
+
+    metadata: Metadata = Metadata()
+    handler: str = ""
+    overhead: Overhead = Overhead()
+    scheduling: Scheduling = Scheduling()
+
+
+class DatedRuntimeClass(RuntimeClass, frozen=True, kw_only=True):
+    """As the cluster shows it: when it was last written counts for pods that run."""
+
+    metadata: Dated = Dated()
+
+
+class LimitRangeItem(ApiObject, frozen=True, kw_only=True):
+    type: str = "Container"
+    max: ResourceList = {}
+    min: ResourceList = {}
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
+
+
+class LimitRangeSpec(ApiObject, frozen=True, kw_only=True):
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class ScopedRequirement(ApiObject, frozen=True, kw_only=True):
+    scope_name: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(ApiObject, frozen=True, kw_only=True):
+    match_expressions: tuple[ScopedRequirement, ...] = ()
+
+
+class QuotaSpec(ApiObject, frozen=True, kw_only=True):
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector = ScopeSelector()
+
+
+class QuotaStatus(ApiObject, frozen=True, kw_only=True):
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+
+class ResourceQuota(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: QuotaSpec = QuotaSpec()
+    status: QuotaStatus = QuotaStatus()
+
+
+class PriorityClass(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+class Taint(ApiObject, frozen=True, kw_only=True):
+    key: str
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(ApiObject, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    provider_id: str = field(default="", name="providerID")
+
+
+class NodeStatus(ApiObject, frozen=True, kw_only=True):
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,98 @@
+"""What do devices look like to the API server: slices of them on nodes, classes, and claims (resource.k8s.io/v1)?"""
+
+from typing import Any
+
+from trimtab.cluster.api.meta import ApiObject, Metadata
+
+
+class Exactly(ApiObject, frozen=True, kw_only=True):
+    device_class_name: str = ""
+    allocation_mode: str = ""
+    """ExactCount where it is not said."""
+    count: int = 1
+    admin_access: bool | None = None
+    selectors: tuple[Any, ...] = ()
+    capacity: Any = None
+
+
+class DeviceRequest(ApiObject, frozen=True, kw_only=True):
+    name: str = ""
+    exactly: Exactly | None = None
+    """None where the request has alternatives (`firstAvailable`)."""
+
+
+class ClaimedDevices(ApiObject, frozen=True, kw_only=True):
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[Any, ...] = ()
+
+
+class ResourceClaimSpec(ApiObject, frozen=True, kw_only=True):
+    devices: ClaimedDevices = ClaimedDevices()
+
+
+class AllocatedDevice(ApiObject, frozen=True, kw_only=True):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class AllocatedDevices(ApiObject, frozen=True, kw_only=True):
+    results: tuple[AllocatedDevice, ...] = ()
+
+
+class Allocation(ApiObject, frozen=True, kw_only=True):
+    devices: AllocatedDevices = AllocatedDevices()
+
+
+class ResourceClaimStatus(ApiObject, frozen=True, kw_only=True):
+    allocation: Allocation | None = None
+
+
+class ResourceClaim(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class DevicePool(ApiObject, frozen=True, kw_only=True):
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class Device(ApiObject, frozen=True, kw_only=True):
+    name: str = ""
+    consumes_counters: tuple[Any, ...] = ()
+    taints: tuple[Any, ...] = ()
+    allow_multiple_allocations: bool = False
+    node_name: str = ""
+
+
+class SliceSpec(ApiObject, frozen=True, kw_only=True):
+    driver: str = ""
+    pool: DevicePool = DevicePool()
+    node_name: str = ""
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[Any, ...] = ()
+
+
+class ResourceSlice(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: SliceSpec = SliceSpec()
+
+
+class CELDeviceSelector(ApiObject, frozen=True, kw_only=True):
+    expression: str = ""
+
+
+class DeviceSelector(ApiObject, frozen=True, kw_only=True):
+    cel: CELDeviceSelector | None = None
+
+
+class ClassSpec(ApiObject, frozen=True, kw_only=True):
+    selectors: tuple[DeviceSelector, ...] = ()
+
+
+class DeviceClass(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: ClassSpec = ClassSpec()

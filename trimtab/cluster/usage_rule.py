@@ -1,0 +1,81 @@
+"""The grammar of usage rules: which number of what a container used becomes its request.
+
+    p99            the percentile: between p1 and p99.9, with one decimal at the most
+    max            the largest amount
+    adaptive       the percentile that the recommender chooses for each container and resource
+    p99 +15%       the same with headroom, a whole percentage
+    +15%           the default with headroom
+
+Policies and `trimtab recommend` read the same grammar. Published recommendations hold the percentiles in `PUBLISHED`;
+usage itself holds every percentile.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+PUBLISHED = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
+"""Percentiles that a recommendation holds beside the recommender's own request; 100 is `max`."""
+MAX_HEADROOM_PERCENT = 1000
+EXPECTED = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
+
+_RULE = re.compile(
+    r"(?:(?P<share>p\d{1,2}(?:\.\d)?|max|adaptive)|(?=\+))\s*(?:\+\s*(?P<headroom>\d{1,4})\s*%)?", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRule:
+    """A percentile of usage with headroom."""
+
+    percentile: Decimal | None = None
+    """Above 0, at most 100; 100 is the largest amount. None: the recommender's own choice (`adaptive`)."""
+    headroom_percent: int = 0
+
+    def __str__(self) -> str:
+        """The rule as `parse` reads it."""
+        return self.share + (f" +{self.headroom_percent}%" if self.headroom_percent else "")
+
+    @property
+    def share(self) -> str:
+        """The part without headroom: p99, max or adaptive."""
+        if self.percentile is None:
+            return "adaptive"
+        return "max" if self.percentile == 100 else f"p{self.percentile.normalize():f}"
+
+    @property
+    def is_published(self) -> bool:
+        """Whether recommendations hold the number that this rule takes."""
+        return self.percentile is None or self.percentile in PUBLISHED
+
+    def with_headroom(self, amount: int) -> int:
+        """The amount (millicores or bytes) with the headroom on top, rounded up."""
+        return -(-amount * (100 + self.headroom_percent) // 100)
+
+
+ADAPTIVE = UsageRule()
+
+
+def parse(text: str, default: UsageRule = ADAPTIVE) -> UsageRule:
+    """The rule that a text says; a text of headroom alone takes the percentile of `default`. Raises ValueError with
+    what was expected."""
+    match = _RULE.fullmatch(text.strip().lower())
+    if match is None:
+        raise ValueError(EXPECTED)
+    headroom = int(match["headroom"] or 0)
+    if headroom > MAX_HEADROOM_PERCENT:
+        raise ValueError(f"headroom of at most {MAX_HEADROOM_PERCENT}%")
+    if match["share"] is None:
+        return UsageRule(default.percentile, headroom)
+    return UsageRule(_percentile(match["share"]), headroom)
+
+
+def _percentile(share: str) -> Decimal | None:
+    if share == "adaptive":
+        return None
+    percentile = Decimal(100) if share == "max" else Decimal(share[1:])
+    if percentile == 0:
+        raise ValueError("a percentile above p0")
+    return percentile

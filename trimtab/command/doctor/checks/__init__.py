@@ -1,1 +1,0 @@
-"""What is asked of a cluster, one subject per file. Pure: a `Seen` in, findings out."""

@@ -1,0 +1,188 @@
+"""The watch, read as one view."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from trimtab.cluster.api.core import Namespace
+from trimtab.cluster.api.core import Node as NodeShape
+from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE, UPDATED, Autoscaler
+from trimtab.cluster.cluster_autoscaler import read as read_autoscaler
+from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.pool import LABEL, paused_in, schedulers_of
+from trimtab.cluster.pool_config import PoolReading, pools
+from trimtab.cluster.reason import Code, NotYet, Unreadable
+from trimtab.cluster.signature import SigningKeys
+from trimtab.cluster.snapshot import ConfigMap, Snapshot
+from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.yaml_documents import Document
+from trimtab.compaction.drain.annotation import gathered
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.pool_state import LABEL as STATE
+from trimtab.compaction.drain.start import limited
+from trimtab.compactor.pool_state_store import name_of, reopened
+from trimtab.compactor.settings import Settings
+from trimtab.kube.informers import ClusterInformers
+from trimtab.kube.resources import PLACES, ListSource
+from trimtab.kube.resources import sources as all_of
+from trimtab.kube.transform import PlannerPodTransform
+
+KINDS = (
+    "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "CSINode",
+    "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
+    "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
+)  # fmt: skip
+"""What a plan is made of, beside some ConfigMaps."""
+UNSEEN = Code("cluster-not-seen", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
+STALE = Code("data-too-old", "The API server has not been heard of for too long: nothing is done on old data.", "Wait.")
+
+
+@dataclass(slots=True)
+class ClusterReader:
+    watch: ClusterInformers
+    settings: Settings
+    now: Callable[[], Seconds]
+    keys: SigningKeys
+    _reported: Autoscaler | None = None
+    """What the cluster autoscaler said last."""
+
+    def look(self) -> ClusterView | NotYet:
+        """What is there now; NotYet while it is not all there, or too old."""
+        age = self.watch.age()
+        if not self.watch.synced or age is None:
+            missing = ", ".join(name for name, state in self.watch.states().items() if not state.synced)
+            return NotYet(reason=UNSEEN("the cluster was not read yet"), have="not " + missing, need="all lists")
+        if age > self.settings.stale:
+            stale = self.settings.stale
+            return NotYet(
+                reason=STALE("the cluster was not heard of for too long"), have=f"{age:.0f} s", need=f"{stale:g} s"
+            )
+        return self._view(self.watch.snapshot())
+
+    def reopened(self, pool: str) -> int | None:
+        """When a person opened the pool again; None where nobody did."""
+        return reopened(self._ours(), pool)
+
+    def kept(self, pool: str) -> bool:
+        """Is the pool's state there?"""
+        name = name_of(pool)
+        return any(shape.metadata.name == name for shape in self._ours())
+
+    def config_map(self, pool: str) -> tuple[str, str] | None:
+        """(name, uid) of the ConfigMap that says the pool's settings."""
+        for shape in self._ours():
+            if get(shape.metadata.labels, {}).get(LABEL) == pool:
+                return shape.metadata.name, shape.metadata.uid
+        return None
+
+    def _view(self, snapshot: Snapshot) -> ClusterView:
+        pods = sorted(self.watch.held("Pod"), key=lambda pod: (pod.namespace, pod.name))
+        reading = pools_of(self._ours())
+        # Not what ConfigMaps of the cluster say of schedulers: whoever may write one could have pods moved.
+        schedulers = schedulers_of(reading.pools)
+        inventory = replace(
+            snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed=ASSUMED_REQUESTS
+        )
+        everywhere = self.settings.rehearse
+        return ClusterView(
+            at=self.now(),
+            inventory=inventory,
+            pools=tuple(
+                limited(pool, rehearses=everywhere, scale_namespaces=self.settings.scale_namespaces)
+                for pool in reading.pools
+            ),
+            unread=tuple(str(mistake) for mistake in reading.mistakes),
+            autoscaler=self._autoscaler(snapshot),
+            tops=dict(_tops(snapshot)),
+            notes=gathered(inventory.nodes, self.keys, self.settings.namespace),
+            versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
+            home=self.settings.namespace,
+            paused=self._paused(snapshot),
+        )
+
+    def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
+        settings = self.settings
+        where = (settings.autoscaler_namespace, settings.autoscaler_status)
+        found = autoscaler(snapshot.all(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where)
+        if found is not None:
+            self._reported = found
+            return found
+        return unreported(self._reported, self.now(), settings.flags) if settings.autoscaler == "seen" else None
+
+    def _ours(self) -> tuple[ConfigMap, ...]:
+        """ConfigMaps of our namespace: a pool is nobody else's to make."""
+        return tuple(
+            found for found in self.watch.held("ConfigMap") if found.metadata.namespace == self.settings.namespace
+        )
+
+    def _paused(self, snapshot: Snapshot) -> str:
+        if self.settings.paused:
+            return "TRIMTAB_PAUSED is set"
+        if said := paused_in(snapshot.all(Namespace), self.settings.namespace):
+            return said
+        broken = self.watch.unreadable()
+        return f"something cannot be read, so nobody knows what is there: {broken[0]}" if broken else ""
+
+
+def pools_of(shapes: Iterable[ConfigMap]) -> PoolReading:
+    """The pools that these ConfigMaps say."""
+    documents = [
+        Document(file="cluster", index=number, value={
+            "kind": "ConfigMap",
+            "metadata": {"name": shape.metadata.name, "labels": get(shape.metadata.labels, {})},
+            "data": shape.data,
+        })
+        for number, shape in enumerate(sorted(shapes, key=lambda shape: shape.metadata.name))
+        if LABEL in get(shape.metadata.labels, {})
+    ]  # fmt: skip
+    return pools(documents)
+
+
+def autoscaler(
+    shapes: Iterable[ConfigMap], arguments: Iterable[str], where: tuple[str, str] = (NAMESPACE, NAME)
+) -> Autoscaler | None:
+    """The cluster autoscaler as its status ConfigMap, (namespace, name), describes it: ill where nobody can read it;
+    None where there is no such ConfigMap.
+    """
+    status = next((shape for shape in shapes if (shape.metadata.namespace, shape.metadata.name) == where), None)
+    if status is None:
+        return None
+    updated = get(status.metadata.annotations, {}).get(UPDATED, "")
+    found = read_autoscaler(status.data.get("status", ""), updated, arguments)
+    return Autoscaler(healthy=False) if isinstance(found, Unreadable) else found
+
+
+def unreported(last: Autoscaler | None, now: Seconds, flags: Mapping[str, str]) -> Autoscaler:
+    """The cluster autoscaler whose status ConfigMap is not there, `last` what it said before.
+
+    It deletes its status when it ends, as in a rolling update: until its silence would have been noticed it is taken
+    for one that restarts. After that, and where it has never reported, it is silent.
+    """
+    if last is not None and not last.silent(now):
+        return replace(last, restarting=True)
+    return Autoscaler(updated=None, flags=flags)
+
+
+def _tops(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owner]]:
+    for shape in snapshot.all(Workload, "ReplicaSet"):
+        above = shape.metadata.controller
+        if above is not None:
+            yield (shape.metadata.namespace, "ReplicaSet", shape.metadata.name), Owner(above.kind, above.name)
+
+
+def sources(settings: Settings) -> tuple[ListSource, ...]:
+    """Every list that a plan is made of. Of ConfigMaps ours in our own namespace, and one by its name."""
+    maps = PLACES["ConfigMap"]
+    ours = (replace(maps, namespace=settings.namespace, labels=label) for label in (LABEL, STATE))
+    status = f"metadata.name={settings.autoscaler_status}"
+    return (*all_of(KINDS), *ours, replace(maps, namespace=settings.autoscaler_namespace, fields=status))
+
+
+def watching(client: object, settings: Settings) -> ClusterInformers:
+    """A watch over what a plan is made of, pods held as plans take them."""
+    return ClusterInformers(client, sources(settings), holds={"Pod": PlannerPodTransform()})  # type: ignore[arg-type]

@@ -1,0 +1,225 @@
+"""What can be set about every process of which one replica works and the others wait.
+
+One replica among several, of which one works: its name, its part in the election, its pages, its end.
+
+However it ends, asked to or because something raised, its Lease is let go after its last write, so that another need
+not wait for the Lease's end. What it does while it leads is the process's own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from trimtab.kube.client import Client, Deadlines, connect
+from trimtab.kube.leader_election import LeaderElector, LeaseTimings
+from trimtab.kube.objects import Writer
+from trimtab.runtime import clock, http_pages, metrics
+from trimtab.runtime.graceful_shutdown import GracefulShutdown, on_signals
+from trimtab.runtime.http_pages import TEXT, HttpPages, Page
+from trimtab.runtime.log import Logger
+from trimtab.runtime.settings import ListenAddress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderProcessSettings:
+    """Each comes from `TRIMTAB_` and the field's name in capitals; what a process needs otherwise it says anew."""
+
+    listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
+    """HOST:PORT for metrics and health. All interfaces, because Prometheus and the kubelet ask from outside."""
+
+    namespace: str = "trimtab-system"
+    """Our own namespace: the Lease is here."""
+
+    kubeconfig: Path | None = None
+    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
+
+    lease: int = 30
+    """Seconds a leader that died keeps the lease."""
+
+    renew_deadline: float = 15.0
+    """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
+
+    retry: float = 3.0
+    """Seconds until the next try to renew, or to become the leader, after one that failed."""
+
+    write_deadline: float = 10.0
+    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is written."""
+
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """`auto`: colours on a terminal, JSON lines everywhere else."""
+
+    ready_file: Path | None = None
+    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
+
+    @property
+    def lease_terms(self) -> LeaseTimings:
+        return LeaseTimings(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))
+
+
+LOOK = 0.2
+"""Seconds between two looks at whether we lead."""
+
+T = TypeVar("T")
+
+
+class LeaderStatus(Protocol):
+    """Its part in an election."""
+
+    trouble: str
+
+    @property
+    def leading(self) -> bool: ...
+    def fence(self, doing: str, /) -> None: ...
+    def run(self, stop: threading.Event, /) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaderProcess:
+    """`name` is the process's: its Lease is `trimtab-NAME`, its lines of the log begin with it."""
+
+    name: str
+    settings: LeaderProcessSettings
+    log: Logger
+    client: Client
+    election: LeaderStatus
+    identity: str
+    hung: float
+    """Seconds without a sign of life after which `/healthz` says that we are not well."""
+    stop: GracefulShutdown = field(default_factory=GracefulShutdown)
+    elapsed: Callable[[], float] = clock.elapsed
+    _alive: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._alive = self.elapsed()
+
+    @property
+    def lease(self) -> str:
+        return lease_of(self.name)
+
+    @property
+    def writer(self) -> Writer:
+        """Writes only while we lead, under the process's name."""
+        return Writer(client=self.client, manager=self.lease, fence=self.election.fence)
+
+    def leading(self) -> bool:
+        return self.election.leading
+
+    def may(self) -> bool:
+        """May the work go on: do we lead, and were we not asked to stop? Who asks shows that it lives."""
+        self._alive = self.elapsed()
+        return self.election.leading and not self.stop.begun
+
+    def wait(self, seconds: float) -> None:
+        """No longer than the work may go on."""
+        until = self.elapsed() + seconds
+        while self.may() and (left := until - self.elapsed()) > 0:
+            self.stop.wait(min(left, 1.0))
+
+    @contextmanager
+    def standing(self, registry: CollectorRegistry, more: Mapping[str, Page] | None = None) -> Iterator[None]:
+        """Pages are served and the election runs, to the end of the context."""
+        with HttpPages(self.settings.listen, {**self._pages(registry), **(more or {})}) as pages:
+            self._announce(pages.url)
+            try:
+                with self._elected():
+                    yield
+            finally:
+                self.log.info(f"{self.name}.ended", identity=self.identity)
+
+    def work(self, lead: Callable[[], object]) -> None:
+        """Until asked to stop: `lead` each time we do, and it returns once it may not go on."""
+        while not self.stop.begun:
+            if self.may():
+                self.term(lead)
+            self.stop.wait(LOOK)
+
+    def term(self, lead: Callable[[], T]) -> T:
+        """From now until `lead` returns, told."""
+        self.log.info(f"{self.name}.leads", identity=self.identity)
+        try:
+            return lead()
+        finally:
+            self.log.info(f"{self.name}.leads-no-more", identity=self.identity)
+
+    def turn(self) -> bool:
+        """Wait until we lead, as long as whoever led before may keep the Lease, and no longer; whether we do."""
+        terms = self.settings.lease_terms
+        until = self.elapsed() + terms.lease + 2 * terms.retry + 2 * self.settings.write_deadline
+        while not self.may():
+            if self.stop.wait(LOOK) or self.elapsed() > until:
+                self.log.warning(f"{self.name}.not-our-turn", lease=self.lease, trouble=self.election.trouble or None)
+                return False
+        return True
+
+    @contextmanager
+    def _elected(self) -> Iterator[None]:
+        done = threading.Event()
+        thread = threading.Thread(target=self.election.run, args=(done,), name="election", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(self.settings.write_deadline)
+
+    def _announce(self, url: str) -> None:
+        told = {"url": url, "pid": os.getpid(), "identity": self.identity}
+        http_pages.tell(self.settings.ready_file, told)
+        self.log.info(f"{self.name}.ready", **told)
+
+    def _pages(self, registry: CollectorRegistry) -> dict[str, Page]:
+        return {
+            "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render(registry)),
+            "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_well() else (500, TEXT, b"no round for too long\n"),
+            "/readyz": lambda: (503, TEXT, b"stopping\n") if self.stop.begun else (200, TEXT, b"ok\n"),
+        }
+
+    def _is_well(self) -> bool:
+        """What hangs is mended by a restart, what cannot be read is not."""
+        return self.elapsed() - self._alive < self.hung
+
+
+def lease_of(name: str) -> str:
+    """The Lease of a process."""
+    return f"trimtab-{name}"
+
+
+def replica(name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float) -> LeaderProcess:
+    """One that stands for election with this client. Raises ValueError where two could write at once."""
+    identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+    election = LeaderElector(
+        client, settings.namespace, lease_of(name), identity, terms=settings.lease_terms,
+        told=lambda trouble: log.warning("election.trouble", error=trouble),
+    )  # fmt: skip
+    return LeaderProcess(
+        name=name, settings=settings, log=log, client=client, election=election, identity=identity, hung=hung
+    )
+
+
+@contextmanager
+def opened(name: str, settings: LeaderProcessSettings, log: Logger, *, hung: float) -> Iterator[LeaderProcess]:
+    """A replica with a client of its own, which a signal stops. Raises RuntimeFault where it cannot begin."""
+    client = connect(str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.deadlines)
+    try:
+        made = replica(name, settings, log, client, hung=hung)
+        on_signals(made.stop)
+        yield made
+    finally:
+        client.close()

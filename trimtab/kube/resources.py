@@ -1,0 +1,164 @@
+"""Where does the API server keep what a `Snapshot` holds?
+
+Of ConfigMaps only ours are ever asked for (by label), and the autoscaler's status (by name): others may hold secrets.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from trimtab.cluster.api.admissionregistration import Custom, EndpointSlice, MutatingWebhookConfiguration
+from trimtab.cluster.api.core import DatedRuntimeClass
+from trimtab.cluster.api.meta import ApiObject
+from trimtab.cluster.api.workload import Templated
+from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE
+from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
+from trimtab.cluster.snapshot import KINDS, ConfigMap
+from trimtab.kube.client import segment
+
+OUR_CONFIG_MAPS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
+"""Labels of the ConfigMaps that are ours."""
+OWNER_TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
+"""Lists of owners, read for the pods that they make. A PodTemplate is an object of its own, and none of them."""
+SHAPES: dict[str, type[ApiObject]] = {
+    **KINDS,
+    "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
+    "EndpointSlice": EndpointSlice,
+    "PodPolicy": Custom,
+    "RuntimeClass": DatedRuntimeClass,
+    "AutoscalerStatus": ConfigMap,
+    **dict.fromkeys(OWNER_TEMPLATES, Templated),
+}
+"""Kind → the shape it is decoded into; more than a Snapshot holds."""
+AUTOSCALER_STATUS = f"metadata.namespace={NAMESPACE},metadata.name={NAME}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSource:
+    """One list of one kind."""
+
+    kind: str
+    group_version: str
+    plural: str
+    namespaced: bool = True
+    optional: bool = False
+    """The server may well not serve it: a CustomResourceDefinition that is not installed."""
+    labels: str = ""
+    fields: str = ""
+    """Label and field selector; empty is everything."""
+    namespace: str = ""
+    """Only this one; empty is all of them."""
+    slim: bool = False
+    """Ask for nothing but the metadata: a tenth of the bytes, where only names and owners count."""
+
+    @property
+    def path(self) -> str:
+        return collection(self, self.namespace)
+
+    @property
+    def query(self) -> dict[str, str | None]:
+        return {"labelSelector": self.labels or None, "fieldSelector": self.fields or None}
+
+    def accept(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
+        """The answer's form: a list's, or that of a watch's objects."""
+        return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.slim else "application/json"
+
+    def __str__(self) -> str:
+        chosen = self.labels or self.fields
+        return f"{self.plural} ({chosen})" if chosen else self.plural
+
+
+def collection(source: ListSource, namespace: str = "") -> str:
+    """The path of a list, or of what is created in it."""
+    root = f"/apis/{source.group_version}" if "/" in source.group_version else f"/api/{source.group_version}"
+    inside = f"/namespaces/{segment(namespace)}" if source.namespaced and namespace else ""
+    return f"{root}{inside}/{source.plural}"
+
+
+def one(source: ListSource, namespace: str, name: str, sub: str = "") -> str:
+    """The path of an object, or of a subresource of it."""
+    return "/".join(part for part in (collection(source, namespace), segment(name), sub) if part)
+
+
+def _of(group_version: str, *names: str, namespaced: bool = True, optional: bool = False) -> Iterable[ListSource]:
+    for name in names:
+        plural = name.lower() + ("es" if name.endswith("s") else "s")
+        yield ListSource(
+            kind=name, group_version=group_version, plural=plural, namespaced=namespaced, optional=optional
+        )  # fmt: skip
+
+
+PLACES: dict[str, ListSource] = {
+    source.kind: source
+    for found in (
+        _of("v1", "Pod", "LimitRange", "ResourceQuota", "ConfigMap", "ReplicationController", "PersistentVolumeClaim"),
+        _of("v1", "Node", "Namespace", "PersistentVolume", namespaced=False),
+        _of("apps/v1", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
+        _of("batch/v1", "Job", "CronJob"),
+        _of("policy/v1", "PodDisruptionBudget"),
+        _of("autoscaling/v2", "HorizontalPodAutoscaler"),
+        _of("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", optional=True),
+        _of("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", namespaced=False),
+        _of("discovery.k8s.io/v1", "EndpointSlice"),
+        _of("node.k8s.io/v1", "RuntimeClass", namespaced=False),
+        _of("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
+        _of("coordination.k8s.io/v1", "Lease"),
+        _of("events.k8s.io/v1", "Event"),
+        _of("v1", "Secret", "Service", "ServiceAccount"),
+        _of("rbac.authorization.k8s.io/v1", "Role", "RoleBinding"),
+        _of("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRoleBinding", namespaced=False),
+        _of("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
+        _of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", namespaced=False),
+        _of("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", optional=True),
+        _of("v1", "PodTemplate"),
+        _of("resource.k8s.io/v1", "ResourceClaim", optional=True),
+        _of("resource.k8s.io/v1", "ResourceSlice", namespaced=False, optional=True),
+        _of("cert-manager.io/v1", "Issuer", "Certificate", optional=True),
+    )
+    for source in found
+}
+PLACES["PriorityClass"] = ListSource(
+    kind="PriorityClass", group_version="scheduling.k8s.io/v1", plural="priorityclasses", namespaced=False
+)
+PLACES |= {
+    kind: ListSource(kind=kind, group_version="admissionregistration.k8s.io/v1", plural=plural, namespaced=False)
+    for kind, plural in (
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    )
+}
+PLACES["DeviceClass"] = ListSource(
+    kind="DeviceClass", group_version="resource.k8s.io/v1", plural="deviceclasses", namespaced=False, optional=True
+)
+PLACES["NetworkPolicy"] = ListSource(
+    kind="NetworkPolicy", group_version="networking.k8s.io/v1", plural="networkpolicies", namespaced=True
+)
+
+PLACES["PodPolicy"] = ListSource(
+    kind="PodPolicy", group_version="trimtab.dev/v1alpha1", plural="podpolicies", namespaced=False, optional=True
+)
+
+PLACES |= {name: replace(PLACES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}
+"""The same lists, read for the pods that their owners make."""
+
+
+def autoscaler_status(namespace: str = NAMESPACE, name: str = NAME) -> ListSource:
+    """The cluster autoscaler's status alone, as a kind of its own."""
+    return ListSource(
+        kind="AutoscalerStatus", group_version="v1", plural="configmaps", namespace=namespace,
+        fields=f"metadata.name={name}",
+    )  # fmt: skip
+
+
+def sources(kinds: Iterable[str] = tuple(KINDS)) -> tuple[ListSource, ...]:
+    """Everything to be listed for these kinds of a Snapshot."""
+    found: list[ListSource] = []
+    for kind in kinds:
+        found += _config_maps() if kind == "ConfigMap" else [PLACES[kind]]
+    return tuple(found)
+
+
+def _config_maps() -> list[ListSource]:
+    common = {"kind": "ConfigMap", "group_version": "v1", "plural": "configmaps"}
+    ours = [ListSource(**common, labels=label) for label in OUR_CONFIG_MAPS]  # type: ignore[arg-type]
+    return [*ours, ListSource(**common, fields=AUTOSCALER_STATUS)]  # type: ignore[arg-type]

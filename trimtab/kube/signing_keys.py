@@ -1,0 +1,80 @@
+"""Signing keys in a Secret: read, made where the Secret is still empty, rotated on request.
+
+The Secret is rendered without data and filled by the process that owns it, as the serving pair's is (decision 0008):
+applying the manifests again takes nothing away, and no account needs the right to create a Secret.
+"""
+
+import base64
+import binascii
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from trimtab.cluster.signature import MIN_KEY_BYTES, SigningKeys
+from trimtab.kube import objects
+from trimtab.kube.client import Client
+from trimtab.kube.errors import Conflict, KubeFault
+from trimtab.kube.objects import Writer
+
+CURRENT = "current"
+"""Key of the Secret's data: the key that signs."""
+PREVIOUS = "previous"
+"""Key of the Secret's data: the key before it; absent until the first rotation."""
+_MAX_ATTEMPTS = 5
+
+
+class NoSigningKeys(KubeFault):
+    """The Secret is missing, or other replicas kept changing it."""
+
+
+def keys_of(secret: Mapping[str, Any]) -> SigningKeys | None:
+    """The keys that a Secret holds; None where it holds no usable current key. An unusable previous key is left out."""
+    data = secret.get("data") or {}
+    current, previous = _decode(data.get(CURRENT)), _decode(data.get(PREVIOUS))
+    return SigningKeys(current, previous) if current is not None else None
+
+
+def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
+    """The keys in this Secret; where it holds none, a new key is stored first.
+
+    Two replicas that start at once agree: the write carries the version that was read, and whoever loses reads again.
+    Raises NoSigningKeys where the Secret does not exist, KubeFault as the API server answers.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        secret = objects.get(client, "Secret", name, namespace)
+        if secret is None:
+            raise NoSigningKeys(f"Secret {namespace}/{name} does not exist: `trimtab install` renders it")
+        keys = keys_of(secret)
+        if keys is not None:
+            return keys
+        try:
+            objects.put(Writer(client=client), with_keys(secret, SigningKeys(secrets.token_bytes(MIN_KEY_BYTES))))
+        except Conflict:
+            continue
+    raise NoSigningKeys(f"Secret {namespace}/{name} was changed by others {_MAX_ATTEMPTS} times while a key was stored")
+
+
+def rotated(keys: SigningKeys) -> SigningKeys:
+    """A new current key; the one before stays for verification."""
+    return SigningKeys(secrets.token_bytes(MIN_KEY_BYTES), keys.current)
+
+
+def with_keys(secret: Mapping[str, Any], keys: SigningKeys) -> dict[str, Any]:
+    """The same Secret with these keys in it; what else it holds stays."""
+    others = {name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT, PREVIOUS)}
+    data = {CURRENT: _encode(keys.current)} | ({PREVIOUS: _encode(keys.previous)} if keys.previous is not None else {})
+    return {**secret, "data": {**others, **data}}
+
+
+def _encode(key: bytes) -> str:
+    return base64.b64encode(key).decode()
+
+
+def _decode(text: object) -> bytes | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return key if len(key) >= MIN_KEY_BYTES else None

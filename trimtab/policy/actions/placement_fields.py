@@ -1,0 +1,199 @@
+"""May a pod choose a value by one of its labels? Only among those that the policy lists.
+
+What may a policy say of the nodes of a pod? The words, with the values that labels of namespace and pod give them;
+`placement` does what they say.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trimtab.cluster.api.meta import UNSET, SelectorRequirement
+from trimtab.cluster.api.pod import Toleration
+from trimtab.cluster.reason import Reason
+from trimtab.policy import reasons
+from trimtab.policy.field_types import LabelKey, LabelValue, Required, Whole, words
+from trimtab.policy.pod_context import PodContext
+
+
+def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
+    """Why the pod chooses nothing by this label; None where its value is one of those listed."""
+    value = subject.labels.get(label)
+    if value is None:
+        return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
+    if value in among:
+        return None
+    return reasons.POD_LABEL_NOT_LISTED(
+        f"the pod's label {label} is {value!r}, and the policy lists {', '.join(among)}"
+    )
+
+
+def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
+    if (label is None) is bool(among):
+        raise ValueError(f"`among` with {word}, and only with it: the values that a pod may choose")
+
+
+@words
+class NodeLabel:
+    """One thing asked of a node's label; give exactly one of the conditions."""
+
+    label: LabelKey
+    in_: Annotated[tuple[LabelValue, ...], Field(alias="in")] = ()
+    """One of these values."""
+    not_in: tuple[LabelValue, ...] = ()
+    """None of these values (a node without the label will do)."""
+    exists: Literal[True] | None = None
+    """The label is there, whatever its value."""
+    absent: Literal[True] | None = None
+    """The label is not there."""
+    above: Whole | None = None
+    """Its value is a whole number above this."""
+    below: Whole | None = None
+    """Its value is a whole number below this."""
+    in_namespace_label: LabelKey | None = None
+    """The value that the pod's namespace has under this label of its own; a namespace without it gets none of the
+    policy's placement."""
+    in_pod_label: LabelKey | None = None
+    """The value that the pod has under this label, if it stands in `among`; a pod without it gets none of the policy's
+    placement. Only with `match.namespaces`: a pod's author alone does not choose."""
+    among: tuple[LabelValue, ...] = ()
+    """The values that a pod may choose with `inPodLabel`."""
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Under `prefer`: how much it counts, 1 to 100 (default 50)."""
+
+    @property
+    def requirement(self) -> SelectorRequirement:
+        """As Kubernetes writes it."""
+        operator, values = self._condition
+        return SelectorRequirement(key=self.label, operator=operator, values=values)
+
+    @property
+    def _condition(self) -> tuple[str, tuple[str, ...]]:
+        if self.in_:
+            return "In", self.in_
+        if self.not_in:
+            return "NotIn", self.not_in
+        if self.above is not None:
+            return "Gt", (str(self.above),)
+        if self.below is not None:
+            return "Lt", (str(self.below),)
+        return ("DoesNotExist", ()) if self.absent else ("Exists", ())
+
+    def __post_init__(self) -> None:
+        given = [self.in_, self.not_in, self.exists, self.absent, self.in_namespace_label, self.in_pod_label]
+        numbers = [self.above is not None, self.below is not None]
+        if sum(map(bool, given)) + sum(numbers) != 1:
+            raise ValueError("exactly one of in, notIn, exists, absent, above, below, inNamespaceLabel, inPodLabel")
+        _check_listed("inPodLabel", self.in_pod_label, self.among)
+
+
+@words
+class AddedToleration:
+    """A taint to put up with."""
+
+    key: LabelKey | None = None
+    """Absent, with `operator: Exists`: every taint."""
+    operator: Literal["Equal", "Exists"] | None = None
+    """Default: Equal where a value is given, Exists where none is."""
+    value: LabelValue | None = None
+    value_from_namespace: LabelKey | None = None
+    """Instead of `value`: the label of the pod's namespace that has it."""
+    value_from_pod: LabelKey | None = None
+    """Instead of `value`: the label of the pod that has it, if it stands in `among`. Only with `match.namespaces`."""
+    among: tuple[LabelValue, ...] = ()
+    """The values that a pod may choose with `valueFromPod`."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Absent: every effect."""
+    seconds: Whole | None = None
+    """How long to stay once a NoExecute taint appears; absent: for ever."""
+
+    @property
+    def toleration(self) -> Toleration:
+        """As Kubernetes writes it."""
+        operator = self.operator or ("Equal" if self.value is not None else "Exists")
+        return Toleration(
+            key=self.key or "",
+            operator=operator,
+            value=self.value or "",
+            effect=self.effect or "",
+            toleration_seconds=UNSET if self.seconds is None else self.seconds,
+        )
+
+    def __post_init__(self) -> None:
+        values = [v for v in (self.value, self.value_from_namespace, self.value_from_pod) if v is not None]
+        is_found_out = self.value_from_namespace is not None or self.value_from_pod is not None
+        if is_found_out and (len(values) > 1 or self.operator == "Exists"):
+            raise ValueError("one of value, valueFromNamespace and valueFromPod, and none with operator Exists")
+        if self.key is None and is_found_out:
+            raise ValueError("a key with valueFromNamespace and valueFromPod")
+        _check_listed("valueFromPod", self.value_from_pod, self.among)
+        if self.operator == "Exists" and self.value is not None:
+            raise ValueError("no value with operator Exists")
+        if self.key is None and (self.operator == "Equal" or self.value is not None):
+            raise ValueError("a key, unless the operator is Exists")
+        if self.seconds is not None and self.effect != "NoExecute":
+            raise ValueError("effect NoExecute where seconds are given")
+
+
+@words
+class PlacementAction:
+    """Where a pod may run, and where it would rather."""
+
+    require: tuple[NodeLabel, ...] = ()
+    """Node labels the pod needs: ANDed into every required term it has."""
+    require_any: tuple[tuple[NodeLabel, ...], ...] = ()
+    """Groups of node labels of which the pod needs one whole group: ORed, and ANDed with all else that it needs."""
+    prefer: tuple[NodeLabel, ...] = ()
+    """Node labels the pod would like, with weights."""
+    node_selector: dict[LabelKey, LabelValue] | None = None
+    """The plain form: labels that must be equal."""
+    tolerate: tuple[AddedToleration, ...] = ()
+    """Taints of the pool, such as a dedicated one's."""
+    required: Required = False
+
+
+def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
+    """With the values of labels of the namespace and of the pod; a Reason where they do not have all of them."""
+    groups = (settings.require, *settings.require_any, settings.prefer)
+    asked = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
+    asked_taints = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
+    if not asked and not asked_taints:
+        return settings
+    sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in asked]
+    sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in asked_taints]
+    missing = next(filter(None, (_missing_value(*source, subject) for source in sources)), None)
+    if missing is not None:
+        return missing
+    of_namespace, of_pod = subject.namespace_labels or {}, subject.labels
+
+    def label(found: NodeLabel) -> NodeLabel:
+        if found.in_namespace_label is not None:
+            return replace(found, in_=(of_namespace[found.in_namespace_label],), in_namespace_label=None)
+        if found.in_pod_label is not None:
+            return replace(found, in_=(of_pod[found.in_pod_label],), in_pod_label=None, among=())
+        return found
+
+    def taint(found: AddedToleration) -> AddedToleration:
+        if found.value_from_namespace is not None:
+            return replace(found, value=of_namespace[found.value_from_namespace], value_from_namespace=None)
+        if found.value_from_pod is not None:
+            return replace(found, value=of_pod[found.value_from_pod], value_from_pod=None, among=())
+        return found
+
+    return replace(
+        settings,
+        require=tuple(map(label, settings.require)),
+        require_any=tuple(tuple(map(label, group)) for group in settings.require_any),
+        prefer=tuple(map(label, settings.prefer)),
+        tolerate=tuple(map(taint, settings.tolerate)),
+    )
+
+
+def _missing_value(
+    of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
+) -> Reason | None:
+    """Why there is no value; None: there is one."""
+    if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
+        return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")
+    return None if of_pod is None else pod_label_unlisted(of_pod, among, subject)

@@ -1,0 +1,244 @@
+"""What is a PodPolicy?
+
+The types of the policy language: the JSON Schema and the CustomResourceDefinition are generated from them, and after
+the loader there is nothing else. Values are checked by `load`; a policy built in code is believed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+
+from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import LabelSelector, SelectorRequirement
+from trimtab.policy.actions.empty_dirs import EmptyDirs
+from trimtab.policy.actions.labels import Annotations, Labels
+from trimtab.policy.actions.limits import LimitsAction
+from trimtab.policy.actions.overhead import OverheadAction
+from trimtab.policy.actions.placement_fields import PlacementAction
+from trimtab.policy.actions.priority_class import PriorityClassChoice
+from trimtab.policy.actions.request_fields import RequestsAction
+from trimtab.policy.actions.runtime_class import RuntimeClassChoice
+from trimtab.policy.actions.safe_to_evict_volumes import SafeToEvictVolumes
+from trimtab.policy.actions.scheduler_name import SchedulerChoice
+from trimtab.policy.actions.termination_grace_period import TerminationGracePeriod
+from trimtab.policy.actions.topology_spread import TopologySpread
+from trimtab.policy.field_types import (
+    Flag,
+    LabelKey,
+    LabelValue,
+    Mode,
+    OptOut,
+    Pattern,
+    Percent,
+    Quantity,
+    Role,
+    Whole,
+    words,
+)
+
+T = TypeVar("T")
+
+API_VERSION = "trimtab.dev/v1alpha1"
+KIND = "PodPolicy"
+
+
+@words
+class PolicySelectorRequirement:
+    """One expression of a label selector, as everywhere in Kubernetes."""
+
+    key: LabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[LabelValue, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.operator in ("In", "NotIn")) != bool(self.values):
+            raise ValueError("values with In and NotIn, and only with them")
+
+
+@words
+class PolicyLabelSelector:
+    """A label selector, as everywhere in Kubernetes."""
+
+    match_labels: dict[LabelKey, LabelValue] | None = None
+    match_expressions: tuple[PolicySelectorRequirement, ...] = ()
+
+    @property
+    def selector(self) -> LabelSelector:
+        expressions = (
+            SelectorRequirement(key=e.key, operator=e.operator, values=e.values) for e in self.match_expressions
+        )
+        return LabelSelector(match_labels=self.match_labels or {}, match_expressions=tuple(expressions))
+
+
+@words
+class NamespaceMatch:
+    """Namespaces by name and by label."""
+
+    include: tuple[Pattern, ...] = ()
+    """Patterns; empty means every namespace."""
+    exclude: tuple[Pattern, ...] = ()
+    selector: PolicyLabelSelector | None = None
+    """By the namespace's own labels."""
+
+
+@words
+class AmountCondition:
+    """How much of a resource is asked for; everything given must hold."""
+
+    at_least: Quantity | None = None
+    """This much, or more."""
+    below: Quantity | None = None
+    """Less than this; nothing at all, too."""
+    exists: Literal[True] | None = None
+    """Any amount above zero."""
+    absent: Literal[True] | None = None
+    """None of it."""
+
+    def __post_init__(self) -> None:
+        if self.at_least is None and self.below is None and not self.exists and not self.absent:
+            raise ValueError("one of atLeast, below, exists, absent")
+        if self.absent and (self.exists or self.at_least is not None or self.below is not None):
+            raise ValueError("nothing beside absent")
+        if self.at_least and self.below and quantity.compare(self.at_least, self.below) >= 0:
+            raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
+
+
+@words
+class Containers:
+    """Some of a pod's containers."""
+
+    names: tuple[Pattern, ...] = ()
+    roles: tuple[Role, ...] = ()
+    """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
+    images: tuple[Pattern, ...] = ()
+    """As written or by full name: `docker.io/*` means `nginx:1.27`, too."""
+    not_images: tuple[Pattern, ...] = ()
+    """Images from anywhere but here, such as your own registry."""
+    requests: dict[LabelKey, AmountCondition] | None = None
+    """What the container asks for, by resource."""
+
+
+@words
+class Conditions:
+    """What a pod must be like; everything given must hold, everything absent is not asked."""
+
+    namespaces: NamespaceMatch | None = None
+    pod_labels: dict[LabelKey, Pattern] | None = None
+    """Label → value or pattern; `*` means the label is there."""
+    pod_selector: PolicyLabelSelector | None = None
+    """A full label selector, where equality is not enough."""
+    owners: tuple[Pattern, ...] = ()
+    """`Deployment`, or with a name pattern `StatefulSet/db-*`; any owner up the chain counts. `Pod` means a pod that
+    nothing owns."""
+    containers: Containers | None = None
+    """The pod has such a container. Under `match`, requests and limits then mean only these."""
+    runtime_classes: tuple[Pattern, ...] = ()
+    """The RuntimeClass the pod names itself; `none` where it names none."""
+    priority_classes: tuple[Pattern, ...] = ()
+    """The PriorityClass of the pod; `none` where it has none."""
+    requests: dict[LabelKey, AmountCondition] | None = None
+    """What the pod asks for as a whole, by resource, as the scheduler counts it without overhead: `nvidia.com/gpu:
+    {exists: true}`, `cpu: {atLeast: 8}`."""
+    annotations: dict[LabelKey, Pattern] | None = None
+    """Annotation of the pod → value or pattern; `*` means the annotation is there."""
+    service_accounts: tuple[Pattern, ...] = ()
+    """The ServiceAccount of the pod; `default` where it names none."""
+    vpa: Literal["managed", "unmanaged"] | None = None
+    """Does a VerticalPodAutoscaler manage the pod?"""
+    hpa: Literal["utilization", "unaffected"] | None = None
+    """`utilization`: a HorizontalPodAutoscaler counts replicas by use relative to requests, so that another request
+    means other replicas."""
+
+
+@words
+class Match(Conditions):
+    """Which pods a policy means. Empty: every pod that is not always left alone."""
+
+    exclude: tuple[Conditions, ...] = ()
+    """But not these: a pod that any of them means is left out."""
+
+
+@words
+class Actions:
+    """What a policy does. Each is optional; one at least is given."""
+
+    runtime_class: RuntimeClassChoice | None = None
+    overhead: OverheadAction | None = None
+    requests: RequestsAction | None = None
+    limits: LimitsAction | None = None
+    placement: PlacementAction | None = None
+    safe_to_evict_volumes: SafeToEvictVolumes | None = None
+    priority_class: PriorityClassChoice | None = None
+    topology_spread: TopologySpread | None = None
+    scheduler_name: SchedulerChoice | None = None
+    termination_grace_period: TerminationGracePeriod | None = None
+    empty_dirs: EmptyDirs | None = None
+    labels: Labels | None = None
+    annotations: Annotations | None = None
+
+
+@words
+class Spec:
+    """One policy."""
+
+    description: str = ""
+    """A sentence for whoever wonders why their pod looks as it does."""
+    enabled: Flag = True
+    """`false` switches the policy off and keeps it on file."""
+    priority: Whole = 0
+    """Who decides a field first: the higher number, then the name in alphabetical order."""
+    mode: Mode = "apply"
+    """`apply`: change pods. `warn`: change nothing, say what would change. `audit`: count and log only."""
+    rollout: Percent = 100
+    """The share of owners it applies to, the same ones every time; more are added as it grows."""
+    guaranteed: Literal["leave", "change"] = "leave"
+    """Pods of class Guaranteed are left alone by requests and limits unless this says `change`."""
+    opt_out: OptOut = "pod"
+    """Who may keep a pod from this policy with `trimtab.dev/opt-out`: `pod` (a label or annotation of the pod, or a
+    label of its namespace), `namespace` (only that label), `nobody`. A `required` action denies a pod that opts out by
+    itself."""
+    match: Match = Match()
+    actions: Actions
+
+
+@words
+class PolicyMetadata:
+    """Name, and whatever else an object's metadata holds (labels, annotations, managed fields)."""
+
+    name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPolicy:
+    """A policy with its name and where it was read."""
+
+    name: str
+    spec: Spec
+    file: str = ""
+    line: int | None = None
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The first to decide sorts first."""
+        return (-self.spec.priority, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """A checked set of policies in the order in which they decide."""
+
+    all: tuple[PodPolicy, ...] = ()
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, make: "Callable[[Policies], T]") -> T:
+        """What `make` makes of this set, made when it is first asked for: the set never changes."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: T = self._made[make]
+        return made
+
+    @classmethod
+    def of(cls, *policies: PodPolicy) -> "Policies":
+        return cls(tuple(sorted(policies, key=lambda p: p.order)))

@@ -85,7 +85,8 @@ def town(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     now, home = int(time.time()), tmp_path_factory.mktemp("town")
     start = now - now % 1800 - DAYS * 86400
     where = whole_cluster.in_namespace(f"usage-{home.stat().st_ino % 100_000:05}")
-    named = [Named(0, namespace=where.namespace), Named(1, now - 1200, namespace=where.namespace, name="new")]
+    last_scrape = start + DAYS * 86400  # one scrape of `new`, at any time of day
+    named = [Named(0, namespace=where.namespace), Named(1, last_scrape, namespace=where.namespace, name="new")]
     with ExitStack() as stack:
         prometheus = stack.enter_context(serving(tmp_path_factory.mktemp("prometheus"), [*everybody(), *named], start))
         ours = stack.enter_context(following(whole_cluster, tmp_path_factory.mktemp("ours")))
@@ -158,7 +159,7 @@ def test_under_a_vpa_they_get_p5_and_p95_again_when_its_webhook_is_dead(town: To
     town.where.delete("VerticalPodAutoscaler", "web")
 
 
-def test_twenty_minutes_of_history_give_the_default_and_the_reason(town: Town) -> None:
+def test_a_single_scrape_gives_the_default_and_the_reason(town: Town) -> None:
     assert cpu(owned(town, "new")) == 55
     lacking = {
         one["resource"]: one

@@ -113,6 +113,11 @@ LONGEST_WAIT = 7200
 HOUR = 3600
 
 
+def backoff_seconds(times: int, first: int, longest: int) -> int:
+    """The wait after so many failures in a row (at least one): `first`, doubling each time, at most `longest`."""
+    return min(longest, first << min(times - 1, 10))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A drain that did not end well."""
@@ -123,7 +128,7 @@ class Failure:
     @property
     def until(self) -> Seconds:
         """5 minutes after the first, doubling, at most 2 hours."""
-        return self.last + min(LONGEST_WAIT, FIRST_WAIT << min(self.times - 1, 10))
+        return self.last + backoff_seconds(self.times, FIRST_WAIT, LONGEST_WAIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

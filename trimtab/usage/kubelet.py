@@ -19,15 +19,10 @@ from trimtab.kube import listing
 from trimtab.kube.client import Client, segment
 from trimtab.kube.errors import InvalidResponse, KubeFault
 from trimtab.kube.resources import PLACES
-from trimtab.usage.series import Series, rate, sample
+from trimtab.usage.series import PodRef, Series, rate, sample
 
 AT_ONCE = 8
 """Nodes asked at the same time: each answer is some hundred kilobytes, and takes the API server a connection."""
-
-
-class _Ref(msgspec.Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
 
 
 class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,7 +43,7 @@ class _Stats(msgspec.Struct, frozen=True):
 
 
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
-    pod_ref: _Ref = _Ref()
+    pod_ref: PodRef = PodRef()
     cpu: _Cpu = _Cpu()
     """Of the pod's cgroup: its containers and its sandbox."""
     memory: _Memory = _Memory()
@@ -110,7 +105,7 @@ def looks(body: bytes) -> Iterator[KubeletReading]:
                 )
 
 
-def _cpu(pod: _Ref, stats: _Stats) -> Iterator[KubeletReading]:
+def _cpu(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
     at, usage, counted = seconds(stats.cpu.time), stats.cpu.usage_nano_cores, stats.cpu.usage_core_nano_seconds
     if at is not None and usage is not None:
         told = None if counted is None else counted / quantity.NANO

@@ -10,14 +10,9 @@ from trimtab.cluster import quantity
 from trimtab.cluster.timestamps import seconds
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse
-from trimtab.usage.series import Series, sample
+from trimtab.usage.series import PodRef, Series, sample
 
 PATH = "/apis/metrics.k8s.io/v1beta1/pods"
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
 
 
 class _Container(msgspec.Struct, frozen=True):
@@ -26,7 +21,7 @@ class _Container(msgspec.Struct, frozen=True):
 
 
 class _Pod(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: PodRef = PodRef()
     timestamp: str = ""
     containers: tuple[_Container, ...] = ()
 

@@ -1,13 +1,8 @@
-"""What did one container of one pod use, moment by moment?
+"""Usage series of single containers: read from any source, cleaned, named, and taken into a history.
 
 Sources repeat themselves (two scrapers, one pod), go backwards (a clock was set), count from zero again (a restart)
-and say nothing for a while. What leaves this file ascends in time, once per moment, and has no invented values.
-
-What are usage metrics and their labels called at this server?
-
-Relabelling renames them, and a recording rule may hold the rate of cpu already.
-
-Series into a book.
+and have gaps. A `Series` ascends in time, has one value per moment, and no invented values. `Names` are what a
+Prometheus server calls the metrics and labels: relabelling renames them, and a recording rule may hold the rate of cpu.
 """
 
 from __future__ import annotations
@@ -16,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+
+import msgspec
 
 from trimtab.cluster.owner import Owner
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
@@ -45,6 +42,20 @@ class Series:
     """Kind/name where the source tells it itself."""
     origin: tuple[tuple[str, str], ...] = ()
     """Labels that tell clusters apart, with their values, where the source tells them (see `clusters`)."""
+
+
+class PodRef(msgspec.Struct, frozen=True):
+    """A pod by its names, as the kubelet and the metrics API write them."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+def sample(pod: PodRef, container: str, resource: str, at: int, value: float) -> Series:
+    """A series of one value: cores or bytes at a second since 1970."""
+    return Series(
+        namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
+    )
 
 
 def clean(samples: Iterable[tuple[int, float]], now: int | None = None) -> tuple[list[int], list[float]]:

@@ -41,9 +41,14 @@ def _given(documents: Sequence[Document]) -> PoolReading:
 
 def _standing(documents: Sequence[Document], inventory: Inventory) -> PoolReading:
     reading = _read([found for found in documents if found.kind == "ConfigMap"])
-    if reading.pools or reading.mistakes:
+    if reading.pools:
         names = ", ".join(pool.name for pool in reading.pools)
-        return replace(reading, notes=(*reading.notes, f"pools were found in the snapshot: {names}"))
+        # As the compactor does: anybody who may write a ConfigMap could label a broken one, and no pool waits for it.
+        left_out = tuple(f"left out: {mistake}" for mistake in reading.mistakes)
+        notes = (*reading.notes, f"pools were found in the snapshot: {names}", *left_out)
+        return replace(reading, mistakes=(), notes=notes)
+    if reading.mistakes:
+        return reading
     names = ", ".join(_labels(inventory))
     if names:
         pools = tuple(preset("balanced", name) for name in _labels(inventory))

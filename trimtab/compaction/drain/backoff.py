@@ -18,6 +18,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView, Key, Workloads
+from trimtab.compaction.plan_types import backoff_seconds
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
 from trimtab.scheduling.filters import admits
 from trimtab.scheduling.node_filters import CORDON
@@ -42,7 +43,7 @@ class PoolBackoff(msgspec.Struct, frozen=True):
     @property
     def until(self) -> Seconds:
         """An hour after the first time, doubling, at most a day."""
-        return self.last + min(LONGEST_WAIT, FIRST_WAIT << min(self.times - 1, 10))
+        return self.last + backoff_seconds(self.times, FIRST_WAIT, LONGEST_WAIT)
 
     def is_forgotten(self, now: Seconds) -> bool:
         return now >= self.until + FORGET_AFTER

@@ -73,8 +73,8 @@ def test_case_21_a_finished_bare_pod_is_ignored(phase: str) -> None:
 def test_case_22_a_terminating_pod_counts_until_half_a_minute_after_its_grace() -> None:
     gone, going = "2026-01-02T23:59:00Z", "2026-01-02T23:59:45Z"
     assert verdict(pod("x-1", "a", owner="", deleted=gone)) == "skipped"
-    assert verdict(pod("x-1", "a", owner="", deleted=going)) == "pod-going"
-    assert verdict(pod("x-1", "a", owner="", deleted="2026-01-03T00:05:00Z")) == "pod-going"
+    assert verdict(pod("x-1", "a", owner="", deleted=going)) == "pod-terminating"
+    assert verdict(pod("x-1", "a", owner="", deleted="2026-01-03T00:05:00Z")) == "pod-terminating"
 
 
 def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted() -> None:

@@ -42,7 +42,7 @@ def test_case_40_a_node_that_is_gone_at_the_recheck_has_that_reason() -> None:
     assert step.node == "a"
     reason = recheck(step, build(cluster(*items[1:])), [ALL], PlanningContext(at=NOW))
     assert reason is not None
-    assert reason.code.name == "node-gone"
+    assert reason.code.name == "node-not-found"
 
 
 def test_case_42_two_small_nodes_into_a_third() -> None:

@@ -100,7 +100,7 @@ def test_a_process_that_stops_gives_back_what_is_not_empty() -> None:
         played.tick()
     loop.end()
     assert played.cordoned == []
-    assert "drain-process-stops" in played.told("released")
+    assert "drain-process-stopping" in played.told("released")
 
 
 def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
@@ -274,4 +274,4 @@ def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
     run(played, 20, loop)
     loop.end()
     assert played.cordoned == [name]
-    assert played.told("dropped") == ["drain-note-missing"]
+    assert played.told("dropped") == ["drain-annotation-missing"]

@@ -288,7 +288,7 @@ def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: 
         assert kept["metadata"]["name"] in line["why"]
         cluster.eventually(lambda: one.told("planned"), within=30)
         assert not one.told("begun"), "nobody knows what failed in this pool"
-        cluster.eventually(lambda: "StateUnreadable" in cluster.kubectl("get", "events", "-A"))
+        cluster.eventually(lambda: "PoolStateUnreadable" in cluster.kubectl("get", "events", "-A"))
         ask(cluster, "resume", "--pool", stage.name)
         stage.began(one)
 
@@ -306,7 +306,7 @@ def test_who_is_asked_to_stop_gives_back_what_is_not_empty(stage: Stage, cluster
     with compactor(cluster, tmp_path) as one:
         name = stage.began(one)
         assert one.stop() == 0
-        assert {line["code"] for line in one.told("released")} == {"drain-process-stops"}
+        assert {line["code"] for line in one.told("released")} == {"drain-process-stopping"}
     assert stage.is_open(name)
     assert "trimtab.dev/leaving" not in str([node["spec"] for node in nodes(cluster, stage.name)])
     lease = cluster.get("Lease", "trimtab-compactor")

@@ -21,7 +21,7 @@ VPA_DOWN = Code(
     "Mend the VPA's admission controller.",
 )
 HPA_COUNTS = Code(
-    "hpa-counts-by-request",
+    "hpa-uses-request",
     "An HPA aims at a share of the request: another request is another number of replicas.",
     "Aim at `averageValue` instead, or say `--allow-hpa` and look at what it would do.",
 )
@@ -42,9 +42,9 @@ LIMIT_TOO_SMALL = Code(
     "Raise its memory limit at least to what the row says it needs. With `--guaranteed` the request and the limit of "
     "a Guaranteed pod are proposed together.",
 )
-AS_IT_IS = Code("close-enough", "What it asks for is within a tenth of what it would be given.", "Nothing.")
+AS_IT_IS = Code("within-tolerance", "What it asks for is within a tenth of what it would be given.", "Nothing.")
 NO_SUCH_WORKLOAD = Code(
-    "workload-not-seen",
+    "workload-not-in-snapshot",
     "Usage is known, and what the container asks for is not: it is not in the snapshot.",
     "Give a newer snapshot with `--cluster`, or read the cluster `live`.",
 )

@@ -26,13 +26,13 @@ NOT_READY = Code(
     "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
 MIXED = Code(
-    "namespace-mixed",
+    "namespace-mismatch",
     "A process was told another namespace than the one it runs in: there it looks for its Secret, its pools and its "
     "Lease, and may not read them.",
     "With kustomize, `namespace` needs the base's `elsewhere.yaml` beside it: docs/how-to/install-in-a-cluster.md.",
 )
 NO_RIGHT = Code(
-    "right-missing",
+    "permission-missing",
     "The account of a process lacks a right that its work needs.",
     "`trimtab install --apply`, with the options it was installed with, grants exactly what is needed; with Helm, "
     "`helm upgrade`.",
@@ -50,7 +50,7 @@ HELD_OTHERWISE = Code(
     "`helm upgrade`.",
 )
 NOBODY = Code(
-    "lease-free",
+    "lease-not-held",
     "No replica of a process holds its Lease: nobody does its work.",
     "See the replicas' logs: a Lease is taken within half a minute of the start.",
 )
@@ -171,7 +171,7 @@ UNTESTED = Code(
     "Nothing is known to be wrong. Rehearse first, and read the changelog for a newer Trimtab.",
 )
 OFF = Code(
-    "clock-off",
+    "clock-skew",
     "The clock where the command runs and the API server's differ by more than a few seconds.",
     "Synchronize both by NTP. Certificates, Leases and the autoscaler's reports are judged by the time.",
 )
@@ -261,7 +261,7 @@ BROKEN = Code(
     "`trimtab policies check` on its file names every mistake.",
 )
 BRAKED = Code(
-    "policy-braked",
+    "policy-set-to-warn",
     "The watchdog put a policy to `warn`, because pods it changed were hit more often than before.",
     "Read its condition HarmBrake, mend the policy, say `mode: apply` again; in the chart's values that takes a word "
     "more: docs/how-to/watch-running-pods.md.",
@@ -277,7 +277,7 @@ FAILING = Code(
     "`kubectl get podpolicy NAME -o jsonpath={.status.lastError}`",
 )
 UNSTATED = Code(
-    "policy-status-behind",
+    "policy-status-outdated",
     "The status of a policy is not about what its document says now: no watchdog has looked at it.",
     "It looks once a minute. If it stays: the checks `processes` and `leases`, then its log.",
 )
@@ -287,7 +287,7 @@ BAD_POOL = Code(
     "The sentence names field and expectation; docs/reference/pool.md has all of them.",
 )
 NOT_SCALED = Code(
-    "pool-scales-nowhere",
+    "pool-without-right-to-scale",
     "A pool lets pods move that are the only replica of their workload, and the compactor may scale no namespace: such "
     "pods stay, and their nodes with them.",
     "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "

@@ -18,7 +18,7 @@ from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Code, Unreadable
 
 WRONG_OVERHEAD = Code(
-    "overhead-set-otherwise",
+    "overhead-setting-mismatch",
     "Who fills pod overhead in is set otherwise than this API server does it: pods would be refused, or have none.",
     "Set `TRIMTAB_OVERHEAD` of webhook and watchdog to what the sentence says.",
 )
@@ -32,12 +32,12 @@ NO_SCALER = Code(
     "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
 ILL = Code(
-    "autoscaler-ill",
+    "autoscaler-status-unusable",
     "The cluster autoscaler does not report, reports nonsense, or calls itself unhealthy: no drain is begun.",
     "`kubectl -n kube-system logs deploy/cluster-autoscaler`",
 )
 KEEPS = Code(
-    "autoscaler-keeps-nodes",
+    "autoscaler-scale-down-disabled",
     "The cluster autoscaler runs with --scale-down-enabled=false: nodes that are emptied stay.",
     "Start it with --scale-down-enabled=true, or leave the pools in rehearsal.",
 )
@@ -47,12 +47,12 @@ FLAGS = Code(
     "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
 )
 HANDS_OVER = Code(
-    "autoscaler-does-not-hand-over",
+    "autoscaler-drains-same-nodes",
     "A pool says `autoscaler: lead`, and the cluster autoscaler would empty the same nodes in its own order.",
     "Start the cluster autoscaler with the flag that the sentence names.",
 )
 BESIDE = Code(
-    "estafette-runs-beside",
+    "estafette-still-running",
     "An estafette node-compactor runs in this cluster. It deletes pods whatever their budgets say, on nodes that "
     "Trimtab plans with, and pods move twice.",
     "`trimtab pools import FILE --apply --take-over` makes pools of its configuration, stops it and opens what it left "
@@ -75,7 +75,7 @@ SOURCE_FAILS = Code(
     "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
 VPA_DEAD = Code(
-    "vpa-webhook-dead",
+    "vpa-webhook-unavailable",
     "The VPA is installed and its own webhook cannot act: pods it manages are given P95, not P5.",
     "See its admission controller: a ready endpoint and a caBundle are what it needs.",
 )

@@ -44,7 +44,7 @@ NO_WEBHOOK_KEY = Code(
     "meanwhile stay as they are.",
 )
 FORGED = Code(
-    "drain-not-authentic",
+    "drain-annotation-not-authentic",
     "A node carries the annotation of a drain that the compactor did not sign for it: the compactor leaves the node "
     "alone.",
     "Find out who wrote it; `trimtab compactor release NODE` takes the annotation off and opens the node.",

@@ -18,18 +18,18 @@ AGAIN = "`trimtab install --apply` with the options it was installed with; with 
 """Options are not remembered: without its `--image` the processes would ask for one that no node can pull."""
 
 NO_PAIR = Code(
-    "pair-missing",
+    "certificate-missing",
     "The Secret with the webhook's certificate is not there, or holds no pair.",
     "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
     "describe certificate`.",
 )
 BAD_PAIR = Code(
-    "pair-unusable",
+    "certificate-unusable",
     "No client would talk to a server with this certificate: expired, of another key or authority, or of other names.",
     "`trimtab certs rotate --namespace NAMESPACE`; where cert-manager issues, renew it there.",
 )
 DUE = Code(
-    "pair-due",
+    "certificate-renewal-due",
     "The certificate still works and should have been renewed by now.",
     "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate --namespace NAMESPACE` does it "
     "now.",
@@ -50,13 +50,13 @@ DIFFERENT = Code(
     "The replicas write both within seconds; if it stays, something else writes one of them (GitOps, cert-manager).",
 )
 STRANGER = Code(
-    "ca-bundle-strange",
+    "ca-bundle-mismatch",
     "A caBundle does not know the authority of the certificate that is served.",
     "The replicas put it right within seconds: see their log. `trimtab certs status --live --namespace "
     "NAMESPACE` tells whether they did.",
 )
 ELSEWHERE = Code(
-    "service-other",
+    "service-mismatch",
     "A webhook configuration leads API servers to another Service than ours.",
     AGAIN,
 )
@@ -66,41 +66,41 @@ BLOCKS = Code(
     f"Put it back to Ignore: {AGAIN}",
 )
 SLOW = Code(
-    "timeout-long",
+    "timeout-too-long",
     "The configuration's timeout is long: while we are down, every pod that is created waits for it.",
     "Two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + AGAIN,
 )
 ONCE = Code(
-    "asked-once",
+    "reinvocation-never",
     "The configuration says `reinvocationPolicy: Never`: what later webhooks do to a pod is never seen again.",
     f"Put it back to IfNeeded: {AGAIN}",
 )
 SYSTEM = Code(
-    "system-namespaces-asked",
+    "system-namespaces-selected",
     "Pods of kube-system, or of our own namespace, are sent to us: what the cluster needs to start would wait for us.",
     f"Put the selector back: {AGAIN}",
 )
 POOLS_ELSEWHERE = Code(
-    "pools-asked-elsewhere",
+    "pools-validated-elsewhere",
     "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where no pool counts: whoever may "
     "write one anywhere makes it work.",
     f"Put the selector back: {AGAIN}",
 )
 OVERRULED = Code(
-    "may-be-overruled",
+    "another-webhook-called-later",
     "Another mutating webhook is called after ours and is asked again as we are: it has the last word about a pod.",
     "Nothing, where it changes other fields. Else exclude its namespaces, or name its configuration before `trimtab`.",
 )
 SILENT = Code(
-    "webhook-silent",
+    "webhook-not-called",
     "A pod was created (not stored) and the webhook was not asked, or did not answer: pods go through unchanged.",
     "Look at `processes` and `certificates` first. Then the way from the API server to the Service: NetworkPolicies, "
     "a firewall between control plane and nodes (private clusters open port 8443 by a rule), the Service's endpoints.",
 )
 DEAF = Code(
-    "validation-silent",
+    "validation-not-called",
     "A PodPolicy that makes no sense would be stored: the validating webhook was not asked, or did not answer.",
-    "As for `webhook-silent`; the two have a configuration each.",
+    "As for `webhook-not-called`; the two have a configuration each.",
 )
 
 

@@ -47,12 +47,12 @@ class Check:
 
 
 WELL = Code(
-    "as-it-should-be",
+    "no-problem-found",
     "`trimtab doctor` looked at this, and nothing is wrong with it.",
     "Nothing.",
 )
 UNSEEN = Code(
-    "not-looked-at",
+    "not-checked",
     "`trimtab doctor` could not look at this: whoever asked may not, or the API server did not answer. It is not taken "
     "for well.",
     "The sentence names the right that is missing, or what the API server said. Ask again as somebody who may.",

@@ -54,10 +54,19 @@ def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() ->
 
 
 @pytest.mark.parametrize(
-    "note", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt", "trimtab.dev/keep"]
+    "note",
+    [
+        "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+        "karpenter.sh/do-not-disrupt",
+        "trimtab.dev/do-not-disrupt",
+    ],
 )
 def test_case_4_a_node_that_is_said_to_stay_stays(note: str) -> None:
     assert why("a", node("a", annotations={note: "true"}), node("b")) == "node-kept"
+
+
+def test_a_node_that_is_said_to_stay_by_the_earlier_name_stays() -> None:
+    assert why("a", node("a", annotations={"trimtab.dev/keep": "true"}), node("b")) == "annotation-not-understood"
 
 
 @pytest.mark.parametrize("cpu", ["0", "nonsense"])

@@ -159,10 +159,19 @@ def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
     assert name in played.cordoned
 
 
+def test_a_taint_of_ours_with_the_earlier_key_is_removed_when_the_compactor_starts() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    earlier = {"key": "trimtab.dev/leaving", "effect": "PreferNoSchedule"}
+    played.nodes["n1"]["spec"]["taints"].append(earlier)
+    run(played, 3)
+    assert earlier not in played.nodes["n1"]["spec"]["taints"]
+
+
 def test_another_compactors_taint_is_left_alone() -> None:
     played = five()
     played.pools = (replace(ACT, dry_run=True),)
-    theirs = {"key": "trimtab.dev/leaving", "value": "elsewhere", "effect": "PreferNoSchedule"}
+    theirs = {"key": "trimtab.dev/drain-candidate", "value": "elsewhere", "effect": "PreferNoSchedule"}
     played.nodes["n1"]["spec"]["taints"].append(theirs)
     run(played, 20)
     assert theirs in played.nodes["n1"]["spec"]["taints"]
@@ -211,7 +220,9 @@ def test_a_taint_that_somebody_wrote_between_our_look_and_our_write_stays() -> N
     loop = process(played)
     meddled(played, loop)
     run(played, 3, loop)
-    tainted = [item["spec"]["taints"] for item in played.nodes.values() if "leaving" in str(item["spec"]["taints"])]
+    tainted = [
+        item["spec"]["taints"] for item in played.nodes.values() if "drain-candidate" in str(item["spec"]["taints"])
+    ]
     assert tainted
     assert all(THEIRS in item["spec"]["taints"] for item in played.nodes.values())
 

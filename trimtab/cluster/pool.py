@@ -33,8 +33,11 @@ CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/o
 """Annotations of Cluster API: what owns the node's Machine (api/core/v1beta1/common_types.go)."""
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
 """A name by `generateName`: five letters and digits after the MachineSet's name."""
-KEEP = "trimtab.dev/keep"
-"""Annotation of a node or pod, value "true": leave it where it is."""
+KEEP = "trimtab.dev/do-not-disrupt"
+"""Annotation of a node or pod, value "true": leave it where it is. Karpenter's word."""
+RENAMED_KEEP = "trimtab.dev/keep"
+"""The earlier name of `KEEP`. It still blocks, with the reason that names the new one: ignoring it would drain a node
+that its owner wants to keep."""
 
 
 class Goal(StrEnum):

@@ -48,6 +48,8 @@ def signed(
         ),
         (signed(notes=DrainAnnotations(ours={"n1": NOTE})), {"state-deleted": "warn"}),
         (signed(notes=DrainAnnotations(others={"n1": "elsewhere"})), {}),
+        (replace(signed(), renamed=(("n1", "the taint trimtab.dev/leaving"),)), {"renamed-word-on-node": "warn"}),
+        (replace(signed(), renamed=HIDDEN), {}),
         (signed(web=Unreadable("ConfigMap trimtab-state-web", "no signature")), {"state-not-authentic": "warn"}),
     ],
 )

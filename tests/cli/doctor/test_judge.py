@@ -104,6 +104,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=False)}),
     ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=None)}),
     ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=False)}),
+    ("renamed-word-on-node", "warn", {"signed": replace(SIGNED, renamed=(("n1", "the taint trimtab.dev/leaving"),))}),
     (
         "drain-annotation-not-authentic", "error",
         {"signed": replace(SIGNED, notes=DrainAnnotations(doubtful={"n1": FORGED}))},

@@ -51,7 +51,7 @@ def test_what_it_evicts_is_spent_from_budgets_of_a_pool_that_leads() -> None:
 
 def test_its_deletions_count_in_the_pace_of_a_pool_that_leads() -> None:
     two = replace(LEADS, drains=2)
-    items = [node("k", "8"), pod("full-1", "k", annotations={"trimtab.dev/keep": "true"})]
+    items = [node("k", "8"), pod("full-1", "k", annotations={"trimtab.dev/do-not-disrupt": "true"})]
     items += [*(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
     steps = planned(*items, pool=two).waves[0].steps
     for deleted, count in (({}, 2), ({"x": "all"}, 1), ({"x": "all", "y": "all"}, 0)):

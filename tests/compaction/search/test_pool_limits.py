@@ -30,7 +30,7 @@ TWO = [
     in_zone("a1", "a"),
     in_zone("b1", "b"),
     in_zone("b2", "b"),
-    pod("k-1", "b2", annotations={"trimtab.dev/keep": "true"}),
+    pod("k-1", "b2", annotations={"trimtab.dev/do-not-disrupt": "true"}),
 ]
 
 

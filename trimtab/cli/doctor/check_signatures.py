@@ -13,6 +13,7 @@ from trimtab.cli.doctor.finding import Check, DoctorFinding, error, ok, unknown,
 from trimtab.cli.doctor.observed import ObservedCluster, Read, SignatureState
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.node import read as node_of
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.cluster.signature import secret_of
 from trimtab.cluster.snapshot import ConfigMap
@@ -22,6 +23,7 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.node_signatures import SECRET, NodeSigner
 from trimtab.compactor.pool_state_store import authentic, name_of
+from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours
 from trimtab.kube import objects, signing_keys
 from trimtab.kube.client import Client
 from trimtab.kube.listing import listed
@@ -65,6 +67,12 @@ STATE = Code(
     "What is remembered of a pool cannot be read, or the compactor did not sign it.",
     "The next leader puts it aside and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens it.",
 )
+RENAMED = Code(
+    "renamed-word-on-node",
+    "A node carries a taint or an annotation of Trimtab under its earlier name.",
+    f"`trimtab install --apply` and the compactor remove the taint {RENAMED_LEAVING}. Replace the annotation "
+    f"{RENAMED_KEEP} by {KEEP}: until then the node stays, as you asked.",
+)
 
 
 def keys(seen: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -101,6 +109,8 @@ def drains(seen: ObservedCluster) -> Iterator[DoctorFinding]:
         yield ok(f"{len(signed.notes.ours)} nodes carry an annotation of the compactor, all of them authentic")
     for node, home in sorted(signed.notes.others.items()):
         yield ok(f"node {node} carries an annotation that claims to be of the compactor in namespace {home}")
+    for node, key in () if isinstance(signed.renamed, Unreadable) else signed.renamed:
+        yield warn(RENAMED, f"node {node} carries {key}")
 
 
 def _orphaned(notes: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
@@ -147,7 +157,7 @@ CHECKS = (
     ),
     Check(
         name="drains", asks="Did the compactor sign what stands on nodes and in its state?", judge=drains,
-        may=(FORGED, ORPHANED, DELETED, STATE),
+        may=(FORGED, ORPHANED, DELETED, STATE, RENAMED),
     ),
 )  # fmt: skip
 
@@ -163,6 +173,7 @@ def signed(client: Client, namespace: str, read: Reading) -> SignatureState:
     return SignatureState(
         webhook_keys=read(lambda: _holds_key(client, namespace)), keys=True if keys is not None else found,
         notes=read(lambda: notes_of(client, namespace, keys)), states=read(lambda: states_of(client, namespace, keys)),
+        renamed=read(lambda: renamed_words(client, namespace)),
     )  # fmt: skip
 
 
@@ -183,6 +194,15 @@ def notes_of(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAn
     """What stands on nodes. Raises KubeFault."""
     nodes = (node_of(shape) for _, shape in listed(client, PLACES["Node"]))
     return gathered(nodes, keys.keys if keys is not None else None, namespace)
+
+
+def renamed_words(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
+    """Node and key of every taint and annotation of Trimtab that has an earlier name. Raises KubeFault."""
+    nodes = [node_of(shape) for _, shape in listed(client, PLACES["Node"])]
+    taints = ((node.name, f"the taint {RENAMED_LEAVING}") for node in nodes if any(
+        taint.key == RENAMED_LEAVING and is_ours(taint, namespace) for taint in node.taints))  # fmt: skip
+    kept = ((node.name, f"the annotation {RENAMED_KEEP}") for node in nodes if RENAMED_KEEP in node.annotations)
+    return (*taints, *kept)
 
 
 def states_of(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:

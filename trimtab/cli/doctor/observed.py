@@ -204,6 +204,8 @@ class SignatureState:
     """Without keys none is authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
     """Pool → what is remembered of it; Unreadable, too, where that is not authentic."""
+    renamed: Read[tuple[tuple[str, str], ...]] = ()
+    """Node and word, for every taint and annotation of Trimtab that a node carries under an earlier name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.pool_state import LABEL as STATE
 from trimtab.compaction.drain.pool_state import PREFIX as STATE_NAMES
 from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
-from trimtab.compactor.soft_taint import LEAVING
+from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
 from trimtab.policy.pod_context import DEFAULT_TERMS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
 from trimtab.recommender.sharded_configmaps import DAMAGED, RECOMMENDATION_NAMES, USAGE, USAGE_NAMES
@@ -37,6 +37,10 @@ _SAME_BUT_BUNDLE = (
     "has(was.matchConditions) == has(now.matchConditions) && "
     "(!has(now.matchConditions) || was.matchConditions == now.matchConditions)))"
 )
+
+
+_SOFT = [LEAVING, RENAMED_LEAVING]
+"""Keys of the taint that the compactor writes, the earlier one among them: it must be able to remove it."""
 
 
 def account_policies(values: InstallValues) -> Iterator[Manifest]:
@@ -65,8 +69,7 @@ def _nodes() -> Iterator[Manifest]:
     message = f"this account may cordon a node, write {CORDONED_BY_US} on it, and taint it softly with {LEAVING}"
     checks = [
         f"{_taints('object')} == {_taints('oldObject')}",
-        f"!has(object.spec.taints) || "
-        f"object.spec.taints.all(t, t.key != '{LEAVING}' || t.effect == 'PreferNoSchedule')",
+        f"!has(object.spec.taints) || object.spec.taints.all(t, !(t.key in {_SOFT}) || t.effect == 'PreferNoSchedule')",
         f"{_map('object', 'labels')} == {_map('oldObject', 'labels')}",
         f"{_map('object', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
         f"(key in {_map('oldObject', 'annotations')} && "
@@ -84,7 +87,7 @@ def _taints(of: str) -> str:
     """CEL: the taints that are not ours, in order. The time at which each was added is nobody's decision."""
     found = f"(has({of}.spec.taints) ? {of}.spec.taints : [])"
     told = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
-    return f"{found}.filter(t, t.key != '{LEAVING}').map(t, {told})"
+    return f"{found}.filter(t, !(t.key in {_SOFT})).map(t, {told})"
 
 
 def _map(of: str, field: str) -> str:

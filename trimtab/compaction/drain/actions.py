@@ -89,7 +89,7 @@ VANISHED = Code("drain-node-vanished", "The node disappeared before it was empty
 DELETING = Code("drain-deleted-by-another", "Somebody else has begun to delete the node.", "Nothing.")
 UNCORDONED = Code(
     "drain-uncordoned", "Somebody opened the node again: that is taken as a no.",
-    "Put trimtab.dev/keep: \"true\" on the node if it shall stay.",
+    "Put trimtab.dev/do-not-disrupt: \"true\" on the node if it shall stay.",
 )  # fmt: skip
 CLAIMED = Code(
     "drain-autoscaler-removes-node",

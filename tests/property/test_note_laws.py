@@ -35,7 +35,7 @@ def read(text: str) -> DrainAnnotations:
         assert len([*notes.ours, *notes.others, *notes.doubtful]) == 1
         assert str(judged(found, keys)).isprintable()
         told = SignatureState(webhook_keys=True, keys=keys is not None, notes=notes, states={})
-        assert all(str(one.reason) for one in check_signatures.drains(replace(WELL, signed=told)))
+        assert all(str(one.reason) for one in check_signatures.check_drains(replace(WELL, signed=told)))
     return notes
 
 

@@ -52,16 +52,18 @@ def rotate(client: Client, namespace: str, process: str, *, confirmed: bool, for
 
 def _lost(client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys) -> Iterator[str]:
     """What the compactor's previous key signed and its current one did not."""
-    from trimtab.cli.doctor.check_signatures import notes_of, states_of
+    from trimtab.cli.doctor.check_signatures import read_annotations, read_states
     from trimtab.compactor.node_signatures import of_secret
     from trimtab.kube.objects import Writer
 
     signing = of_secret(Writer(client=client), namespace, secret)
     if keys.previous is None or signing is None:
         return
-    yield from (f"the annotation on node {node}" for node in sorted(notes_of(client, namespace, signing).outdated))
+    yield from (
+        f"the annotation on node {node}" for node in sorted(read_annotations(client, namespace, signing).outdated)
+    )
     later = replace(signing, keys=keys.without_previous)
-    after = states_of(client, namespace, later)
-    for pool, memory in sorted(states_of(client, namespace, signing).items()):
+    after = read_states(client, namespace, later)
+    for pool, memory in sorted(read_states(client, namespace, signing).items()):
         if not isinstance(memory, Unreadable) and isinstance(after.get(pool), Unreadable):
             yield f"the state of pool {pool}"

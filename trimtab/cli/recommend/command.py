@@ -12,7 +12,7 @@ import msgspec
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import RuntimeFailure, UsageError
-from trimtab.cli.plan.inputs import documents
+from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.recommend import comparison, current_requests, export, options, sources
 from trimtab.cli.recommend.build_report import Selection, report
 from trimtab.cli.recommend.options import options as recommend_options
@@ -136,7 +136,7 @@ def _standing(cluster: live_cluster.ClusterOptions, vpa_down: bool) -> current_r
         return current_requests.CurrentRequests(
             notes=["No --cluster: what is asked for now is not known, and nothing is saved or spent."]
         )
-    found, mistakes = documents(live_cluster.read_live_objects(cluster))
+    found, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
     built = build(found)
     if mistakes or built.mistakes:
         raise UsageError([*mistakes, *built.mistakes])

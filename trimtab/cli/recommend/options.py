@@ -11,7 +11,7 @@ import click
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
-from trimtab.cli.plan.inputs import moment
+from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.recommend import sources
 from trimtab.cli.recommend.build_report import Question, selection
 from trimtab.cli.recommend.report import NAMESPACE
@@ -239,7 +239,7 @@ def checked(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
 ) -> tuple[Question, dict[str, str]]:
     """What the report is about, and the headers of its source. Raises Wrong with every mistake of the options."""
-    at, mistakes = moment(now)
+    at, mistakes = parse_now(now)
     rules, wrong = _rules(more["rule"], more["memory_rule"])
     mistakes += wrong
     least = {}

@@ -121,7 +121,7 @@ def test_what_is_left_out_is_counted_with_its_first_line() -> None:
 def test_two_columns_need_no_header_and_more_do() -> None:
     (found,) = series("2026-01-05;0.25\n2026-01-06;0.5\n")
     assert list(found.values) == [0.25, 0.5]
-    assert "expected a quantity such as 250m, 0.25 or 128Mi, came '0,25'" in told(
+    assert "expected a quantity such as 250m, 0.25 or 128Mi, got '0,25'" in told(
         csv_rows("u.csv", b"2026-01-05;0,25\n")
     )
     assert told(csv_rows("u.csv", b"2026-01-05;shop;web-0;0.25\n")) == (

@@ -135,7 +135,7 @@ def group_of(node: NodeInfo, groups: Sequence[NodeGroupStatus]) -> NodeGroupStat
     """Returns the one group that the node shows; None if no group or several groups match."""
     matches = [group for group in groups if _names_group(node, _short_name(group.name))]
     if len(matches) > 1:
-        # Regional pools have one instance group of the same name in each zone; the zone is part of the group's address.
+        # Groups of several zones may have the same name; the zone is part of the group's address.
         matches = [group for group in matches if node.zone and node.zone in group.name.split("/")]
     return matches[0] if len(matches) == 1 else None
 

@@ -20,7 +20,7 @@ class ConfigError:
     field: str = ""
     """Dotted path inside the document, such as spec.actions.requests.cpu.min."""
     expected: str
-    came: str = ""
+    got: str = ""
     todo: str = ""
 
     def __str__(self) -> str:
@@ -36,11 +36,9 @@ class ConfigError:
     def sentence(self) -> str:
         """The text without the place: entry, field, expectation, actual value, advice."""
         subject = " ".join(part for part in (self.entry, self.field) if part)
-        came = f", came {self.came}" if self.came else ""
+        got = f", got {self.got}" if self.got else ""
         todo = f"; {self.todo}" if self.todo else ""
-        return (
-            f"{subject}: expected {self.expected}{came}{todo}" if subject else f"expected {self.expected}{came}{todo}"
-        )
+        return f"{subject}: expected {self.expected}{got}{todo}" if subject else f"expected {self.expected}{got}{todo}"
 
 
 MAX_MISTAKES = 20
@@ -57,7 +55,7 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]
     todo = f"fix these {MAX_MISTAKES} first"
-    more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", came="more of them", todo=todo)
+    more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", got="more of them", todo=todo)
     return [*mistakes[:MAX_MISTAKES], more]
 
 

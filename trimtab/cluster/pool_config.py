@@ -97,10 +97,9 @@ class PoolReader:
 
     def wrong(self, error: InvalidValue) -> None:
         """Records a mistake."""
-        if (
-            len(self.mistakes) <= MAX_MISTAKES
-        ):  # one more than are reported: `first_mistakes` then says that there are more
-            self.mistakes.append(self.document.mistake(error.path, error.expected, error.came, error.todo))
+        # One more than are reported: `first_mistakes` then says that there are more.
+        if len(self.mistakes) <= MAX_MISTAKES:
+            self.mistakes.append(self.document.mistake(error.path, error.expected, error.got, error.todo))
 
     def take(
         self,

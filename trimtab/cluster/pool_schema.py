@@ -28,7 +28,7 @@ class InvalidValue(Exception):
 
     path: Path
     expected: str
-    came: str = ""
+    got: str = ""
     todo: str = ""
 
 

@@ -77,17 +77,17 @@ def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[ConfigE
     ]
 
 
-def _wrong(variable: str, expected: str, came: str, todo: str = "") -> ConfigError:
-    return ConfigError(file="environment", entry=variable, expected=expected, came=came, todo=todo)
+def _wrong(variable: str, expected: str, got: str, todo: str = "") -> ConfigError:
+    return ConfigError(file="environment", entry=variable, expected=expected, got=got, todo=todo)
 
 
 def _coherent(settings: Settings) -> None:
     least = settings.drain + 5
     if settings.graceful_timeout >= least:
         return
-    came = f"{settings.graceful_timeout:g}"
+    got = f"{settings.graceful_timeout:g}"
     expected = f"at least {least:g} seconds (TRIMTAB_DRAIN and five more), or the stop is cut short"
-    raise SettingsError((_wrong(PREFIX + "GRACEFUL_TIMEOUT", expected, shown(came)),))
+    raise SettingsError((_wrong(PREFIX + "GRACEFUL_TIMEOUT", expected, shown(got)),))
 
 
 def _reader(hint: Any) -> tuple[str, Callable[[str], Any]]:

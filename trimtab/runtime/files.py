@@ -62,7 +62,7 @@ def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> lis
             contents += list(_read_path(path, endings))
         except OSError as error:
             got = (error.strerror or type(error).__name__).lower()
-            mistakes.append(ConfigError(file=path, expected="a file or folder that can be read", came=got))
+            mistakes.append(ConfigError(file=path, expected="a file or folder that can be read", got=got))
     if mistakes:
         raise UnreadableFiles(tuple(mistakes))
     return contents

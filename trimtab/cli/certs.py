@@ -148,7 +148,7 @@ def connected(where: Where) -> Iterator[Client]:
 
 
 DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs)
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs_folder)
 
 
 class ProblemReport(msgspec.Struct, frozen=True):

@@ -95,9 +95,9 @@ def _gunicorn_options(settings: Settings) -> dict[str, Any]:
         "asgi_loop": "uvloop",
         "asgi_lifespan": "on",
         "http_parser": gunicorn_patches.chosen(),
-        "keepalive": settings.keepalive,
+        "keepalive": settings.keepalive_seconds,
         "timeout": WORKER_TIMEOUT,
-        "graceful_timeout": int(settings.graceful_timeout),
+        "graceful_timeout": int(settings.graceful_timeout_seconds),
         # Trimtab does no work for a client that has disconnected; a grace period would only hold memory.
         "asgi_disconnect_grace_period": 0,
         # Recycling a worker would make every API server open its connections again at once.
@@ -119,9 +119,8 @@ def _tls_options(settings: Settings, context: ssl.SSLContext | None) -> dict[str
         return {}
     gunicorn_patches.sweep(context)
     # gunicorn enables TLS if a certificate file is named, then gets the context from the hook. The hook returns one
-    # that
-    # exists already: if a hook fails, gunicorn serves plain HTTP.
-    return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
+    # that exists already: if a hook fails, gunicorn serves plain HTTP.
+    return {"certfile": str(settings.certs_folder / "tls.crt"), "ssl_context": lambda config, default: context}
 
 
 def _logging_options(handler: Forward) -> dict[str, Any]:
@@ -138,9 +137,9 @@ def _post_worker_init(settings: Settings, log: Logger, secure: bool) -> Any:
         gunicorn_patches.settle()
         gunicorn_patches.apply(
             worker,
-            max_connections=settings.connections,
-            max_by_address=settings.webhook_connections_per_address,
-            tells_clients=settings.client_ca is not None,
+            max_connections=settings.max_connections,
+            max_by_address=settings.max_connections_per_address,
+            tells_clients=settings.client_ca_file is not None,
             log=log,
         )
         drain_on_term(worker, settings)

@@ -55,7 +55,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, look afresh, empty nodes one budget at a time.
 
     Pools only rehearse until their ConfigMap says `mode: act`. Every option can be set in the environment too, as
-    TRIMTAB_LISTEN and so on; docs/reference/settings.md has them all.
+    TRIMTAB_COMPACTOR_LISTEN and so on; docs/reference/settings.md has them all.
     """
     if context.invoked_subcommand is not None:
         return

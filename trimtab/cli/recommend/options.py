@@ -55,27 +55,33 @@ _SOURCES = (
         "header_files",
         multiple=True,
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_HEADER_FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE",
         help="The same, a line each: nothing secret in the list of processes.",
     ),
     click.option(
         "--token-file",
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_TOKEN_FILE",
-        help="A bearer token to log in; or the token itself in TRIMTAB_PROMETHEUS_TOKEN.",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
+        help="A bearer token to log in; or the token itself in TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN.",
     ),
-    click.option("--token", hidden=True, envvar="TRIMTAB_PROMETHEUS_TOKEN", expose_value=True),
+    click.option("--token", hidden=True, envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", expose_value=True),
     click.option(
-        "--ca", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_CA", help="Certificates that Prometheus' own is signed by."
+        "--ca",
+        metavar="FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
+        help="Certificates that Prometheus' own is signed by.",
     ),
     click.option(
         "--certificate",
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_CERTIFICATE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
         help="Your own certificate, for a server that asks for one.",
     ),
     click.option(
-        "--key", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_KEY", help="Its key, where it is not in the same file."
+        "--key",
+        metavar="FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
+        help="Its key, where it is not in the same file.",
     ),
     click.option(
         "--matcher", default="", metavar="MATCHER", help='For every query and every file, such as cluster="prod".'

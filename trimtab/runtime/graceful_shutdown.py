@@ -23,7 +23,8 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
     """Makes SIGTERM start a drain in this gunicorn `asgi` worker.
 
     gunicorn alone would stop accepting connections at once, while endpoints still direct clients here. With the drain,
-    readiness is off and service is normal for `shutdown_delay_seconds`; then no new connections are accepted, and existing ones
+    readiness is off and service is normal for `shutdown_delay_seconds`; then no new connections are accepted,
+    and existing ones
     are answered until their clients close them or `graceful_timeout_seconds` is nearly over.
     """
     begun = False
@@ -38,7 +39,9 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
         worker.loop.call_later(settings.shutdown_delay_seconds, worker.handle_exit_signal)
 
     # The worker's own wait must end before the master kills it.
-    worker.cfg.set("graceful_timeout", max(1, int(settings.graceful_timeout_seconds - settings.shutdown_delay_seconds - MARGIN)))
+    worker.cfg.set(
+        "graceful_timeout", max(1, int(settings.graceful_timeout_seconds - settings.shutdown_delay_seconds - MARGIN))
+    )
     worker.loop.add_signal_handler(signal.SIGTERM, begin)
     _deliver_early_signals(worker.loop)
 

@@ -34,7 +34,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
     key_secret = f"Secret {namespace}/{secret_of(process)}"
     if secret is None or keys is None:
         got = "no such Secret" if secret is None else "none: the process creates the first one itself"
-        raise UsageError([ConfigError(file=key_secret, expected="a signing key", came=got)])
+        raise UsageError([ConfigError(file=key_secret, expected="a signing key", got=got)])
     lost_signatures = tuple(_find_lost_signatures(client, namespace, secret, keys)) if process == "compactor" else ()
     yield f"{key_secret}: a new key signs, and signatures of the present key stay valid."
     if keys.previous is not None:
@@ -50,7 +50,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
                 ConfigError(
                     file=key_secret,
                     expected=expected,
-                    came=f"{', '.join(lost_signatures)}; --force rotates all the same",
+                    got=f"{', '.join(lost_signatures)}; --force rotates all the same",
                 )
             ]
         )

@@ -55,7 +55,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, look afresh, empty nodes one budget at a time.
 
     Pools only rehearse until their ConfigMap says `mode: act`. Every option can be set in the environment too, as
-    TRIMTAB_LISTEN and so on; docs/reference/settings.md has them all.
+    TRIMTAB_COMPACTOR_LISTEN and so on; docs/reference/settings.md has them all.
     """
     if context.invoked_subcommand is not None:
         return
@@ -119,7 +119,7 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
             Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
         except NotFound:
             raise UsageError(
-                [ConfigError(file="--pool", expected="a pool that the compactor has a state of", came=pool)]
+                [ConfigError(file="--pool", expected="a pool that the compactor has a state of", got=pool)]
             ) from None
     click.echo(f"pool {pool} is open again")
 
@@ -135,7 +135,7 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
     somebody else wrote it. Of a drain that is under way the compactor takes it for a no.
     """
     if yes and not names:
-        raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", came="--yes alone")])
+        raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", got="--yes alone")])
     cluster_login = state.ClusterLogin(**login)
     with state.open_client(cluster_login) as client:
         writer = Writer(client=client, manager="trimtab-command")

@@ -90,7 +90,7 @@ def open_client(login: ClusterLogin) -> Iterator[Client]:
         client = connect(login.kubeconfig, login.context)
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     try:
         yield client
@@ -234,13 +234,13 @@ def _read_node(writer: Writer, name: str) -> NodeInfo:
     try:
         shape = objects.read(writer.client, "Node", name)
     except NotFound:
-        raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", came=name)]) from None
+        raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", got=name)]) from None
     assert isinstance(shape, NodeShape)
     return node_of(shape)
 
 
 def _no_annotation_mistake(name: str) -> ConfigError:
-    return ConfigError(file="NODE", expected=f"a node with the annotation {CORDONED_BY_US}", came=name)
+    return ConfigError(file="NODE", expected=f"a node with the annotation {CORDONED_BY_US}", got=name)
 
 
 def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:

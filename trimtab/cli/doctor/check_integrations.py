@@ -29,7 +29,7 @@ AUTOSCALER_MISSING = Code(
     "There are pools to compact, and no cluster autoscaler reports its status: drained nodes would not be removed, so "
     "the compactor starts no drain.",
     "Install one, or let it write its status (`--write-status-configmap`); if it cannot, set "
-    "TRIMTAB_AUTOSCALER=assumed.",
+    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
 AUTOSCALER_UNHEALTHY = Code(
     "autoscaler-ill",
@@ -44,7 +44,7 @@ AUTOSCALER_KEEPS_NODES = Code(
 AUTOSCALER_FLAGS_DIFFER = Code(
     "autoscaler-flags-differ",
     "The compactor is configured with other flags of the autoscaler than those that the autoscaler runs with.",
-    "Set TRIMTAB_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
+    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
 )
 AUTOSCALER_COMPETES = Code(
     "autoscaler-does-not-hand-over",
@@ -67,12 +67,12 @@ ESTAFETTE_CORDONS = Code(
 USAGE_SOURCE_MISSING = Code(
     "usage-source-missing",
     "There is no metrics API, and the recommender has no Prometheus configured: it gets no usage.",
-    "Install metrics-server, or set TRIMTAB_PROMETHEUS of the recommender.",
+    "Install metrics-server, or set TRIMTAB_RECOMMENDER_PROMETHEUS_URL of the recommender.",
 )
 USAGE_SOURCE_FAILS = Code(
     "usage-source-failing",
     "The source of usage does not answer, or has no pod.",
-    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_PROMETHEUS names.",
+    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
 VPA_WEBHOOK_DOWN = Code(
     "vpa-webhook-dead",
@@ -136,13 +136,13 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if flags is not None:
         yield from _check_flags(flags, settings)
     if not isinstance(cluster.pools, Unreadable):
-        configured_flags = shlex.split(settings.get("TRIMTAB_AUTOSCALER_FLAGS", ""))
+        configured_flags = shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", ""))
         yield from _check_thresholds(cluster.pools.pools, flags if flags is not None else flags_of(configured_flags))
 
 
 def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
-    if settings.get("TRIMTAB_AUTOSCALER") == "assumed":
-        return ok("it reports no status, and TRIMTAB_AUTOSCALER says that there is one")
+    if settings.get("TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS", "").lower() in ("false", "0"):
+        return ok("it reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS requires none")
     if isinstance(cluster.pools, Unreadable):
         return unknown(cluster.pools)
     if not cluster.pools.pools:
@@ -188,7 +188,7 @@ def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterat
 def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
     if flags.get(ENABLED) == "false":
         yield error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED}=false")
-    configured = flags_of(shlex.split(settings.get("TRIMTAB_AUTOSCALER_FLAGS", "")))
+    configured = flags_of(shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", "")))
     timers = {name for name in (*flags, *configured) if name.startswith("scale-down") or name in READ_FLAGS}
     differing = sorted(name for name in timers if flags.get(name) != configured.get(name))
     if differing:
@@ -196,7 +196,7 @@ def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Itera
         yield warn(
             AUTOSCALER_FLAGS_DIFFER,
             f"--{', --'.join(differing)}",
-            f"TRIMTAB_AUTOSCALER_FLAGS={shlex.quote(required)} of the compactor",
+            f"TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS={shlex.quote(required)} of the compactor",
         )
 
 
@@ -226,7 +226,7 @@ def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield ok("there is none")
 
 
-_PROMETHEUS = "TRIMTAB_PROMETHEUS"
+_PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
 
 
 def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -236,12 +236,14 @@ def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield unknown(process)
     elif process is None:
         yield ok("no usage is collected: there is no recommender")
-    elif process.settings.get("TRIMTAB_KUBELETS", "").lower() == "true" and not process.settings.get(_PROMETHEUS):
+    elif process.settings.get("TRIMTAB_RECOMMENDER_USE_KUBELETS", "").lower() == "true" and not process.settings.get(
+        _PROMETHEUS
+    ):
         yield unknown(Unreadable("kubelets", "only the recommender's account may read their metrics"))
     elif isinstance(source, Unreadable):
         yield unknown(source, "Check it from inside the cluster, then skip this check: --without usage-source.")
     elif source.status == 404 and source.name == "metrics API":
-        yield warn(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_PROMETHEUS")
+        yield warn(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
     elif source.status >= 300 or source.empty:
         problem = "answers, and has no pod" if source.empty else f"answers {source.status}: {source.message}"
         yield error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")

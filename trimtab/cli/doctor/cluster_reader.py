@@ -323,7 +323,7 @@ class DoctorReader:
         deployment = state if isinstance(state, DeploymentState) else DeploymentState(wanted=0, ready=0)
         rights = needed_permissions(
             process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=deployment.scale_namespaces,
-            autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS") or NAME,
+            autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or NAME,
         )  # fmt: skip
         reviews = [right.review(account(process), self._namespace) for right in rights]
         allowed = self._probe.allowed(reviews)
@@ -376,7 +376,11 @@ class DoctorReader:
 
     def prometheus(self, recommender: Read[DeploymentState | None]) -> str:
         """Return the URL of the recommender's setting; empty without one."""
-        return recommender.settings.get("TRIMTAB_PROMETHEUS", "") if isinstance(recommender, DeploymentState) else ""
+        return (
+            recommender.settings.get("TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "")
+            if isinstance(recommender, DeploymentState)
+            else ""
+        )
 
     def vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound

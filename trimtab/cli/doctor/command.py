@@ -194,7 +194,7 @@ def _check_cluster(
         client = connect(options.kubeconfig, options.context)
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=options.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     try:
         cluster = look(client, namespace, ask_in)

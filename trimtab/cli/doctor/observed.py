@@ -57,7 +57,7 @@ class DeploymentState:
     @property
     def scale_namespaces(self) -> frozenset[str]:
         """The namespaces in which the compactor is configured to scale Deployments."""
-        return frozenset(filter(None, self.settings.get("TRIMTAB_SCALE_NAMESPACES", "").split(":")))
+        return frozenset(filter(None, self.settings.get("TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "").split(":")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,7 +118,7 @@ def _check_options(
     if (dry_run or login) and not (applying or removing):
         mistakes.append(("--apply or --remove", "--dry-run or a login without either"))
     if mistakes:
-        raise UsageError([ConfigError(file="command line", expected=expected, came=got) for expected, got in mistakes])
+        raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
 
 
 def _apply_or_remove(
@@ -134,14 +134,14 @@ def _apply_or_remove(
         if other_namespace is not None:
             expected = f"--namespace {other_namespace}: API servers of this cluster call the installation there"
             raise UsageError(
-                [ConfigError(file="command line", expected=expected, came=f"--namespace {values.namespace}")]
+                [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
         writer = Writer(client=client, dry_run=dry_run)
         yield from _remove(writer, values, removal) if removal else apply.apply(writer, manifests(values), values)
         client.close()
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     except KubeFault as error:
         raise RuntimeFailure(f"{error}\nThe steps above are done; run the same command again to continue.") from None

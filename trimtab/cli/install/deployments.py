@@ -25,6 +25,7 @@ from trimtab.cli.install.names import (
     labels,
     manifest,
 )
+from trimtab.runtime.environment import variable
 from trimtab.runtime.settings import Settings
 
 _USER = 65532
@@ -99,9 +100,10 @@ def render_variables(found: dict[str, str]) -> list[Manifest]:
 
 CERTS = "/var/run/trimtab/certs"
 CALLERS = "/var/run/trimtab/callers"
-"""The folder that `TRIMTAB_CLIENT_CA` may name: authorities that sign API servers' client certificates."""
+"""The folder that `TRIMTAB_WEBHOOK_CLIENT_CA_FILE` may name: authorities that sign API servers' client certificates."""
 WEBHOOK_GRACE_SECONDS = 40
-"""terminationGracePeriodSeconds: longer than TRIMTAB_GRACEFUL_TIMEOUT, or the kubelet kills before the stop ends."""
+"""terminationGracePeriodSeconds: longer than TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS, or the kubelet kills before the
+stop ends."""
 
 
 def render_webhook(values: InstallValues) -> Iterator[Manifest]:
@@ -171,18 +173,19 @@ _CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers"
 def environment(values: InstallValues) -> dict[str, str]:
     """Return the webhook's settings that differ from their defaults, which are for a local run."""
     own = {
-        "TRIMTAB_LISTEN": f"0.0.0.0:{values.port}",
-        "TRIMTAB_CERTS": CERTS,
-        "TRIMTAB_CLUSTER": "live",
+        "TRIMTAB_WEBHOOK_LISTEN": f"0.0.0.0:{values.port}",
+        "TRIMTAB_WEBHOOK_CERTS_FOLDER": CERTS,
+        "TRIMTAB_WEBHOOK_CLUSTER": "live",
         "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
-        "TRIMTAB_AUTOSCALER_STATUS": values.autoscaler_status,
-        "TRIMTAB_GRACEFUL_TIMEOUT": f"{Settings().graceful_timeout:g}",
+        "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
+        "TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS": f"{Settings().graceful_timeout_seconds:g}",
         "TRIMTAB_LOG_FORMAT": "json",
     }
     if not values.cert_manager:
         own |= {
-            "TRIMTAB_CERTS_SECRET": SECRET, "TRIMTAB_SERVICE": WEBHOOK, "TRIMTAB_CONFIGURATION": CONFIGURATION,
+            "TRIMTAB_WEBHOOK_CERTS_SECRET": SECRET, "TRIMTAB_WEBHOOK_SERVICE_NAME": WEBHOOK,
+            "TRIMTAB_WEBHOOK_CONFIGURATION_NAME": CONFIGURATION,
         }  # fmt: skip
     return own
 
@@ -199,7 +202,7 @@ PROCESS_GRACE_SECONDS = {"watchdog": 30, "compactor": 60, "recommender": 60}
 
 
 PROMETHEUS_LOGIN_PATH = "/var/run/trimtab/prometheus"
-"""The folder that the recommender's `TRIMTAB_PROMETHEUS_TOKEN_FILE` and `_CA` may name."""
+"""The folder that the recommender's `TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE` and `_CA_FILE` may name."""
 _VOLUME_MOUNTS: dict[str, Manifest] = {
     "recommender": {"volumeMounts": [{"name": "prometheus", "mountPath": PROMETHEUS_LOGIN_PATH, "readOnly": True}]},
 }
@@ -230,11 +233,12 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
     """Return the process's settings that differ from their defaults, and those that have to match its permissions."""
     compactor = {
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
-        "TRIMTAB_AUTOSCALER_STATUS": values.autoscaler_status,
-        "TRIMTAB_SCALE_NAMESPACES": ":".join(values.scale_namespaces),
+        "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
+        "TRIMTAB_COMPACTOR_SCALE_NAMESPACES": ":".join(values.scale_namespaces),
     }
     return {
-        "TRIMTAB_LISTEN": f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace, "TRIMTAB_LOG_FORMAT": "json",
+        variable(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
+        "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
     }  # fmt: skip
 

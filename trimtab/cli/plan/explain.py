@@ -83,7 +83,7 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
     mistakes = [
         ConfigError(file=f"--explain {kind}",
         expected=f"a {kind} of the snapshot" + " (NAMESPACE/NAME)" * (kind == "pod"),
-                came=repr(name), todo=nearest(name, names_by_kind[kind]))
+                got=repr(name), todo=nearest(name, names_by_kind[kind]))
         for kind, name in subjects if name not in names_by_kind[kind]
     ]  # fmt: skip
     if mistakes:

@@ -168,12 +168,12 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
     where = ", ".join(paths)
     for kind, objects in (("node", inventory.nodes), ("pod", inventory.pods)):
         if nameless := sum(not shape.name for shape in objects):
-            yield ConfigError(file=where, expected=f"a name for every {kind}", came=f"{nameless} without one")
+            yield ConfigError(file=where, expected=f"a name for every {kind}", got=f"{nameless} without one")
     if not inventory.nodes:
-        yield ConfigError(file=where, expected="a snapshot with nodes", came="none", todo=SNAPSHOT_HINT)
+        yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=SNAPSHOT_HINT)
     elif not inventory.pods and live_cluster.LIVE not in paths:
         expected = "a snapshot with pods: without any, every node would look empty"
-        yield ConfigError(file=where, expected=expected, came="none", todo=SNAPSHOT_HINT)
+        yield ConfigError(file=where, expected=expected, got="none", todo=SNAPSHOT_HINT)
 
 
 def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
@@ -246,7 +246,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     cluster = options.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
-        raise UsageError([ConfigError(file="command line", expected=expected, came="none")])
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     unread: list[ConfigError] = []
     cluster_documents, mistakes = parse_documents(
         _read_or_collect(
@@ -361,9 +361,9 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
     try:
         flags = shlex.split(text)
     except ValueError as error:
-        return [], [ConfigError(file="--autoscaler-flags", expected=expected, came=str(error))]
+        return [], [ConfigError(file="--autoscaler-flags", expected=expected, got=str(error))]
     return flags, [
-        ConfigError(file="--autoscaler-flags", expected=expected, came=mistake) for mistake in wrong_flags(flags)
+        ConfigError(file="--autoscaler-flags", expected=expected, got=mistake) for mistake in wrong_flags(flags)
     ]
 
 
@@ -375,4 +375,4 @@ def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
     if text is None or (time is not None and 0 <= time < MAX_NOW_SECONDS):
         return time, []
     expected = "a time such as 2026-01-02T15:04:05Z, or now"
-    return None, [ConfigError(file="--now", expected=expected, came=repr(text))]
+    return None, [ConfigError(file="--now", expected=expected, got=repr(text))]

@@ -48,7 +48,7 @@ def _pools_of_option(documents: Sequence[Document]) -> PoolReading:
         return reading
     where = documents[0].file if documents else "--pools"
     expected = f"a pool: a ConfigMap labelled trimtab.dev/pool with its settings under {KEY}"
-    return PoolReading(mistakes=(ConfigError(file=where, expected=expected, came="none"),))
+    return PoolReading(mistakes=(ConfigError(file=where, expected=expected, got="none"),))
 
 
 def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> PoolReading:
@@ -147,7 +147,7 @@ def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
         name, _, preset_names = text.partition("=")
         presets.setdefault(name, set()).add(preset_names)
     return [
-        ConfigError(file="--pool", expected=f"one preset for {name}", came=" and ".join(sorted(preset_names)))
+        ConfigError(file="--pool", expected=f"one preset for {name}", got=" and ".join(sorted(preset_names)))
         for name, preset_names in sorted(presets.items())
         if len(preset_names) > 1
     ]
@@ -156,8 +156,8 @@ def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
 def _check_preset(text: str, name: str, preset_name: str, pool_names: set[str]) -> ConfigError | None:
     if preset_name not in PRESETS:
         expected = f"NAME=PRESET, the preset one of {', '.join(PRESETS)}"
-        return ConfigError(file="--pool", expected=expected, came=shown(text), todo=nearest(preset_name, PRESETS))
+        return ConfigError(file="--pool", expected=expected, got=shown(text), todo=nearest(preset_name, PRESETS))
     if name not in pool_names and len(pool_names) > 1:
         expected = f"a pool of this cluster, or {WHOLE_CLUSTER} for all nodes"
-        return ConfigError(file="--pool", expected=expected, came=shown(name), todo=nearest(name, pool_names))
+        return ConfigError(file="--pool", expected=expected, got=shown(name), todo=nearest(name, pool_names))
     return None

@@ -186,7 +186,7 @@ def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
     ]
     if len(statistics) != 1 or not isinstance(statistics[0], UsageStatistics):
         got = f"{len(statistics)} series" if len(statistics) != 1 else str(statistics[0])
-        raise UsageError([ConfigError(file="--usage", expected="one series of a day at least", came=got)])
+        raise UsageError([ConfigError(file="--usage", expected="one series of a day at least", got=got)])
     return f"{amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
 
 

@@ -61,11 +61,11 @@ def read_earlier_report(path: str) -> Earlier:
         report = msgspec.json.decode(Path(path).read_bytes(), type=Earlier)
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=path, expected="a file that can be read", came=got)]) from None
+        raise UsageError([ConfigError(file=path, expected="a file that can be read", got=got)]) from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise UsageError([ConfigError(file=path, expected=expected, came=f"something else ({error})")]) from None
+        raise UsageError([ConfigError(file=path, expected=expected, got=f"something else ({error})")]) from None
     if report.kind != "RecommendReport":
-        raise UsageError([ConfigError(file=path, expected=expected, came=f"a {report.kind}")])
+        raise UsageError([ConfigError(file=path, expected=expected, got=f"a {report.kind}")])
     return report
 
 

@@ -55,7 +55,7 @@ def write_patches(
             (root / name).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=folder, expected="a folder that can be written", came=got)]) from None
+        raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
     unmergeable = [f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows not in patched]
     return sorted(patches), unmergeable, doubtful
 

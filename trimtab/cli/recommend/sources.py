@@ -205,13 +205,13 @@ def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
     try:
         return unpacked(packed)
     except (OSError, EOFError, zlib.error) as error:
-        mistakes.append(ConfigError(file=file, expected="a whole gzip file", came=str(error)))
+        mistakes.append(ConfigError(file=file, expected="a whole gzip file", got=str(error)))
         return b""
 
 
 def _several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
     todo = f"choose one with --matcher '{mixed.example}', or report each of them with --by {mixed.label}"
-    return ConfigError(file=option, expected="the usage of one cluster", came=str(mixed), todo=todo)
+    return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
 
 
 def _parse_rows(name: str, content: Content | bytes) -> Rows:
@@ -235,7 +235,7 @@ def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iter
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
             yield replace(series, resource=resource, times=list(map(int, series.times)))
     except UsageFault as error:
-        raise UsageError([ConfigError(file=name, expected="an answer of Prometheus", came=str(error))]) from None
+        raise UsageError([ConfigError(file=name, expected="an answer of Prometheus", got=str(error))]) from None
 
 
 def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
@@ -325,7 +325,7 @@ def parse_headers(
         if colon and name.strip():
             headers[name.strip()] = value.strip()
         else:
-            mistakes.append(ConfigError(file=where, expected="NAME: VALUE", came="a text without a colon"))
+            mistakes.append(ConfigError(file=where, expected="NAME: VALUE", got="a text without a colon"))
     if token_file is not None:
         token = _read_text(token_file, mistakes).strip()
     if token and not mistakes:
@@ -340,7 +340,7 @@ def _read_text(path: str, mistakes: list[ConfigError]) -> str:
         return Path(path).read_text("utf-8")
     except (OSError, UnicodeError) as error:
         got = error.strerror if isinstance(error, OSError) and error.strerror else "no text"
-        mistakes.append(ConfigError(file=path, expected="a file that can be read", came=got.lower()))
+        mistakes.append(ConfigError(file=path, expected="a file that can be read", got=got.lower()))
         return ""
 
 

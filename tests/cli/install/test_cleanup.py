@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from trimtab.cli.install.cleanup import Uninstaller, find_surged_deployments, has_marks, taints_without_own
+from trimtab.cli.install.cleanup import (
+    Uninstaller,
+    clear_renamed_taints,
+    find_surged_deployments,
+    has_marks,
+    taints_without_own,
+)
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import NodeSpec, Taint
 from trimtab.cluster.api.meta import Metadata
@@ -67,7 +73,7 @@ def test_other_taints_stay_in_their_order() -> None:
 
 def test_our_taint_under_its_earlier_key_is_ours_too() -> None:
     earlier = Taint(key=RENAMED_LEAVING, value=HOME, effect="PreferNoSchedule")
-    assert others(node("", THEIRS, earlier), HOME) == (THEIRS,)
+    assert taints_without_own(node("", THEIRS, earlier), HOME) == (THEIRS,)
 
 
 def test_an_installation_removes_the_taint_with_the_earlier_key() -> None:

@@ -51,6 +51,7 @@ def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) 
             yield CleanupStep(_object_ref(manifest), "issued")
         if manifest["kind"] in cert_manager.CONFIGURATIONS and _write_ca_bundle(writer, manifest["kind"], values):
             yield CleanupStep(_object_ref(manifest), "trusted")
+    yield from clear_renamed_taints(writer, values.namespace)
 
 
 def remove(

@@ -289,7 +289,7 @@ OVERHEAD_MISSING = Code(
     "The pod names a RuntimeClass with overhead and carries none: the API server's RuntimeClass admission seems off.",
     "Switch that admission on, or set `overhead: webhook`.",
 )
-WINDOWS = Code("windows", "Does not apply to Windows pods.", "Nothing to do.")
+WINDOWS = Code("windows-pod", "Does not apply to Windows pods.", "Nothing to do.")
 ON_ITS_NODE = Code("node-name-set", "The pod names its node already; placement has no say.", "Nothing to do.")
 DAEMON = Code(
     "daemonset-pod",

@@ -167,7 +167,7 @@ def test_what_was_seen_counts_before_what_a_vpa_recommends(tmp_path: Path) -> No
     assert codes(only(tmp_path, web(), advising())["cpu"]) == ["from-usage"]
     early = only(tmp_path, web(), advising(), hours=2)
     assert (early["cpu"]["proposed"], codes(early["cpu"])) == ("250m", ["from-vpa"])
-    assert "seen: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
+    assert "history: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
 
 
 def test_a_vpa_that_acts_decides_and_one_that_cannot_advises(tmp_path: Path) -> None:

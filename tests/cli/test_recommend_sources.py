@@ -65,7 +65,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
     assert "2 samples were left out: no number, below zero, or more than any machine has." in notes
-    assert f"{file}: 1 amount below zero, or no number, the first in line 2: left out." in notes
+    assert f"{file}: 1 amount below zero or not a number, the first in line 2: left out." in notes
 
 
 def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:

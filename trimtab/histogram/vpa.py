@@ -177,9 +177,9 @@ class Histogram:
         """Replace the content by that of a checkpoint. Raises CheckpointRejected and changes nothing then."""
         unknown_buckets = [bucket for bucket in buckets if not 0 <= bucket < self.scale.count]
         if unknown_buckets:
-            raise CheckpointRejected(f"bucket {unknown_buckets[0]} is not one of the {self.scale.count} buckets")
+            raise CheckpointRejected(f"bucket {unknown_buckets[0]}, which is not one of {self.scale.count}")
         if total < 0:
-            raise CheckpointRejected(f"the total weight is negative: {total}")
+            raise CheckpointRejected(f"a negative total weight: {total}")
         stored_weight = sum(buckets.values())
         factor = total / stored_weight if stored_weight else 0.0
         self.weights = {bucket: weight * factor for bucket, weight in buckets.items()}
@@ -301,7 +301,7 @@ class KnownContainers:
 def read(status: CheckpointStatus, half_life: float = DAY) -> KnownContainers:
     """Decode a checkpoint's status. Raises CheckpointRejected where the VPA would reject it."""
     if status.version != VERSION:
-        raise CheckpointRejected(f"the version is {status.version or 'empty'}, and only {VERSION} is supported")
+        raise CheckpointRejected(f"version {status.version or 'none'}; only {VERSION} is supported")
     return KnownContainers(
         cpu=_decode_histogram(status.cpu_histogram, CPU, half_life),
         memory=_decode_histogram(status.memory_histogram, MEMORY, half_life),
@@ -316,7 +316,7 @@ def _decode_histogram(status: HistogramStatus, scale: Scale, half_life: float) -
     try:
         buckets = {int(bucket): weight for bucket, weight in status.bucket_weights.items()}
     except ValueError as error:
-        raise CheckpointRejected(f"a bucket is not a number: {error}") from None
+        raise CheckpointRejected(f"a bucket that is not a number: {error}") from None
     histogram.load(status.total_weight, buckets, seconds(status.reference_timestamp))
     return histogram
 

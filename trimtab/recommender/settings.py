@@ -1,4 +1,4 @@
-"""What can be set about the recommender, in which unit, and why the default is what it is."""
+"""The settings of the recommender: their units, and the reasons for their defaults."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,35 +9,35 @@ from trimtab.runtime.settings import ListenAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+    """One process's settings; each is read from `TRIMTAB_` and the field's name in capitals."""
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics, health and `/missing`. All interfaces: Prometheus and the kubelet ask from outside."""
+    """HOST:PORT for metrics, health and `/missing`. All interfaces: Prometheus and the kubelet connect from outside."""
 
     namespace: str = "trimtab-system"
-    """Our own namespace: checkpoints, recommendations and the Lease are here."""
+    """Trimtab's own namespace, which has the checkpoints, the recommendations and the Lease."""
 
     prometheus: str | None = None
-    """URL of Prometheus, Thanos, Mimir or what speaks like them: history from the first minute, and no hole after an
-    outage. None: the metrics API (metrics-server), whose moments are gathered from now on."""
+    """URL of Prometheus, Thanos, Mimir or a compatible server: history from the first minute, and no gap after an
+    outage. None: the metrics API (metrics-server), whose samples are recorded from now on."""
 
     kubelets: bool = False
-    """Without Prometheus: ask each node's kubelet (`/stats/summary`, through the API server) instead of the metrics
-    API. Cpu is counted there, so nothing between two rounds is missed, and metrics-server is not needed. Not the
-    default: it takes `get` on `nodes/proxy`, which also lets run commands in pods; docs/how-to/gather-usage.md has the
-    role."""
+    """Without Prometheus: read each node's kubelet (`/stats/summary`, through the API server) instead of the metrics
+    API. Kubelets count cpu seconds, so nothing between two rounds is missed, and metrics-server is not needed. Not the
+    default: it needs `get` on `nodes/proxy`, which also allows running commands in pods; docs/how-to/gather-usage.md has
+    the role."""
 
     prometheus_token_file: Path | None = None
-    """File whose content is sent as a bearer token; read again for each round, since tokens are renewed."""
+    """File whose content is sent as a bearer token; it is read again for each round, since tokens are renewed."""
 
     prometheus_token: str | None = field(default=None, repr=False)
     """The bearer token itself. A file is better: it is read again when it is renewed."""
 
     prometheus_header_file: Path | None = None
-    """File with a header in each line, such as `Authorization: Basic …`; read again for each round."""
+    """File with one header per line, such as `Authorization: Basic …`; it is read again for each round."""
 
     prometheus_certificate: Path | None = None
-    """The client's own certificate, for a server that asks for one (mTLS)."""
+    """The client certificate, for a server that requires one (mTLS)."""
 
     prometheus_key: Path | None = None
     """The certificate's key, where it is not in the same file."""
@@ -46,11 +46,11 @@ class Settings(LeaderProcessSettings):
     """Sent as `X-Scope-OrgID`: the tenant of Mimir and Cortex."""
 
     prometheus_ca: Path | None = None
-    """Certificates that Prometheus' own is signed by. None: those of the system."""
+    """Certificates that signed the certificate of Prometheus. None: those of the system."""
 
     matcher: str | None = None
-    """A matcher that every query carries, such as `cluster="prod"`, where one Prometheus serves several clusters.
-    Without one the usage of more than one cluster is refused: it would become one history."""
+    """A matcher that is part of every query, such as `cluster="prod"`, where one Prometheus serves several clusters.
+    Without it the usage of more than one cluster is refused: it would become one history."""
 
     cpu_metric: str | None = None
     """The counter of cpu seconds, where relabelling gave it another name than cAdvisor's."""
@@ -59,43 +59,46 @@ class Settings(LeaderProcessSettings):
     """A recording rule that gives cores, instead of the counter."""
 
     memory_metric: str | None = None
-    """The working set of memory, likewise."""
+    """The working set of memory, where relabelling gave it another name."""
 
     label_names: str | None = None
-    """What `namespace`, `pod` and `container` are called there, such as `pod=k8s_pod_name,namespace=k8s_namespace`."""
+    """The names of the labels `namespace`, `pod` and `container` at the server, such as
+    `pod=k8s_pod_name,namespace=k8s_namespace`."""
 
     queries_at_once: int = 4
-    """Queries that Prometheus is asked at the same time: it answers twenty, which others need, too."""
+    """Queries that are sent to Prometheus at the same time: it answers twenty, and others need it, too."""
 
     days: int = 14
-    """Of history that is kept: two weekends. A ring of calendar days (UTC), today among them."""
+    """Days of history that are retained: two weekends. A ring of calendar days (UTC), today included."""
 
     step: int = 300
-    """Seconds between points asked of Prometheus. Memory is asked as the most of each step: no peak is lost."""
+    """Seconds between points queried from Prometheus. Memory is queried as the maximum of each step, so no peak is
+    lost."""
 
     rate: str = "5m"
-    """What Prometheus averages cpu over: four scrapes at least, or one that failed leaves a hole."""
+    """The range that Prometheus averages cpu over: at least four scrapes, so that a failed one leaves no gap."""
 
     interval: float = 60.0
-    """Seconds between two rounds. metrics-server itself looks every 15 to 60 seconds."""
+    """Seconds between two rounds. metrics-server itself reads usage every 15 to 60 seconds."""
 
     publish_every: float = 600.0
-    """Seconds between two looks at what would be recommended. Two weeks change slowly."""
+    """Seconds between two computations of the recommendations. Two weeks of usage change slowly."""
 
     tolerance: int = 5
-    """Percent by which a P5 or P95 must have changed to be written again: each write wakes every webhook."""
+    """Percent by which a P5 or P95 must change to be written again: each write is sent to every webhook."""
 
     checkpoint_every: float = 600.0
-    """Seconds between two writes of one shard of the checkpoints, and what an unexpected end costs at the most where
-    there is no Prometheus, as long as `max_written_kilobytes` has room for all of them in that time."""
+    """Seconds between two writes of one shard of the checkpoints, and the maximum that an unexpected end loses without
+    Prometheus, as long as `max_written_kilobytes` has room for all shards in that time."""
 
     max_written_kilobytes: int = 1800
-    """KB (1000 bytes) that are written to the API server in ten minutes at the most: half of it recommendations, half
-    usage. What finds no room waits, what changed most or waited longest first. Only at our end everything is kept."""
+    """KB (1000 bytes) that are written to the API server in ten minutes at most: half of it recommendations, half
+    usage. Beyond it writes wait, the largest change or the longest wait first. Only at the end of the process
+    everything is written."""
 
     max_stored_megabytes: int = 256
-    """MB (1000000 bytes) of usage that stand in ConfigMaps at the most, an eighth of what etcd holds unless told
-    otherwise. About 70 000 containers; beyond it the oldest days go."""
+    """MB (1000000 bytes) of usage in ConfigMaps at most, an eighth of the default capacity of etcd. About 70 000
+    containers; beyond it the oldest days are removed."""
 
     vpa_checkpoints: bool = True
-    """Begin with what VPAs wrote down, for containers that nothing else is known of: cpu only."""
+    """Begin with the history in the VPAs' checkpoints, for containers without other usage: cpu only."""

@@ -13,7 +13,7 @@ def values(text: str | bytes):
 
 def told(text: str | bytes):
     reading = read("f.yaml", text if isinstance(text, bytes) else text.encode())
-    return [(m.line, m.expected, m.came) for m in reading.mistakes]
+    return [(m.line, m.expected, m.got) for m in reading.mistakes]
 
 
 def test_several_documents_and_empty_ones():

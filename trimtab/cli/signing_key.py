@@ -31,8 +31,8 @@ def rotate(client: Client, namespace: str, process: str, *, confirmed: bool, for
     keys = signing_keys.keys_of(secret) if secret is not None else None
     place = f"Secret {namespace}/{secret_of(process)}"
     if secret is None or keys is None:
-        came = "no such Secret" if secret is None else "none: the process makes the first one itself"
-        raise UsageError([ConfigError(file=place, expected="a signing key", came=came)])
+        got = "no such Secret" if secret is None else "none: the process makes the first one itself"
+        raise UsageError([ConfigError(file=place, expected="a signing key", got=got)])
     lost = tuple(_lost(client, namespace, secret, keys)) if process == "compactor" else ()
     yield f"{place}: a new key signs, and what the key of today signed still verifies."
     if keys.previous is not None:
@@ -44,7 +44,7 @@ def rotate(client: Client, namespace: str, process: str, *, confirmed: bool, for
     if lost and not force:
         expected = "nothing that only the key before the current one signed: a compactor that leads signs it anew"
         raise UsageError(
-            [ConfigError(file=place, expected=expected, came=f"{', '.join(lost)}; --force rotates all the same")]
+            [ConfigError(file=place, expected=expected, got=f"{', '.join(lost)}; --force rotates all the same")]
         )
     whole.put(Writer(client=client), signing_keys.with_keys(secret, signing_keys.rotated(keys)))
     yield f"{place}: rotated"

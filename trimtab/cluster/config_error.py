@@ -20,7 +20,7 @@ class ConfigError:
     field: str = ""
     """Dotted path inside the document, such as spec.actions.requests.cpu.min."""
     expected: str
-    came: str = ""
+    got: str = ""
     todo: str = ""
 
     def __str__(self) -> str:
@@ -34,13 +34,11 @@ class ConfigError:
 
     @property
     def sentence(self) -> str:
-        """Everything but the place: entry, field, expectation, what came, advice."""
+        """Everything but the place: entry, field, expectation, what was found, advice."""
         subject = " ".join(part for part in (self.entry, self.field) if part)
-        came = f", came {self.came}" if self.came else ""
+        got = f", got {self.got}" if self.got else ""
         todo = f"; {self.todo}" if self.todo else ""
-        return (
-            f"{subject}: expected {self.expected}{came}{todo}" if subject else f"expected {self.expected}{came}{todo}"
-        )
+        return f"{subject}: expected {self.expected}{got}{todo}" if subject else f"expected {self.expected}{got}{todo}"
 
 
 MAX_MISTAKES = 20
@@ -56,7 +54,7 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]
     todo = f"mend these {MAX_MISTAKES} first"
-    more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", came="more of them", todo=todo)
+    more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", got="more of them", todo=todo)
     return [*mistakes[:MAX_MISTAKES], more]
 
 

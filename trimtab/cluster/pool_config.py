@@ -93,7 +93,7 @@ class PoolReader:
 
     def wrong(self, bad: InvalidValue) -> None:
         if len(self.mistakes) <= MAX_MISTAKES:  # one more than are told, so that more are known of
-            self.mistakes.append(self.document.mistake(bad.path, bad.expected, bad.came, bad.todo))
+            self.mistakes.append(self.document.mistake(bad.path, bad.expected, bad.got, bad.todo))
 
     def take(
         self,

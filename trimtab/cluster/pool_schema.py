@@ -29,7 +29,7 @@ class InvalidValue(Exception):
 
     path: Path
     expected: str
-    came: str = ""
+    got: str = ""
     todo: str = ""
 
 

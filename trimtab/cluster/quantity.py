@@ -40,8 +40,8 @@ class NotAQuantity(ValueError):
     """The text is no Kubernetes quantity. `str(error)` says what was expected and what came."""
 
     def __init__(self, text: object) -> None:
-        came = repr(text) if len(str(text)) <= MAX_CHARACTERS else f"{str(text)[:MAX_CHARACTERS]!r} and more"
-        super().__init__(f"expected a quantity such as 250m, 1.5, 128Mi or 1e3, came {came}")
+        got = repr(text) if len(str(text)) <= MAX_CHARACTERS else f"{str(text)[:MAX_CHARACTERS]!r} and more"
+        super().__init__(f"expected a quantity such as 250m, 1.5, 128Mi or 1e3, got {got}")
         self.text = text
 
 

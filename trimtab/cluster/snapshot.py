@@ -153,8 +153,8 @@ def _once(found: list[ApiObject]) -> tuple[ApiObject, ...]:
 def _unreadable(document: Document) -> ConfigError:
     meta = document.value.get("metadata")
     namespace = meta.get("namespace") if isinstance(meta, dict) else None
-    came = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
-    return document.mistake((), "an object that could be read when it was captured", came)
+    got = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
+    return document.mistake((), "an object that could be read when it was captured", got)
 
 
 def _legible(document: Document) -> Document:

@@ -75,13 +75,13 @@ class Document:
         return f"{value.get('kind')} {name}" if name and value.get("kind") else f"document {self.index + 1}"
 
     def mistake(
-        self, path: Path, expected: str, came: str = "", todo: str = "", *, at: Path | None = None
+        self, path: Path, expected: str, got: str = "", todo: str = "", *, at: Path | None = None
     ) -> ConfigError:
         """A mistake at `path` of this document (its line taken from `at` where that is the better place)."""
         line, column = self.mark(path if at is None else at)
         return ConfigError(
             file=self.file, entry=self.entry, line=line, column=column, field=dotted(path),
-            expected=expected, came=came, todo=todo,
+            expected=expected, got=got, todo=todo,
         )  # fmt: skip
 
 
@@ -145,9 +145,9 @@ def unpacked(content: bytes) -> bytes:
 
 
 def _nothing(
-    file: str, expected: str, came: str, todo: str = "", line: int | None = None, column: int | None = None
+    file: str, expected: str, got: str, todo: str = "", line: int | None = None, column: int | None = None
 ) -> ParseResult:
-    return ParseResult((), (ConfigError(file=file, line=line, column=column, expected=expected, came=came, todo=todo),))
+    return ParseResult((), (ConfigError(file=file, line=line, column=column, expected=expected, got=got, todo=todo),))
 
 
 class _LongList(msgspec.Struct, gc=False, rename="camel"):

@@ -100,13 +100,13 @@ class YamlComposer:
         values = [self._value(part) for part in parts]
         return {key: value for part in reversed(values) if isinstance(part, dict) for key, value in part.items()}
 
-    def _add(self, node: yaml.Node, expected: str, came: str, todo: str) -> None:
-        self.mistakes.append(self._mistake(node, expected, came, todo))
+    def _add(self, node: yaml.Node, expected: str, got: str, todo: str) -> None:
+        self.mistakes.append(self._mistake(node, expected, got, todo))
 
-    def _mistake(self, node: yaml.Node, expected: str, came: str, todo: str) -> ConfigError:
+    def _mistake(self, node: yaml.Node, expected: str, got: str, todo: str) -> ConfigError:
         mark = node.start_mark
         return ConfigError(
-            file=self.file, line=mark.line + 1, column=mark.column + 1, expected=expected, came=came, todo=todo
+            file=self.file, line=mark.line + 1, column=mark.column + 1, expected=expected, got=got, todo=todo
         )
 
 

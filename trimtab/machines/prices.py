@@ -243,10 +243,10 @@ def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
     try:
         rows = list(csv.DictReader(StringIO("\n".join(lines)), restval=""))
     except csv.Error as error:
-        return PriceFile({}, {}), [ConfigError(file=name, expected=expected, came=str(error))]
+        return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=str(error))]
     missing = [column for column in NEEDED if column not in (rows[0] if rows else ())]
     if missing:
-        return PriceFile({}, {}), [ConfigError(file=name, expected=expected, came=f"no {', '.join(missing)}")]
+        return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=f"no {', '.join(missing)}")]
     nodes: dict[Key, int] = {}
     of_type: dict[tuple[str, str], list[int]] = {}
     mistakes: list[ConfigError] = []
@@ -256,8 +256,8 @@ def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
         amount = _amount(row["MarketPriceHourly"])
         if amount is None:
             wanted = f"dollars an hour above 0, below {MAX_PRICE}, under MarketPriceHourly"
-            came = f"{shown(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
-            mistakes.append(ConfigError(file=name, expected=wanted, came=came))
+            got = f"{shown(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
+            mistakes.append(ConfigError(file=name, expected=wanted, got=got))
             continue
         region = row.get("Region", "")
         if row["InstanceID"]:

@@ -42,7 +42,7 @@ class Metrics:
         )
         self.max_stored_bytes = gauge(
             "max_stored_bytes",
-            "Maximum bytes of stored usage (TRIMTAB_MAX_STORED_MEGABYTES); beyond it the oldest days are removed.",
+            "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); beyond it the oldest days go.",
         )
         self.unsaved = gauge(
             "unsaved_seconds",

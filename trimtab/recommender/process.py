@@ -23,6 +23,7 @@ from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import clock
+from trimtab.runtime.environment import variable
 from trimtab.runtime.log import Logger
 from trimtab.usage import vpa_checkpoints as vpa
 from trimtab.usage.cluster_label import Matchers, NoMatcher
@@ -88,12 +89,14 @@ class Process:
                     return True
             except StoreUnavailable as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.replica.wait(self.settings.retry)
+                self.replica.wait(self.settings.retry_period_seconds)
             self.replica.wait(LOOK)
         return False
 
     def _rounds(self, loop: Loop, watcher: PodWatcher, wait: Wait, *, once: bool) -> bool:
-        import_batch: Callable[[], BatchHistory] | None = self._vpa_histories if self.settings.vpa_checkpoints else None
+        import_batch: Callable[[], BatchHistory] | None = (
+            self._vpa_histories if self.settings.use_vpa_checkpoints else None
+        )
         while self.replica.may():
             wait()
             watcher.hear()
@@ -106,7 +109,7 @@ class Process:
 
     def _vpa_histories(self) -> BatchHistory:
         """The histories in the VPAs' checkpoints; empty where there are none."""
-        batch = BatchHistory(self.settings.days)
+        batch = BatchHistory(self.settings.history_days)
         vpa.listed(self.replica.client).pour(batch)
         return batch
 
@@ -118,19 +121,25 @@ class Process:
         )
         days, history, half_budget = (
             sharded_configmaps.days(writer, settings.namespace),
-            LiveHistory(settings.days),
+            LiveHistory(settings.history_days),
             self._half_budget,
         )
         ceiling = settings.max_stored_megabytes * 1_000_000
         self.metrics.max_stored_bytes.set(ceiling)
         checkpoints = Checkpointer(
-            usage, days, history, settings.checkpoint_every, half_budget(), clock.elapsed, max_stored_bytes=ceiling
+            usage,
+            days,
+            history,
+            settings.checkpoint_interval_seconds,
+            half_budget(),
+            clock.elapsed,
+            max_stored_bytes=ceiling,
         )
         return Loop(
             diary=history, source=source, seen=watcher.seen, checkpoints=checkpoints,
-            publishing=Publisher(recommendations, history, settings.tolerance / 100, half_budget()),
+            publishing=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
             metrics=self.metrics, log=self.log,
-            publish_every=settings.publish_every, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
+            publish_every=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
         )  # fmt: skip
 
     def _half_budget(self) -> WriteBudget:
@@ -139,28 +148,33 @@ class Process:
 
     def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
         """The source of usage, and the function that waits for the next round."""
-        if self.settings.prometheus is not None:
-            return self._range_collector(), Pauses(lambda: self.replica.wait(self.settings.interval))
+        if self.settings.prometheus_url is not None:
+            return self._range_collector(), Pauses(lambda: self.replica.wait(self.settings.collect_interval_seconds))
         look = self._instant_source()
         if once:
             return InstantCollector(lambda: [look()]), lambda: None
-        sampler = Sampler(look, self.settings.interval, clock.elapsed, self.metrics.missed.inc)
+        sampler = Sampler(look, self.settings.collect_interval_seconds, clock.elapsed, self.metrics.missed.inc)
         stack.enter_context(sampler)
         return InstantCollector(sampler.looks), lambda: sampler.wait(self.replica.may)
 
     def _range_collector(self) -> RangeCollector:
         settings = self.settings
-        assert settings.prometheus is not None
-        files = (settings.prometheus_ca, settings.prometheus_certificate, settings.prometheus_key)
+        assert settings.prometheus_url is not None
+        files = (settings.prometheus_ca_file, settings.prometheus_certificate_file, settings.prometheus_key_file)
         ca, certificate, key = (str(path) if path is not None else None for path in files)
-        server = Server(settings.prometheus, Headers(settings), ca, certificate, key)
-        pieces = QueryPlan(step=settings.step, rate=settings.rate, extra=settings.matcher or "", names=named(settings),
-                        at_once=settings.queries_at_once)  # fmt: skip
+        server = Server(settings.prometheus_url, Headers(settings), ca, certificate, key)
+        pieces = QueryPlan(
+            step=settings.query_step_seconds,
+            rate=settings.cpu_rate_window,
+            extra=settings.prometheus_matcher or "",
+            names=named(settings),
+            at_once=settings.max_concurrent_queries,
+        )
         return RangeCollector(Prometheus(server, pieces))
 
     def _instant_source(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log
-        if self.settings.kubelets:
+        if self.settings.use_kubelets:
             return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).look
         return lambda: now(client)
 
@@ -218,19 +232,29 @@ def _read_file(path: Path, description: str) -> str:
         raise UnreachableSource(f"{description}, {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
+_METRIC_SETTINGS = {"cpu": "cpu_metric", "cpu_recorded": "cpu_recording_rule", "memory": "memory_metric"}
+
+
 def named(settings: Settings) -> Names:
     """The names of metrics and labels in the settings. Raises ValueError with the setting's name."""
-    metric_names = {"cpu": settings.cpu_metric, "cpu_recorded": settings.cpu_recorded, "memory": settings.memory_metric}
+    metric_names = {
+        "cpu": settings.cpu_metric,
+        "cpu_recorded": settings.cpu_recording_rule,
+        "memory": settings.memory_metric,
+    }
     try:
-        renamed = labels((settings.label_names or "").split(",") if settings.label_names else ())
-        Matchers.of(settings.matcher or "")
+        renamed = labels((settings.prometheus_label_names or "").split(",") if settings.prometheus_label_names else ())
+        Matchers.of(settings.prometheus_matcher or "")
     except NoMatcher as error:
-        raise ValueError(f"TRIMTAB_MATCHER: expected {error}, got {settings.matcher!r}") from None
+        name = variable(NAME, "prometheus_matcher")
+        raise ValueError(f"{name}: expected {error}, got {settings.prometheus_matcher!r}") from None
     except ValueError as error:
-        raise ValueError(f"TRIMTAB_LABEL_NAMES: expected {error}, got {settings.label_names!r}") from None
+        name = variable(NAME, "prometheus_label_names")
+        raise ValueError(f"{name}: expected {error}, got {settings.prometheus_label_names!r}") from None
     names = Names(**{name: text for name, text in metric_names.items() if text}, labels=renamed)
     for setting, expected in mistakes(names):
-        raise ValueError(f"TRIMTAB_{setting.upper()}: expected {expected}")
+        field = _METRIC_SETTINGS.get(setting, "prometheus_label_names")
+        raise ValueError(f"{variable(NAME, field)}: expected {expected}")
     return names
 
 
@@ -242,5 +266,5 @@ def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     """Run one replica until a signal, or for one round. Raises RuntimeFault where it cannot start, and ValueError where
     settings contradict each other."""
     named(settings)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.interval)) as replica:
+    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.collect_interval_seconds)) as replica:
         return Process(settings, replica).run(once=once)

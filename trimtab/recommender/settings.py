@@ -1,7 +1,8 @@
-"""The settings of the recommender: their units, and the reasons for their defaults."""
+"""What can be set about the recommender, in which unit, and why the default is what it is."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.runtime.settings import ListenAddress
@@ -9,96 +10,106 @@ from trimtab.runtime.settings import ListenAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """One process's settings; each is read from `TRIMTAB_` and the field's name in capitals."""
+    """The recommender's settings; `environment.variable` gives the name of each one's variable."""
+
+    process: ClassVar[str] = "recommender"
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics, health and `/missing`. All interfaces: Prometheus and the kubelet connect from outside."""
+    """The HOST:PORT for metrics, health and `/missing`. The default is all interfaces, because Prometheus and the
+    kubelet connect from outside the pod."""
 
     namespace: str = "trimtab-system"
-    """Trimtab's own namespace, which has the checkpoints, the recommendations and the Lease."""
+    """Trimtab's own namespace, in which checkpoints, recommendations and the Lease are."""
 
-    prometheus: str | None = None
-    """URL of Prometheus, Thanos, Mimir or a compatible server: history from the first minute, and no gap after an
-    outage. None: the metrics API (metrics-server), whose samples are recorded from now on."""
+    prometheus_url: str | None = None
+    """The URL of Prometheus, Thanos, Mimir or a server with the same API: it has history from the first minute, and no
+    gap after an outage. None: the metrics API (metrics-server), whose samples the recommender collects from now on."""
 
-    kubelets: bool = False
-    """Without Prometheus: read each node's kubelet (`/stats/summary`, through the API server) instead of the metrics
-    API. Kubelets count cpu seconds, so nothing between two rounds is missed, and metrics-server is not needed. Not the
-    default: it needs `get` on `nodes/proxy`, which also allows running commands in pods; docs/how-to/gather-usage.md has
-    the role."""
+    use_kubelets: bool = False
+    """True, without Prometheus: read each node's kubelet (`/stats/summary`, through the API server) instead of the
+    metrics API. The kubelet reports cpu as a counter, so the recommender misses nothing between two rounds and needs
+    no metrics-server. The default is false, because this needs `get` on `nodes/proxy`, which also lets its holder
+    run commands in pods; docs/how-to/gather-usage.md has the role."""
 
     prometheus_token_file: Path | None = None
-    """File whose content is sent as a bearer token; it is read again for each round, since tokens are renewed."""
+    """A file whose content is sent as a bearer token. The recommender reads it again in each round, because tokens are
+    renewed."""
 
     prometheus_token: str | None = field(default=None, repr=False)
-    """The bearer token itself. A file is better: it is read again when it is renewed."""
+    """The bearer token itself. A file is better, because it is read again when the token is renewed."""
 
     prometheus_header_file: Path | None = None
-    """File with one header per line, such as `Authorization: Basic …`; it is read again for each round."""
+    """A file with one header in each line, such as `Authorization: Basic …`. The recommender reads it again in each
+    round."""
 
-    prometheus_certificate: Path | None = None
+    prometheus_certificate_file: Path | None = None
     """The client certificate, for a server that requires one (mTLS)."""
 
-    prometheus_key: Path | None = None
-    """The certificate's key, where it is not in the same file."""
+    prometheus_key_file: Path | None = None
+    """The key of the client certificate, if it is not in the same file."""
 
     prometheus_tenant: str | None = None
-    """Sent as `X-Scope-OrgID`: the tenant of Mimir and Cortex."""
+    """The tenant of Mimir and Cortex, sent as `X-Scope-OrgID`."""
 
-    prometheus_ca: Path | None = None
-    """Certificates that signed the certificate of Prometheus. None: those of the system."""
+    prometheus_ca_file: Path | None = None
+    """A file of authorities that sign Prometheus' certificate. None: those of the system."""
 
-    matcher: str | None = None
-    """A matcher that is part of every query, such as `cluster="prod"`, where one Prometheus serves several clusters.
-    Without it the usage of more than one cluster is refused: it would become one history."""
+    prometheus_matcher: str | None = None
+    """A matcher that is added to every query, such as `cluster="prod"`, if one Prometheus serves several clusters.
+    Without a matcher the recommender refuses the usage of more than one cluster, because it would become one
+    history."""
 
     cpu_metric: str | None = None
-    """The counter of cpu seconds, where relabelling gave it another name than cAdvisor's."""
+    """The counter of cpu seconds, if relabelling gave it another name than cAdvisor's."""
 
-    cpu_recorded: str | None = None
+    cpu_recording_rule: str | None = None
     """A recording rule that gives cores, instead of the counter."""
 
     memory_metric: str | None = None
-    """The working set of memory, where relabelling gave it another name."""
+    """The memory working set, if relabelling gave it another name than cAdvisor's."""
 
-    label_names: str | None = None
-    """The names of the labels `namespace`, `pod` and `container` at the server, such as
+    prometheus_label_names: str | None = None
+    """The names of the labels `namespace`, `pod` and `container` in Prometheus, such as
     `pod=k8s_pod_name,namespace=k8s_namespace`."""
 
-    queries_at_once: int = 4
-    """Queries that are sent to Prometheus at the same time: it answers twenty, and others need it, too."""
+    max_concurrent_queries: int = 4
+    """The largest number of queries that are sent to Prometheus at the same time. It answers twenty at a time by
+    default, and other clients need it too."""
 
-    days: int = 14
-    """Days of history that are retained: two weekends. A ring of calendar days (UTC), today included."""
+    history_days: int = 14
+    """Days of history that are kept. The default contains two weekends. Days are calendar days (UTC), and today is one
+    of them."""
 
-    step: int = 300
-    """Seconds between points queried from Prometheus. Memory is queried as the maximum of each step, so no peak is
-    lost."""
+    query_step_seconds: int = 300
+    """Seconds between the points of a Prometheus query. For memory the query asks for the maximum of each step, so that
+    it misses no peak."""
 
-    rate: str = "5m"
-    """The range that Prometheus averages cpu over: at least four scrapes, so that a failed one leaves no gap."""
+    cpu_rate_window: str = "5m"
+    """The window over which Prometheus averages cpu, such as `5m`. It needs at least four scrapes, or one failed scrape
+    leaves a gap."""
 
-    interval: float = 60.0
+    collect_interval_seconds: float = 60.0
     """Seconds between two rounds. metrics-server itself reads usage every 15 to 60 seconds."""
 
-    publish_every: float = 600.0
-    """Seconds between two computations of the recommendations. Two weeks of usage change slowly."""
+    publish_interval_seconds: float = 600.0
+    """Seconds between two checks of which recommendations changed. Two weeks of history change slowly."""
 
-    tolerance: int = 5
-    """Percent by which a P5 or P95 must change to be written again: each write is sent to every webhook."""
+    publish_tolerance_percent: int = 5
+    """Percent by which a P5 or P95 must have changed before it is written again: each write is an event for every
+    webhook replica."""
 
-    checkpoint_every: float = 600.0
-    """Seconds between two writes of one shard of the checkpoints, and the maximum that an unexpected end loses without
-    Prometheus, as long as `max_written_kilobytes` has room for all shards in that time."""
+    checkpoint_interval_seconds: float = 600.0
+    """Seconds between two writes of one shard of the checkpoints. Without Prometheus, an unexpected end loses at most
+    this much history, as long as `max_written_kilobytes` allows all shards in that time."""
 
     max_written_kilobytes: int = 1800
-    """KB (1000 bytes) that are written to the API server in ten minutes at most: half of it recommendations, half
-    usage. Beyond it writes wait, the largest change or the longest wait first. Only at the end of the process
-    everything is written."""
+    """The largest amount in KB (1000 bytes) that is written to the API server in ten minutes: half of it is for
+    recommendations, half for usage. What exceeds it waits; what changed most, or waited longest, is written first.
+    When the recommender ends, it writes everything."""
 
     max_stored_megabytes: int = 256
-    """MB (1000000 bytes) of usage in ConfigMaps at most, an eighth of the default capacity of etcd. About 70 000
-    containers; beyond it the oldest days are removed."""
+    """The largest amount of usage in MB (1000000 bytes) that is stored in ConfigMaps; the default is an eighth of
+    etcd's default quota, for about 70 000 containers. Beyond it the recommender deletes the oldest days."""
 
-    vpa_checkpoints: bool = True
-    """Begin with the history in the VPAs' checkpoints, for containers without other usage: cpu only."""
+    use_vpa_checkpoints: bool = True
+    """True: for containers without any other history, begin with the checkpoints of VPAs (cpu only)."""

@@ -58,8 +58,8 @@ def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> lis
         try:
             found += list(_read(path, endings))
         except OSError as error:
-            came = (error.strerror or type(error).__name__).lower()
-            mistakes.append(ConfigError(file=path, expected="a file or folder that can be read", came=came))
+            got = (error.strerror or type(error).__name__).lower()
+            mistakes.append(ConfigError(file=path, expected="a file or folder that can be read", got=got))
     if mistakes:
         raise UnreadableFiles(tuple(mistakes))
     return found

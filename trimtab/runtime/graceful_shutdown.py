@@ -26,7 +26,7 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
     """Make SIGTERM the beginning of a drain in this gunicorn `asgi` worker.
 
     gunicorn alone would stop accepting at once, while endpoints still lead clients here. So:
-    readiness off and `drain` seconds of normal service; then no new connections; kept ones go on
+    readiness off and `shutdown_delay_seconds` of normal service; then no new connections; kept ones go on
     being answered until their clients let go or `graceful_timeout` is nearly over.
     """
     begun = False
@@ -38,10 +38,12 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
         begun = True
         if isinstance(worker.asgi, GracefulApplication):
             worker.asgi.drain()
-        worker.loop.call_later(settings.drain, worker.handle_exit_signal)
+        worker.loop.call_later(settings.shutdown_delay_seconds, worker.handle_exit_signal)
 
     # The worker's own wait must end before the master loses patience and kills it.
-    worker.cfg.set("graceful_timeout", max(1, int(settings.graceful_timeout - settings.drain - MARGIN)))
+    worker.cfg.set(
+        "graceful_timeout", max(1, int(settings.graceful_timeout_seconds - settings.shutdown_delay_seconds - MARGIN))
+    )
     worker.loop.add_signal_handler(signal.SIGTERM, begin)
     _hear_what_came_early(worker.loop)
 

@@ -94,9 +94,9 @@ def _options(settings: Settings) -> dict[str, Any]:
         "asgi_loop": "uvloop",
         "asgi_lifespan": "on",
         "http_parser": gunicorn_patches.chosen(),
-        "keepalive": settings.keepalive,
+        "keepalive": settings.keepalive_seconds,
         "timeout": WORKER_TIMEOUT,
-        "graceful_timeout": int(settings.graceful_timeout),
+        "graceful_timeout": int(settings.graceful_timeout_seconds),
         # Nothing of ours goes on for a client that left; kept waiting, it would only hold its memory.
         "asgi_disconnect_grace_period": 0,
         # Recycling a worker would make every API server open its connections again at once.
@@ -119,7 +119,7 @@ def _tls(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
     gunicorn_patches.sweep(context)
     # gunicorn turns TLS on when a certificate file is named, then asks the hook for the context; the
     # hook hands out one that exists already, because a hook that fails would mean plain HTTP.
-    return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
+    return {"certfile": str(settings.certs_folder / "tls.crt"), "ssl_context": lambda config, default: context}
 
 
 def _logging(handler: Forward) -> dict[str, Any]:
@@ -136,9 +136,9 @@ def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
         gunicorn_patches.settle()
         gunicorn_patches.apply(
             worker,
-            max_connections=settings.connections,
-            max_by_address=settings.webhook_connections_per_address,
-            tells_clients=settings.client_ca is not None,
+            max_connections=settings.max_connections,
+            max_by_address=settings.max_connections_per_address,
+            tells_clients=settings.client_ca_file is not None,
             log=log,
         )
         drain_on_term(worker, settings)

@@ -49,7 +49,7 @@ class MixedClusters(UsageFault):
         sentence = "; ".join(map(str, mixed_labels))
         super().__init__(
             f"{source}: the usage of more than one cluster ({sentence}). Choose one with a matcher such as "
-            f"{mixed_labels[0].example} (--matcher, or the setting TRIMTAB_MATCHER)"
+            f"{mixed_labels[0].example} (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
         )
         self.found = mixed_labels
 

@@ -95,15 +95,13 @@ class Rows:
         ]
         return [f"{self.file}: {count} {what}, the first in line {line}: left out." for count, what, line in dropped]
 
-    def long(self, line: int, expected: int, came: int) -> None:
+    def long(self, line: int, expected: int, got: int) -> None:
         """Record a row with more cells than columns: most likely decimal commas, and there is no way to tell where."""
-        self._add_error(line, "", f"{expected} cells", f"{came}")
+        self._add_error(line, "", f"{expected} cells", f"{got}")
 
-    def _add_error(self, line: int, field: str, expected: str, came: object) -> None:
+    def _add_error(self, line: int, field: str, expected: str, got: object) -> None:
         if len(self.mistakes) < _MAX_ERRORS:
-            self.mistakes.append(
-                ConfigError(file=self.file, line=line, field=field, expected=expected, came=shown(came))
-            )
+            self.mistakes.append(ConfigError(file=self.file, line=line, field=field, expected=expected, got=shown(got)))
 
     def series(self, now: int | None = None) -> Iterator[Series]:
         """The series of all rows, cleaned; of a counter its rate."""
@@ -169,7 +167,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        rows.mistakes.append(ConfigError(file=file, expected="UTF-8 text", came="other bytes"))
+        rows.mistakes.append(ConfigError(file=file, expected="UTF-8 text", got="other bytes"))
         return rows
     first = text.partition("\n")[0].strip()
     delimiter = _find_delimiter(first)
@@ -177,12 +175,12 @@ def csv_rows(file: str, content: bytes) -> Rows:
     header, start = (["timestamp", "value"], 1) if moment(cells[0]) is not None else ([], 2)
     if header and len(cells) > len(header):
         expected = "column names in the first line, since there are more than two columns"
-        rows.mistakes.append(ConfigError(file=file, line=1, expected=expected, came=shown(first)))
+        rows.mistakes.append(ConfigError(file=file, line=1, expected=expected, got=shown(first)))
         return rows
     try:
         _read_lines(rows, header or [_column_name(cell) for cell in next(lines, [])], lines, start)
     except csv.Error as error:
-        rows.mistakes.append(ConfigError(file=file, line=lines.line_num, expected="CSV", came=str(error)))
+        rows.mistakes.append(ConfigError(file=file, line=lines.line_num, expected="CSV", got=str(error)))
     return rows
 
 
@@ -219,7 +217,7 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
     suggestion = next((name for name in map(_suggest_column, unknown) if name), "")
     todo = f"columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
     expected = "columns timestamp and cpu, memory or value"
-    return ConfigError(file=file, line=1, expected=expected, came=shown(",".join(header)), todo=todo)
+    return ConfigError(file=file, line=1, expected=expected, got=shown(",".join(header)), todo=todo)
 
 
 def _suggest_column(unknown: str) -> str:
@@ -238,7 +236,7 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         from pyarrow import parquet as reader
     except ImportError:
         todo = "pip install 'trimtab[parquet]', or give the samples as CSV"
-        rows.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", came="none", todo=todo))
+        rows.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", got="none", todo=todo))
         return rows
     try:
         table = reader.ParquetFile(io.BytesIO(content))
@@ -251,5 +249,5 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         for line, row in enumerate(records, start=1):
             rows.row(line, {_column_name(name): value for name, value in row.items()})
     except ArrowException as error:
-        rows.mistakes.append(ConfigError(file=file, expected="Parquet", came=str(error)))
+        rows.mistakes.append(ConfigError(file=file, expected="Parquet", got=str(error)))
     return rows

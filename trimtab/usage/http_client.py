@@ -168,7 +168,7 @@ class HttpApi:
 
 _AUTH_HINT = (
     " (log in with --token-file, or with --header-file and a line such as Authorization: Bearer … or Basic …; "
-    "the recommender with TRIMTAB_PROMETHEUS_TOKEN_FILE or TRIMTAB_PROMETHEUS_HEADER_FILE)"
+    "the recommender with TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE or TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE)"
 )
 _REDIRECT_HINT = " (the server redirects to another address: a log-in page, or a path is missing, such as /prometheus)"
 _HINTS = {401: _AUTH_HINT, 403: _AUTH_HINT, 404: " (is the API at this address, or below a path such as /prometheus?)",
@@ -201,7 +201,7 @@ _CERTIFICATE_ALERT = re.compile(r"ALERT_(\w*CERTIFICATE\w*|HANDSHAKE_FAILURE)")
 """The alert of a server that got no client certificate, or one that it does not trust."""
 _CLIENT_CERTIFICATE_HINT = (
     " (the server asks for a client certificate, or does not trust this one: --certificate and --key; the recommender "
-    "with TRIMTAB_PROMETHEUS_CERTIFICATE and TRIMTAB_PROMETHEUS_KEY)"
+    "with TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
 )
 _PLAIN_HTTP_HINT = " (the server does not use TLS: http:// instead of https://?)"
 

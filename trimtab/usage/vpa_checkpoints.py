@@ -81,10 +81,8 @@ class CheckpointSource:
             except msgspec.ValidationError as error:
                 source.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
         if not source.found and not source.advice and not source.mistakes:
-            came = "VPAs that recommend nothing yet" if vpa_count else "none"
-            source.mistakes.append(
-                ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", came=came)
-            )
+            got = "VPAs that recommend nothing yet" if vpa_count else "none"
+            source.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
         return source
 
     def autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
@@ -104,7 +102,7 @@ class CheckpointSource:
             except CheckpointRejected as error:
                 name = f"{checkpoint.metadata.namespace}/{checkpoint.metadata.name}"
                 self.mistakes.append(
-                    ConfigError(file=name, expected="a checkpoint that a VPA would load", came=str(error))
+                    ConfigError(file=name, expected="a checkpoint that a VPA would load", got=str(error))
                 )
                 continue
             history.pour(

@@ -77,7 +77,7 @@ def leading(threshold: int) -> dict[str, Any]:
     """A pool leads, beside an autoscaler of this threshold (percent), of which the compactor was told."""
     flag = f"--scale-down-utilization-threshold={threshold / 100}"
     pool = Pool(name="web", autoscaler=Precedence.LEAD)
-    told = {"processes": settings("compactor", TRIMTAB_AUTOSCALER_FLAGS=flag), "pools": PoolReading((pool,))}
+    told = {"processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flag), "pools": PoolReading((pool,))}
     return {**scaler(scale_down_utilization_threshold=str(threshold / 100)), **told}
 
 
@@ -213,10 +213,13 @@ FINE: list[dict[str, Any]] = [
     {"vpa": Vpa(installed=True, acts=True)},
     {"policies": ()},
     {"pools": PoolReading(), "scaler": AutoscalerState(told=None)},
-    {"scaler": AutoscalerState(told=None), "processes": settings("compactor", TRIMTAB_AUTOSCALER="assumed")},
+    {
+        "scaler": AutoscalerState(told=None),
+        "processes": settings("compactor", TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS="false"),
+    },
     {
         **scaler(scale_down_unneeded_time="2m"),
-        "processes": settings("compactor", TRIMTAB_AUTOSCALER_FLAGS="--scale-down-unneeded-time=2m"),
+        "processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS="--scale-down-unneeded-time=2m"),
     },
     {
         "runtime_class": CREATED,
@@ -228,7 +231,7 @@ FINE: list[dict[str, Any]] = [
     {"pools": PoolReading((Pool(name="web", dry_run=False),))},
     leading(50),
     leading(0),
-    {"pools": PoolReading((SCALING,)), "processes": settings("compactor", TRIMTAB_SCALE_NAMESPACES="team")},
+    {"pools": PoolReading((SCALING,)), "processes": settings("compactor", TRIMTAB_COMPACTOR_SCALE_NAMESPACES="team")},
     {"account_policies": (), "processes": WELL.processes},
     {"mutating": (configuration(), configuration(hook("vpa.k8s.io"), name="vpa-webhook-config"))},
     {"mutating": (configuration(hook("first"), name="a-first"), configuration())},
@@ -316,7 +319,7 @@ def test_without_a_recommender_nobody_needs_usage() -> None:
 
 
 def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
-    asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_KUBELETS": "true"})
+    asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_RECOMMENDER_USE_KUBELETS": "true"})
     without = {
         "source": UsageSourceState(name="metrics API", status=404),
         "processes": {**WELL.processes, "recommender": asks},

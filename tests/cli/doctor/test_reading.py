@@ -157,7 +157,7 @@ PROCESS = DeploymentState(wanted=1, ready=1)
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:
-    told = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_SCALE_NAMESPACES": "team:other"})
+    told = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_COMPACTOR_SCALE_NAMESPACES": "team:other"})
     refused: Any = Refuses()
     door = DoctorReader(ClusterProbe(refused), OURS)
     without, asked = (door.lacking("compactor", process, HIDDEN) for process in (PROCESS, told))

@@ -55,7 +55,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, look afresh, empty nodes one budget at a time.
 
     Pools only rehearse until their ConfigMap says `mode: act`. Every option can be set in the environment too, as
-    TRIMTAB_LISTEN and so on; docs/reference/settings.md has them all.
+    TRIMTAB_COMPACTOR_LISTEN and so on; docs/reference/settings.md has them all.
     """
     if context.invoked_subcommand is not None:
         return
@@ -116,7 +116,7 @@ def resume(pool: str | None, **login: Any) -> None:
             path = one(PLACES["ConfigMap"], where.namespace, name)
             Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
         except NotFound:
-            raise UsageError([ConfigError(file="--pool", expected="a pool the compactor knows", came=pool)]) from None
+            raise UsageError([ConfigError(file="--pool", expected="a pool the compactor knows", got=pool)]) from None
     click.echo(f"pool {pool} is open again")
 
 
@@ -131,7 +131,7 @@ def release(names: tuple[str, ...], yes: bool, **login: Any) -> None:
     somebody else wrote it. Of a drain that is under way the compactor takes it for a no.
     """
     if yes and not names:
-        raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", came="--yes alone")])
+        raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", got="--yes alone")])
     where = state.ClusterLogin(**login)
     with state.opened(where) as client:
         writer = Writer(client=client, manager="trimtab-command")

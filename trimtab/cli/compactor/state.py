@@ -86,7 +86,7 @@ def opened(login: ClusterLogin) -> Iterator[Client]:
         client = connect(login.kubeconfig, login.context)
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     try:
         yield client
@@ -220,13 +220,13 @@ def _node(writer: Writer, name: str) -> NodeInfo:
     try:
         shape = objects.read(writer.client, "Node", name)
     except NotFound:
-        raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", came=name)]) from None
+        raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", got=name)]) from None
     assert isinstance(shape, NodeShape)
     return node_of(shape)
 
 
 def _without(name: str) -> ConfigError:
-    return ConfigError(file="NODE", expected=f"a node with the annotation {CORDONED_BY_US}", came=name)
+    return ConfigError(file="NODE", expected=f"a node with the annotation {CORDONED_BY_US}", got=name)
 
 
 def _keys(writer: Writer, namespace: str) -> SigningKeys | None:

@@ -29,7 +29,7 @@ NO_SCALER = Code(
     "Pools are to be compacted, and no cluster autoscaler tells of itself: nobody would take the nodes that are "
     "emptied, so nothing is begun.",
     "Install one, or let it write its status (`--write-status-configmap`); where it cannot, set "
-    "TRIMTAB_AUTOSCALER=assumed.",
+    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
 ILL = Code(
     "autoscaler-ill",
@@ -44,7 +44,7 @@ KEEPS = Code(
 FLAGS = Code(
     "autoscaler-flags-differ",
     "The compactor was told other flags of the autoscaler than those it runs with.",
-    "Set TRIMTAB_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
+    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
 )
 HANDS_OVER = Code(
     "autoscaler-does-not-hand-over",
@@ -67,12 +67,12 @@ STRANDED = Code(
 NO_SOURCE = Code(
     "usage-source-missing",
     "There is no metrics API, and the recommender was given no Prometheus: it has nothing to learn from.",
-    "Install metrics-server, or set TRIMTAB_PROMETHEUS of the recommender.",
+    "Install metrics-server, or set TRIMTAB_RECOMMENDER_PROMETHEUS_URL of the recommender.",
 )
 SOURCE_FAILS = Code(
     "usage-source-failing",
     "Where usage comes from does not answer, or knows of no pod.",
-    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_PROMETHEUS names.",
+    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
 VPA_DEAD = Code(
     "vpa-webhook-dead",
@@ -121,13 +121,13 @@ def autoscaler(seen: ObservedCluster) -> Iterator[DoctorFinding]:
     if flags is not None:
         yield from _flags(flags, settings)
     if not isinstance(seen.pools, Unreadable):
-        told_flags = shlex.split(settings.get("TRIMTAB_AUTOSCALER_FLAGS", ""))
+        told_flags = shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", ""))
         yield from _handed_over(seen.pools.pools, flags if flags is not None else flags_of(told_flags))
 
 
 def _untold(seen: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
-    if settings.get("TRIMTAB_AUTOSCALER") == "assumed":
-        return ok("it tells nothing of itself, and is assumed (TRIMTAB_AUTOSCALER)")
+    if settings.get("TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS", "").lower() in ("false", "0"):
+        return ok("it tells nothing of itself, and is assumed (TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS)")
     if isinstance(seen.pools, Unreadable):
         return unknown(seen.pools)
     if not seen.pools.pools:
@@ -165,12 +165,16 @@ def _handed_over(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterator[Do
 def _flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
     if flags.get(ENABLED) == "false":
         yield error(KEEPS, f"--{ENABLED}=false")
-    told = flags_of(shlex.split(settings.get("TRIMTAB_AUTOSCALER_FLAGS", "")))
+    told = flags_of(shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", "")))
     timers = {n for n in (*flags, *told) if n.startswith("scale-down") or n in READ_FLAGS}
     other = sorted(name for name in timers if flags.get(name) != told.get(name))
     if other:
         needed = " ".join(f"--{name}={flags[name]}" for name in sorted(timers) if name in flags)
-        yield warn(FLAGS, f"--{', --'.join(other)}", f"TRIMTAB_AUTOSCALER_FLAGS={shlex.quote(needed)} of the compactor")
+        yield warn(
+            FLAGS,
+            f"--{', --'.join(other)}",
+            f"TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS={shlex.quote(needed)} of the compactor",
+        )
 
 
 MOST_NAMES = 3
@@ -195,7 +199,7 @@ def estafette(seen: ObservedCluster) -> Iterator[DoctorFinding]:
         yield ok("there is none")
 
 
-_PROMETHEUS = "TRIMTAB_PROMETHEUS"
+_PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
 
 
 def usage(seen: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -204,12 +208,14 @@ def usage(seen: ObservedCluster) -> Iterator[DoctorFinding]:
         yield unknown(process)
     elif process is None:
         yield ok("nobody gathers usage here: there is no recommender")
-    elif process.settings.get("TRIMTAB_KUBELETS", "").lower() == "true" and not process.settings.get(_PROMETHEUS):
+    elif process.settings.get("TRIMTAB_RECOMMENDER_USE_KUBELETS", "").lower() == "true" and not process.settings.get(
+        _PROMETHEUS
+    ):
         yield unknown(Unreadable("kubelets", "they are asked with a right of the recommender's alone"))
     elif isinstance(found, Unreadable):
         yield unknown(found, "Look at it from inside of the cluster, then leave this out: --without usage-source.")
     elif found.status == 404 and found.name == "metrics API":
-        yield warn(NO_SOURCE, "no metrics API, and no TRIMTAB_PROMETHEUS")
+        yield warn(NO_SOURCE, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
     elif found.status >= 300 or found.empty:
         said = "answers, and knows of no pod" if found.empty else f"answers {found.status}: {found.said}"
         yield error(SOURCE_FAILS, f"{found.name} {said}")

@@ -303,7 +303,7 @@ class DoctorReader:
         known = found if isinstance(found, DeploymentState) else DeploymentState(wanted=0, ready=0)
         rights = needed(
             process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=known.scale_namespaces,
-            autoscaler_status=known.settings.get("TRIMTAB_AUTOSCALER_STATUS") or NAME,
+            autoscaler_status=known.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or NAME,
         )  # fmt: skip
         reviews = [right.review(account(process), self._namespace) for right in rights]
         allowed = self._asking.allowed(reviews)
@@ -349,7 +349,11 @@ class DoctorReader:
 
     def prometheus(self, recommender: Read[DeploymentState | None]) -> str:
         """Its URL, as the recommender was told; empty where it was told of none."""
-        return recommender.settings.get("TRIMTAB_PROMETHEUS", "") if isinstance(recommender, DeploymentState) else ""
+        return (
+            recommender.settings.get("TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "")
+            if isinstance(recommender, DeploymentState)
+            else ""
+        )
 
     def vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound

@@ -189,7 +189,7 @@ def _looked(
         client = connect(asked.kubeconfig, asked.context)
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     try:
         seen = look(client, namespace, ask_in)

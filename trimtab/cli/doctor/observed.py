@@ -60,7 +60,7 @@ class DeploymentState:
     @property
     def scale_namespaces(self) -> frozenset[str]:
         """Where the compactor is told that it may scale Deployments."""
-        return frozenset(filter(None, self.settings.get("TRIMTAB_SCALE_NAMESPACES", "").split(":")))
+        return frozenset(filter(None, self.settings.get("TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "").split(":")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

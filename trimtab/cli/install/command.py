@@ -111,7 +111,7 @@ def _sound(*, applying: bool, removing: bool, narrower: Mapping[str, bool], dry_
     if (dry_run or login) and not (applying or removing):
         found.append(("--apply or --remove", "--dry-run or a login without either"))
     if found:
-        raise UsageError([ConfigError(file="command line", expected=expected, came=came) for expected, came in found])
+        raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in found])
 
 
 def _carried(
@@ -127,14 +127,14 @@ def _carried(
         if other is not None:
             expected = f"--namespace {other}: API servers of this cluster call the installation there"
             raise UsageError(
-                [ConfigError(file="command line", expected=expected, came=f"--namespace {values.namespace}")]
+                [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
         writer = Writer(client=client, dry_run=dry_run)
         yield from _removed(writer, values, removal) if removal else apply.apply(writer, manifests(values), values)
         client.close()
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     except KubeFault as error:
         raise RuntimeFailure(f"{error}\nWhat was told above is done; the same command goes on from there.") from None

@@ -27,6 +27,7 @@ from trimtab.cli.install.names import (
     labels,
     manifest,
 )
+from trimtab.runtime.environment import variable
 from trimtab.runtime.settings import Settings
 
 _USER = 65532
@@ -98,9 +99,9 @@ def variables(found: dict[str, str]) -> list[Manifest]:
 
 CERTS = "/var/run/trimtab/certs"
 CALLERS = "/var/run/trimtab/callers"
-"""Where `TRIMTAB_CLIENT_CA` may lead: authorities that sign API servers' own certificates."""
+"""Where `TRIMTAB_WEBHOOK_CLIENT_CA_FILE` may lead: authorities that sign API servers' own certificates."""
 GRACE = 40
-"""Seconds from the stop signal to the kill: longer than TRIMTAB_GRACEFUL_TIMEOUT, or the stop is cut short."""
+"""Seconds from the stop signal to the kill: more than TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS, or reviews are lost."""
 
 
 def serving(values: InstallValues) -> Iterator[Manifest]:
@@ -166,18 +167,19 @@ _CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers"
 def environment(values: InstallValues) -> dict[str, str]:
     """The process's settings: those whose default is for a laptop."""
     own = {
-        "TRIMTAB_LISTEN": f"0.0.0.0:{values.port}",
-        "TRIMTAB_CERTS": CERTS,
-        "TRIMTAB_CLUSTER": "live",
+        "TRIMTAB_WEBHOOK_LISTEN": f"0.0.0.0:{values.port}",
+        "TRIMTAB_WEBHOOK_CERTS_FOLDER": CERTS,
+        "TRIMTAB_WEBHOOK_CLUSTER": "live",
         "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
-        "TRIMTAB_AUTOSCALER_STATUS": values.autoscaler_status,
-        "TRIMTAB_GRACEFUL_TIMEOUT": f"{Settings().graceful_timeout:g}",
+        "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
+        "TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS": f"{Settings().graceful_timeout_seconds:g}",
         "TRIMTAB_LOG_FORMAT": "json",
     }
     if not values.cert_manager:
         own |= {
-            "TRIMTAB_CERTS_SECRET": SECRET, "TRIMTAB_SERVICE": WEBHOOK, "TRIMTAB_CONFIGURATION": CONFIGURATION,
+            "TRIMTAB_WEBHOOK_CERTS_SECRET": SECRET, "TRIMTAB_WEBHOOK_SERVICE_NAME": WEBHOOK,
+            "TRIMTAB_WEBHOOK_CONFIGURATION_NAME": CONFIGURATION,
         }  # fmt: skip
     return own
 
@@ -194,7 +196,7 @@ PROCESS_GRACE = {"watchdog": 30, "compactor": 60, "recommender": 60}
 
 
 LOG_IN = "/var/run/trimtab/prometheus"
-"""Where the recommender's `TRIMTAB_PROMETHEUS_TOKEN_FILE` and `_CA` may lead."""
+"""Where the recommender's `TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE` and `_CA_FILE` may lead."""
 _MOUNTED: dict[str, Manifest] = {
     "recommender": {"volumeMounts": [{"name": "prometheus", "mountPath": LOG_IN, "readOnly": True}]},
 }
@@ -222,11 +224,12 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
     """The settings of a process whose default is for a laptop, or which its rights have to agree with."""
     compactor = {
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
-        "TRIMTAB_AUTOSCALER_STATUS": values.autoscaler_status,
-        "TRIMTAB_SCALE_NAMESPACES": ":".join(values.scale_namespaces),
+        "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
+        "TRIMTAB_COMPACTOR_SCALE_NAMESPACES": ":".join(values.scale_namespaces),
     }
     return {
-        "TRIMTAB_LISTEN": f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace, "TRIMTAB_LOG_FORMAT": "json",
+        variable(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
+        "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
     }  # fmt: skip
 

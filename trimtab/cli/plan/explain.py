@@ -70,7 +70,7 @@ def check(asked: PlanInputs, subjects: Sequence[tuple[str, str]]) -> None:
     mistakes = [
         ConfigError(file=f"--explain {kind}",
         expected=f"a {kind} of the snapshot" + " (NAMESPACE/NAME)" * (kind == "pod"),
-                came=repr(name), todo=nearest(name, known[kind]))
+                got=repr(name), todo=nearest(name, known[kind]))
         for kind, name in subjects if name not in known[kind]
     ]  # fmt: skip
     if mistakes:

@@ -168,12 +168,12 @@ def snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[Co
     where = ", ".join(paths)
     for kind, found in (("node", inventory.nodes), ("pod", inventory.pods)):
         if nameless := sum(not each.name for each in found):
-            yield ConfigError(file=where, expected=f"a name for every {kind}", came=f"{nameless} without one")
+            yield ConfigError(file=where, expected=f"a name for every {kind}", got=f"{nameless} without one")
     if not inventory.nodes:
-        yield ConfigError(file=where, expected="a snapshot with nodes", came="none", todo=HOW)
+        yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=HOW)
     elif not inventory.pods and live_cluster.LIVE not in paths:
         expected = "a snapshot with pods: without any, every node would look empty"
-        yield ConfigError(file=where, expected=expected, came="none", todo=HOW)
+        yield ConfigError(file=where, expected=expected, got="none", todo=HOW)
 
 
 def snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
@@ -239,7 +239,7 @@ def _read(given: PlanOptions) -> PlanInputs:
     cluster = given.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
-        raise UsageError([ConfigError(file="command line", expected=expected, came="none")])
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     unread: list[ConfigError] = []
     standing, mistakes = documents(
         _tried(
@@ -325,10 +325,8 @@ def flags_given(text: str) -> tuple[list[str], list[ConfigError]]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        return [], [ConfigError(file="--autoscaler-flags", expected=expected, came=str(error))]
-    return words, [
-        ConfigError(file="--autoscaler-flags", expected=expected, came=wrong) for wrong in wrong_flags(words)
-    ]
+        return [], [ConfigError(file="--autoscaler-flags", expected=expected, got=str(error))]
+    return words, [ConfigError(file="--autoscaler-flags", expected=expected, got=wrong) for wrong in wrong_flags(words)]
 
 
 def moment(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
@@ -339,4 +337,4 @@ def moment(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
     if text is None or (found is not None and 0 <= found < LATEST):
         return found, []
     expected = "a time such as 2026-01-02T15:04:05Z, or now"
-    return None, [ConfigError(file="--now", expected=expected, came=repr(text))]
+    return None, [ConfigError(file="--now", expected=expected, got=repr(text))]

@@ -36,7 +36,7 @@ def _given(documents: Sequence[Document]) -> PoolReading:
         return reading
     where = documents[0].file if documents else "--pools"
     expected = f"a pool: a ConfigMap labelled trimtab.dev/pool with its settings under {KEY}"
-    return PoolReading(mistakes=(ConfigError(file=where, expected=expected, came="none"),))
+    return PoolReading(mistakes=(ConfigError(file=where, expected=expected, got="none"),))
 
 
 def _standing(documents: Sequence[Document], inventory: Inventory) -> PoolReading:
@@ -117,7 +117,7 @@ def _contradictions(named: Sequence[str]) -> list[ConfigError]:
         name, _, wanted = text.partition("=")
         presets.setdefault(name, set()).add(wanted)
     return [
-        ConfigError(file="--pool", expected=f"one preset for {name}", came=" and ".join(sorted(wanted)))
+        ConfigError(file="--pool", expected=f"one preset for {name}", got=" and ".join(sorted(wanted)))
         for name, wanted in sorted(presets.items())
         if len(wanted) > 1
     ]
@@ -126,8 +126,8 @@ def _contradictions(named: Sequence[str]) -> list[ConfigError]:
 def _mistake(text: str, name: str, wanted: str, known: set[str]) -> ConfigError | None:
     if wanted not in PRESETS:
         expected = f"NAME=PRESET, the preset one of {', '.join(PRESETS)}"
-        return ConfigError(file="--pool", expected=expected, came=shown(text), todo=nearest(wanted, PRESETS))
+        return ConfigError(file="--pool", expected=expected, got=shown(text), todo=nearest(wanted, PRESETS))
     if name not in known and len(known) > 1:
         expected = f"a pool of this cluster, or {EVERYTHING} for all nodes"
-        return ConfigError(file="--pool", expected=expected, came=shown(name), todo=nearest(name, known))
+        return ConfigError(file="--pool", expected=expected, got=shown(name), todo=nearest(name, known))
     return None

@@ -91,7 +91,7 @@ def _read(paths: Sequence[str]) -> PoolReading:
         expected = (
             f"an estafette configuration with pools: a ConfigMap with {ESTAFETTE_KEY}, its JSON, or values of its chart"
         )
-        raise UsageError([ConfigError(file=", ".join(paths), expected=expected, came="none")])
+        raise UsageError([ConfigError(file=", ".join(paths), expected=expected, got="none")])
     return reading
 
 

@@ -75,17 +75,15 @@ def selection(
     for kind in every:
         if kind.lower() not in known and kind.lower().removesuffix("s") in known:
             todo = nearest(kind.removesuffix("s").capitalize(), KINDS)
-            mistakes.append(
-                ConfigError(file="--kind", expected="a kind such as Deployment", came=repr(kind), todo=todo)
-            )
+            mistakes.append(ConfigError(file="--kind", expected="a kind such as Deployment", got=repr(kind), todo=todo))
     if selector is not None:
         try:
             labels = selectors.parse(selector)
         except ValueError as error:
-            mistakes.append(ConfigError(file="--selector", expected=str(error), came=repr(selector)))
+            mistakes.append(ConfigError(file="--selector", expected=str(error), got=repr(selector)))
         if not has_cluster:
             todo = "labels are read from the pods of a snapshot"
-            mistakes.append(ConfigError(file="--selector", expected="--cluster", came="none", todo=todo))
+            mistakes.append(ConfigError(file="--selector", expected="--cluster", got="none", todo=todo))
     lower = frozenset(kind.lower() for kind in every)
     return Selection(namespaces=frozenset(namespaces), kinds=lower, labels=labels), mistakes
 

@@ -170,8 +170,8 @@ def _number(book: BatchHistory, terms: SizingSettings) -> str:
     known = [seen(resource, book.window(one, resource), kind=one.kind, percentiles=terms.percentiles(resource))
              for one, resource in book.pages]  # fmt: skip
     if len(known) != 1 or not isinstance(known[0], UsageStatistics):
-        came = f"{len(known)} series" if len(known) != 1 else str(known[0])
-        raise UsageError([ConfigError(file="--usage", expected="one series of a day at least", came=came)])
+        got = f"{len(known)} series" if len(known) != 1 else str(known[0])
+        raise UsageError([ConfigError(file="--usage", expected="one series of a day at least", got=got)])
     return f"{amount(terms.rule_of(known[0].resource), known[0])!r}\n"
 
 

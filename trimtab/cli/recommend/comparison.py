@@ -60,12 +60,12 @@ def read(path: str) -> Earlier:
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=Earlier)
     except OSError as error:
-        came = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=path, expected="a file that can be read", came=came)]) from None
+        got = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=path, expected="a file that can be read", got=got)]) from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise UsageError([ConfigError(file=path, expected=expected, came=f"something else ({error})")]) from None
+        raise UsageError([ConfigError(file=path, expected=expected, got=f"something else ({error})")]) from None
     if found.kind != "RecommendReport":
-        raise UsageError([ConfigError(file=path, expected=expected, came=f"a {found.kind}")])
+        raise UsageError([ConfigError(file=path, expected=expected, got=f"a {found.kind}")])
     return found
 
 

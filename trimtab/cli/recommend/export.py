@@ -52,8 +52,8 @@ def write(report: RecommendReport, folder: str, min_confidence: float) -> tuple[
         for name, content in {**patches, "kustomization.yaml": kustomization}.items():
             (root / name).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     except OSError as error:
-        came = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=folder, expected="a folder that can be written", came=came)]) from None
+        got = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
     others = [f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows not in found]
     return sorted(patches), others, doubtful
 

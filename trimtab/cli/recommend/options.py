@@ -55,27 +55,33 @@ _SOURCES = (
         "header_files",
         multiple=True,
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_HEADER_FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE",
         help="The same, a line each: nothing secret in the list of processes.",
     ),
     click.option(
         "--token-file",
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_TOKEN_FILE",
-        help="A bearer token to log in; or the token itself in TRIMTAB_PROMETHEUS_TOKEN.",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
+        help="A bearer token to log in; or the token itself in TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN.",
     ),
-    click.option("--token", hidden=True, envvar="TRIMTAB_PROMETHEUS_TOKEN", expose_value=True),
+    click.option("--token", hidden=True, envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", expose_value=True),
     click.option(
-        "--ca", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_CA", help="Certificates that Prometheus' own is signed by."
+        "--ca",
+        metavar="FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
+        help="Certificates that Prometheus' own is signed by.",
     ),
     click.option(
         "--certificate",
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_CERTIFICATE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
         help="Your own certificate, for a server that asks for one.",
     ),
     click.option(
-        "--key", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_KEY", help="Its key, where it is not in the same file."
+        "--key",
+        metavar="FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
+        help="Its key, where it is not in the same file.",
     ),
     click.option(
         "--matcher", default="", metavar="MATCHER", help='For every query and every file, such as cluster="prod".'
@@ -248,35 +254,33 @@ def checked(
         if quantity.is_quantity(text):
             least[resource] = max(1, quantity.scheduler_value(resource, text))
         else:
-            mistakes.append(ConfigError(file=f"--least-{resource}", expected="a quantity", came=repr(text)))
+            mistakes.append(ConfigError(file=f"--least-{resource}", expected="a quantity", got=repr(text)))
     if not _WINDOW.fullmatch(more["rate"]):
-        mistakes.append(ConfigError(file="--rate", expected="a window such as 5m or 2h", came=repr(more["rate"])))
+        mistakes.append(ConfigError(file="--rate", expected="a window such as 5m or 2h", got=repr(more["rate"])))
     if not paths and url is None and live_cluster.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"
-        mistakes.append(ConfigError(file="command line", expected=expected, came="none"))
+        mistakes.append(ConfigError(file="command line", expected=expected, got="none"))
     if more["kubelets"] and (live_cluster.LIVE not in cluster.paths or paths or url is not None):
         expected = "--cluster live, without --usage and --prometheus"
-        mistakes.append(ConfigError(file="--kubelets", expected=expected, came="another source"))
+        mistakes.append(ConfigError(file="--kubelets", expected=expected, got="another source"))
     if url is not None and not url.startswith(("http://", "https://")):
         mistakes.append(
-            ConfigError(file="--prometheus", expected="an address such as https://prometheus:9090", came=url)
+            ConfigError(file="--prometheus", expected="an address such as https://prometheus:9090", got=url)
         )
     mistakes += _divided(cluster, more)
     try:
         Matchers.of(more["matcher"])
     except ValueError as error:
-        mistakes.append(ConfigError(file="--matcher", expected=str(error), came=repr(more["matcher"])))
+        mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(more["matcher"])))
     try:
-        mistakes += [ConfigError(file="--" + what.replace("_", "-"), expected=expected, came="another text")
+        mistakes += [ConfigError(file="--" + what.replace("_", "-"), expected=expected, got="another text")
                      for what, expected in series.mistakes(names_of(more))]  # fmt: skip
     except ValueError as error:
-        mistakes.append(
-            ConfigError(file="--label-name", expected=str(error), came=repr(", ".join(more["label_names"])))
-        )
+        mistakes.append(ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(more["label_names"]))))
     selected, wrong = selection(more["namespaces"], more["kinds"], more["selector"], has_cluster=bool(cluster.paths))
     mistakes += wrong
     if more["against"] and more["number"]:
-        mistakes.append(ConfigError(file="--against", expected="a report", came="--number"))
+        mistakes.append(ConfigError(file="--against", expected="a report", got="--number"))
     if mistakes:
         raise UsageError(mistakes)
     terms = SizingSettings(rule=rules["--rule"], memory_rule=rules.get("--memory-rule"), least_cpu=least["cpu"],
@@ -303,11 +307,11 @@ def _divided(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list
     mistakes = []
     if more["by"] not in LABELS:
         expected = f"a label that tells clusters apart: {', '.join(LABELS)}"
-        mistakes.append(ConfigError(file="--by", expected=expected, came=repr(more["by"])))
+        mistakes.append(ConfigError(file="--by", expected=expected, got=repr(more["by"])))
     alone = {"--cluster": bool(cluster.paths), "--patch": more["folder"], "--export-vpa": more["export"],
              "--number": more["number"]}  # fmt: skip
     todo = f"choose one with --matcher '{more['by']}=\"…\"'"
-    return mistakes + [ConfigError(file=option, expected="one cluster", came=f"--by {more['by']}", todo=todo)
+    return mistakes + [ConfigError(file=option, expected="one cluster", got=f"--by {more['by']}", todo=todo)
                        for option, asked in alone.items() if asked]  # fmt: skip
 
 
@@ -319,5 +323,5 @@ def _rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[Co
             if text is not None:
                 found[option] = usage_rule.parse(text)
         except ValueError as error:
-            mistakes.append(ConfigError(file=option, expected=str(error), came=repr(text)))
+            mistakes.append(ConfigError(file=option, expected=str(error), got=repr(text)))
     return found, mistakes

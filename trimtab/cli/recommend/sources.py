@@ -198,13 +198,13 @@ def _unpacked(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
     try:
         return unpacked(packed)
     except (OSError, EOFError, zlib.error) as error:
-        mistakes.append(ConfigError(file=file, expected="a whole gzip file", came=str(error)))
+        mistakes.append(ConfigError(file=file, expected="a whole gzip file", got=str(error)))
         return b""
 
 
 def _one_cluster(option: str, found: Mixed) -> ConfigError:
     todo = f"choose one with --matcher '{found.example}', or report each of them with --by {found.label}"
-    return ConfigError(file=option, expected="the usage of one cluster", came=str(found), todo=todo)
+    return ConfigError(file=option, expected="the usage of one cluster", got=str(found), todo=todo)
 
 
 def _rows(name: str, content: Content | bytes) -> Rows:
@@ -228,7 +228,7 @@ def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
             yield replace(series, resource=resource, times=list(map(int, series.times)))
     except UsageFault as error:
-        raise UsageError([ConfigError(file=name, expected="an answer of Prometheus", came=str(error))]) from None
+        raise UsageError([ConfigError(file=name, expected="an answer of Prometheus", got=str(error))]) from None
 
 
 def from_prometheus(books: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
@@ -309,7 +309,7 @@ def headers(texts: Iterable[str], files_: Iterable[str], token_file: str | None,
         if colon and name.strip():
             found[name.strip()] = value.strip()
         else:
-            mistakes.append(ConfigError(file=where, expected="NAME: VALUE", came="a text without a colon"))
+            mistakes.append(ConfigError(file=where, expected="NAME: VALUE", got="a text without a colon"))
     if token_file is not None:
         token = _text(token_file, mistakes).strip()
     if token and not mistakes:
@@ -323,8 +323,8 @@ def _text(path: str, mistakes: list[ConfigError]) -> str:
     try:
         return Path(path).read_text("utf-8")
     except (OSError, UnicodeError) as error:
-        came = error.strerror if isinstance(error, OSError) and error.strerror else "no text"
-        mistakes.append(ConfigError(file=path, expected="a file that can be read", came=came.lower()))
+        got = error.strerror if isinstance(error, OSError) and error.strerror else "no text"
+        mistakes.append(ConfigError(file=path, expected="a file that can be read", got=got.lower()))
         return ""
 
 

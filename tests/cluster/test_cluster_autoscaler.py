@@ -152,7 +152,7 @@ def test_flags_a_person_gives_are_read_or_named() -> None:
     ],
 )  # fmt: skip
 def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: str, meant: str) -> None:
-    wrong = [f"--{name} is no flag; did you mean --{meant}?"] if meant else []
+    wrong = [f"--{name} is not a flag; did you mean --{meant}?"] if meant else []
     assert wrong_flags([f"--{name}=0.9"]) == wrong
 
 

@@ -68,7 +68,7 @@ def test_a_patch_that_does_not_fit_is_left_out_and_the_log_says_so(monkeypatch: 
 def test_asyncios_own_loop_has_its_own_tls() -> None:
     loop = asyncio.new_event_loop()
     try:
-        assert gunicorn_patches._tls_of(loop).__module__ == "asyncio.sslproto"
+        assert gunicorn_patches._tls_protocol_class(loop).__module__ == "asyncio.sslproto"
     finally:
         loop.close()
 

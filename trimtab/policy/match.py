@@ -173,10 +173,7 @@ def _labelled(wanted: dict[str, str]) -> Test:
 
     def is_labelled(subject: PodContext) -> bool:
         labels = subject.labels
-        for key, pattern in patterns:  # a loop, as in `pod_test`
-            if key not in labels or not pattern(labels[key]):
-                return False
-        return True
+        return all(key in labels and pattern(labels[key]) for key, pattern in patterns)
 
     return is_labelled
 

@@ -9,9 +9,9 @@ from trimtab.cluster.cluster_autoscaler import (
     Autoscaler,
     by_flags,
     flags_of,
+    format_status,
     parse_go_time,
     read,
-    format_status,
     wrong_flags,
 )
 from trimtab.cluster.node import NodeInfo, describe_scale_up

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.estafette import (
+    DIFFERENCE_NOTES,
     KEY,
     MARKED,
     NODE_AGE_SECONDS_VARIABLE,
-    DIFFERENCE_NOTES,
     TIMES_UNKNOWN,
     imported,
     is_estafette,

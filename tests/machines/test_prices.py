@@ -7,7 +7,7 @@ import pytest
 from tests.cluster_of import cluster, node
 from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import MachinePrice, PriceSource, price, quote, price_table
+from trimtab.machines.prices import MachinePrice, PriceSource, price, price_table, quote
 
 
 def made(**labels: str) -> NodeInfo:

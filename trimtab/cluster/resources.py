@@ -76,7 +76,7 @@ def same(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
     return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
 
 
-def plus(*parts: Mapping[str, int]) -> Amounts:
+def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
     """Returns the sum of each resource."""
     total: Amounts = {}
     for part in parts:
@@ -93,10 +93,10 @@ def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
 def pod_requests(spec: PodSpec) -> Amounts:
     """Returns what the scheduler reserves for this pod, overhead included."""
     requests = requests_without_overhead(spec)
-    return requests if spec.overhead is UNSET else plus(requests, amounts(spec.overhead))
+    return requests if spec.overhead is UNSET else sum_amounts(requests, amounts(spec.overhead))
 
 
-def below_zero(spec: PodSpec) -> Written | None:
+def negative_request(spec: PodSpec) -> Written | None:
     """Returns a request or an overhead that is less than zero; None if there is none. Raises NotAQuantity."""
     all_resources = (spec.resources, *(container.resources for container in all_containers(spec)))
     parts = (*map(requests_of, all_resources), get(spec.overhead, {}))
@@ -170,7 +170,7 @@ def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
             starting[name] = max(starting.get(name, 0), together)
             if container.restart_policy == "Always":
                 sidecars[name] = together
-    total = larger(plus(running, sidecars), starting)
+    total = larger(sum_amounts(running, sidecars), starting)
     return total | _pod_level(read(spec.resources))
 
 
@@ -222,7 +222,7 @@ Held = Mapping[str, tuple[ResourceList, ...]]
 """Container → what its node has allocated to it, and what it actually has; either may be empty."""
 
 
-def resized(pod: Pod) -> Pod:
+def with_resize(pod: Pod) -> Pod:
     """Returns the pod with its largest requests; the same object if no resize is under way."""
     status, spec = pod.status, pod.spec
     statuses: tuple[ContainerStatus | PodStatus, ...] = (

@@ -121,7 +121,7 @@ def covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
     return any(tolerates_at_least(toleration, wanted) for toleration in present)
 
 
-EXPECTED = "a label selector such as team=shop,tier!=test,env in (prod,stage),owner,!legacy"
+EXPECTED_SELECTOR = "a label selector such as team=shop,tier!=test,env in (prod,stage),owner,!legacy"
 
 _KEY = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"[-A-Za-z0-9_.]*"
@@ -140,11 +140,11 @@ def parse(text: str) -> tuple[SelectorRequirement, ...]:
     while offset < len(text):
         match = _REQUIREMENT.match(text, offset)
         if match is None:
-            raise ValueError(EXPECTED)
+            raise ValueError(EXPECTED_SELECTOR)
         requirements.append(_parse_requirement(match))
         offset = match.end()
     if not requirements or text.endswith(","):
-        raise ValueError(EXPECTED)
+        raise ValueError(EXPECTED_SELECTOR)
     return tuple(requirements)
 
 
@@ -156,5 +156,5 @@ def _parse_requirement(match: re.Match[str]) -> SelectorRequirement:
         return SelectorRequirement(key=match["key"], operator="Exists")
     values = (match["value"],) if match["sign"] else tuple(part.strip() for part in match["values"].split(","))
     if not all(re.fullmatch(_VALUE, value) for value in values):
-        raise ValueError(EXPECTED)
+        raise ValueError(EXPECTED_SELECTOR)
     return SelectorRequirement(key=match["key"], operator=_OPERATORS[operator], values=values)

@@ -251,7 +251,7 @@ def rotate_signing_key(process: str, yes: bool, force: bool, where: Where) -> No
     the compactor then signs anew what still counts. After a theft, rotate twice.
     """
     with connected(where) as client:
-        for line in signing_key.rotate(client, where.namespace, process, confirmed=yes, force=force):
+        for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):
             click.echo(line)
 
 

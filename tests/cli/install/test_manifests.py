@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.cli.install import deployments
 from trimtab.cli.install.cleanup import removal
-from trimtab.cli.install.deployments import GRACE, environment
+from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, environment
 from trimtab.cli.install.manifests import manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account
 from trimtab.cli.install.rbac import CLUSTER, OWN
@@ -74,7 +74,7 @@ def test_pools_are_heard_of_in_our_own_namespace_only() -> None:
 
 def test_the_kubelet_waits_longer_than_a_stop_takes() -> None:
     settings = read_environment.read(environment(VALUES))
-    assert pod()["terminationGracePeriodSeconds"] == GRACE > settings.graceful_timeout_seconds
+    assert pod()["terminationGracePeriodSeconds"] == WEBHOOK_GRACE_SECONDS > settings.graceful_timeout_seconds
 
 
 @pytest.mark.parametrize("values", [VALUES, InstallValues(cert_manager=True)])

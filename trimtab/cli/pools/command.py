@@ -71,7 +71,7 @@ def import_(
     from trimtab.cli.compactor import state as asked
     from trimtab.kube.objects import Writer
 
-    with asked.opened(asked.ClusterLogin(**login, namespace=namespace)) as client:
+    with asked.open_client(asked.ClusterLogin(**login, namespace=namespace)) as client:
         writer = Writer(client=client, manager="trimtab-command")
         if taking_over:
             _take_over(writer, applying)

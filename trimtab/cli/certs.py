@@ -21,7 +21,7 @@ from rich.table import Table
 import certs
 from trimtab.cli import live_cluster, output, signing_key
 from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues
-from trimtab.cli.main import ASKED_WRONGLY, FOUND, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -58,7 +58,7 @@ def options(function: F) -> F:
     own = click.option(
         "--namespace", default=InstallValues().namespace, show_default=True, help="Where we are installed."
     )
-    return own(live_cluster.login(verb))  # type: ignore[return-value]
+    return own(live_cluster.add_login_options(verb))  # type: ignore[return-value]
 
 
 def cluster_pair_status(where: Where) -> certs.CertificateStatus:
@@ -186,7 +186,7 @@ def issue(folder: Path, names: tuple[str, ...], force: bool) -> None:
         click.echo(f"{folder}: {_issued(folder, names or DEFAULT_NAMES, force=force)}")
     except (certs.CertsError, ValueError) as error:
         click.echo(f"{folder}: {error}", err=True)
-        sys.exit(ASKED_WRONGLY)
+        sys.exit(EXIT_USAGE)
 
 
 def _issued(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
@@ -208,7 +208,7 @@ def _issued(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
 @_FOLDER
 @click.option("--live", "of_cluster", is_flag=True, help="The cluster's: the replicas' Secret, and who trusts it.")
 @options
-@output.options
+@output.add_output_options
 def status(folder: Path, of_cluster: bool, where: Where, output: str, output_file: str | None) -> None:
     """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
     found = cluster_pair_status(where) if of_cluster else certs.status(folder, clock.utc())
@@ -223,7 +223,7 @@ def status(folder: Path, of_cluster: bool, where: Where, output: str, output_fil
     )
     _emit(output, output_file, report)
     if found.problems:
-        sys.exit(FOUND)
+        sys.exit(EXIT_FOUND)
 
 
 @verb.command("rotate")
@@ -256,7 +256,7 @@ def rotate_signing_key(process: str, yes: bool, force: bool, where: Where) -> No
 
 
 def _emit(form: str, output_file: str | None, report: CertsReport) -> None:
-    output.emit(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
+    output.emit_report(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
 
 
 def _draw(console: Console, report: CertsReport) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli.main import ASKED_WRONGLY, FAILED
+from trimtab.cli.main import EXIT_FAILED, EXIT_USAGE
 from trimtab.recommender.process import run
 from trimtab.recommender.settings import Settings
 from trimtab.runtime import environment, log
@@ -33,5 +33,5 @@ def verb(
         well = run(settings, log.build(settings.log_level, settings.log_format), once=once)
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
-        sys.exit(ASKED_WRONGLY)
-    sys.exit(0 if well else FAILED)
+        sys.exit(EXIT_USAGE)
+    sys.exit(0 if well else EXIT_FAILED)

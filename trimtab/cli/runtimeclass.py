@@ -85,12 +85,12 @@ class _Sum:
 
 
 @click.command("cost")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @click.option(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
     help="Sums by namespace, or by a label such as team: the pod's, else its namespace's.",
 )  # fmt: skip
-@output.options
+@output.add_output_options
 def cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
     """What running pods cost in a month by their requests, with the sandboxes' share apart.
 
@@ -98,8 +98,8 @@ def cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file
     """
     from trimtab.cli import output as printed
 
-    report = _report(live_cluster.snapshot(cluster, ("Pod", "Namespace", "Node")), by)
-    printed.emit(
+    report = _report(live_cluster.read_snapshot(cluster, ("Pod", "Namespace", "Node")), by)
+    printed.emit_report(
         output,
         output_file,
         report,
@@ -236,25 +236,27 @@ def verb() -> None:
 
 
 @verb.command("measure")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @_SUMMARIES
-@output.options
+@output.add_output_options
 def measure(
     cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], output: str, output_file: str | None
 ) -> None:
     """What pods of each RuntimeClass use beside their containers, and what the class says."""
     from trimtab.cli import output as printed
 
-    snapshot = live_cluster.snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
+    snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
     why = _no_nodes(snapshot)
     classes = [_row(found, snapshot, summaries, why.get(found.metadata.name)) for found in snapshot.all(RuntimeClass)]
     report = RuntimeClassReport(classes=classes)
-    printed.emit(output, output_file, report, lambda console: _draw(console, report), "trimtab runtimeclass measure")
+    printed.emit_report(
+        output, output_file, report, lambda console: _draw(console, report), "trimtab runtimeclass measure"
+    )
 
 
 @verb.command("render")
 @click.argument("name", metavar="RUNTIMECLASS")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @_SUMMARIES
 @click.option("--lower", is_flag=True, help="Print what was measured also where the class says more.")
 def render(name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool) -> None:
@@ -263,7 +265,7 @@ def render(name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str
     Where the class says more, the larger of the two stays until pods are made again; --lower then prints what was
     measured.
     """
-    snapshot = live_cluster.snapshot(cluster, ("Pod", "RuntimeClass"))
+    snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass"))
     found = next((each for each in snapshot.all(RuntimeClass) if each.metadata.name == name), None)
     if found is None:
         raise UsageError([ConfigError(file="command line", expected="a RuntimeClass of the snapshot", got=name)])
@@ -312,7 +314,7 @@ def _uses(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> Iterator
 
 
 def _sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
-    for file, content in live_cluster.read(summaries, (".json",)):
+    for file, content in live_cluster.read_paths(summaries, (".json",)):
         try:
             yield from sandboxes(content)
         except InvalidResponse as error:

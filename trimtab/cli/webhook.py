@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import certs
-from trimtab.cli.main import ASKED_WRONGLY, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_USAGE, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
@@ -95,4 +95,4 @@ def _placed(mistake: ConfigError, on_the_command_line: bool) -> ConfigError:
 
 def _refuse(text: str) -> None:
     click.echo(text, err=True)
-    sys.exit(ASKED_WRONGLY)
+    sys.exit(EXIT_USAGE)

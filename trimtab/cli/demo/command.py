@@ -33,10 +33,10 @@ from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.admission.pod_templates import templates as templates_of
 from trimtab.admission.preview import Preview, preview
 from trimtab.cli import output
-from trimtab.cli.admit.report import AdmitReport, pod_report, totals
-from trimtab.cli.admit.table import draw
+from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
+from trimtab.cli.admit.table import draw_admission
 from trimtab.cli.demo import compaction, sample_pool
-from trimtab.cli.main import FAILED
+from trimtab.cli.main import EXIT_FAILED
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import build
 from trimtab.cluster.yaml_documents import read
@@ -141,7 +141,7 @@ def verb(keep: Path | None) -> None:
     server would (HTTPS, AdmissionReview v1), and shows what becomes of them. Then plans and simulates a small pool, and
     lets it go from a rehearsal to the real thing.
     """
-    console = output.terminal()
+    console = output.create_console()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def verb(keep: Path | None) -> None:
             _run(console, folder)
         except WebhookDidNotStart as error:
             click.echo(f"The webhook did not start:\n{error}", err=True)
-            sys.exit(FAILED)
+            sys.exit(EXIT_FAILED)
         (folder / "pool.json").write_bytes(sample_pool.snapshot())
     sample_pool.show(console)
     compaction.show(console, sample_pool.asked())
@@ -169,9 +169,9 @@ def _run(console: Console, folder: Path) -> None:
     with running(folder, folder / "policies.yaml", snapshot) as client:
         previews = [preview(t.pod, policies, t.facts(facts), t.namespace) for t in templates]
         agreed = [_agrees(client, found, made, facts) for found, made in zip(templates, previews, strict=True)]
-    pods = [pod_report(t, made, _warnings(made)) for t, made in zip(templates, previews, strict=True)]
-    report = AdmitReport(policies=[p.name for p in policies.all], notes=[], pods=pods, totals=totals(pods))
-    draw(console, report, explain=False)
+    pods = [report_pod(t, made, _warnings(made)) for t, made in zip(templates, previews, strict=True)]
+    report = AdmitReport(policies=[p.name for p in policies.all], notes=[], pods=pods, totals=sum_totals(pods))
+    draw_admission(console, report, explain=False)
     _served(console, client, all(agreed))
 
 
@@ -196,7 +196,7 @@ def _served(console: Console, client: ReviewClient, agreed: bool) -> None:
         )
     )
     if not agreed:
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
 def _onwards(console: Console) -> None:

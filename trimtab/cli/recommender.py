@@ -1,4 +1,4 @@
-"""`trimtab recommender`: gather what containers use, and publish what they should ask for."""
+"""The command line of `trimtab recommender`: it runs the process that collects usage and publishes recommendations."""
 
 import os
 import sys
@@ -30,8 +30,8 @@ def verb(
     options = {"prometheus_url": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
     try:
         settings = environment.read_with_options(os.environ, Settings, listen, options)
-        well = run(settings, log.build(settings.log_level, settings.log_format), once=once)
+        is_ok = run(settings, log.build(settings.log_level, settings.log_format), once=once)
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_USAGE)
-    sys.exit(0 if well else EXIT_FAILED)
+    sys.exit(0 if is_ok else EXIT_FAILED)

@@ -1,4 +1,4 @@
-"""`trimtab watchdog`: compare running pods with what policy says, keep the policies' status, stop a harmful one."""
+"""The command line of `trimtab watchdog`: it runs the process that audits running pods and stops harmful policies."""
 
 import os
 import sys

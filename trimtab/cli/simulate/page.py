@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from trimtab.cli.page import html
-from trimtab.cli.page.html import Page, PageStage, Row, blocks, render
+from trimtab.cli.page.html import Page, PageStage, Row, build_blocks, render_html
 from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.simulate.report import LandingReport, RoundReport, SimulateReport
 
@@ -12,18 +12,18 @@ def render_page(report: SimulateReport) -> str:
     rounds_by_node = {
         node: f"goes in round {round_report.number}" for round_report in report.rounds for node in round_report.nodes
     }
-    return render(
+    return render_html(
         Page(
             title=f"trimtab simulate --scheduler {report.scheduler}",
             facts=_list_facts(report),
             bound=report.bound.text,
             headline=f"{report.nodes_before} nodes → {report.nodes_after}",
-            blocks=blocks(report.nodes, rounds_by_node, html.states(report.stays)),
+            blocks=build_blocks(report.nodes, rounds_by_node, html.describe_stays(report.stays)),
             stage="Round",
             stages=tuple(map(_round_stage, report.rounds)),
             chart=_render_chart(report),
-            groups=html.groups(report.stays),
-            reasons=html.picture(report.stays),
+            groups=html.group_stays(report.stays),
+            reasons=html.draw_reason_bars(report.stays),
             notes=report.notes,
         )
     )
@@ -35,14 +35,14 @@ def _list_facts(report: SimulateReport) -> tuple[tuple[str, str], ...]:
         (format_saving(report.saves), "saved"),
         (f"{report.evictions:,}", "evictions"),
         (str(report.moved_twice), "pods moved twice"),
-        (str(report.waiting), "left waiting"),
+        (str(report.waiting), "left pending"),
         (str(report.nodes_bound), "nodes at least, by volume"),
     )
 
 
 def _render_chart(report: SimulateReport) -> Markup:
     start = [("before", report.nodes_before, f"{report.nodes_before} nodes")]
-    return html.rows(start + [_round_row(round_report) for round_report in report.rounds], "cpu")
+    return html.draw_bars(start + [_round_row(round_report) for round_report in report.rounds], "cpu")
 
 
 def _round_row(round_report: RoundReport) -> tuple[str, int, str]:

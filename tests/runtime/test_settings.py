@@ -100,7 +100,7 @@ SETTINGS: dict[str, Any] = {
 def test_an_old_name_is_refused_with_the_new_one(process: str, old: str, field: str) -> None:
     with pytest.raises(SettingsError, match=rf"TRIMTAB_{old}: .*renamed; use {environment.variable(process, field)}$"):
         environment.read_as({f"TRIMTAB_{old}": "1"}, SETTINGS[process])
-    assert environment.variable(process, field) in environment.variables(SETTINGS[process])
+    assert environment.variable(process, field) in environment.fields_by_variable(SETTINGS[process])
 
 
 def test_a_process_ignores_the_settings_of_the_others() -> None:

@@ -51,7 +51,7 @@ class NameHasher:
     known: Mapping[str, str]
 
     @classmethod
-    def of(cls, words: Iterable[str], salt: bytes) -> NameHasher:
+    def from_words(cls, words: Iterable[str], salt: bytes) -> NameHasher:
         """Returns the mapping for these words. A replacement begins with the word's number in sorted order; the hash
         distinguishes captures."""
         return cls(
@@ -64,7 +64,7 @@ class NameHasher:
     def __call__(self, word: str) -> str:
         return self.known.get(word, word)
 
-    def within(self, text: str) -> str:
+    def replace_in_text(self, text: str) -> str:
         """Returns the text with every whole word replaced."""
         return _WORD.sub(lambda found: self(found[0]), text)
 
@@ -74,7 +74,7 @@ def hashed(items: list[Item], salt: bytes) -> list[Item]:
     preserved = KEPT | {
         word for item in items if _is_pool(item) for text in item["data"].values() for word in _words_of(text)
     }
-    words = NameHasher.of(
+    words = NameHasher.from_words(
         (w for item in items for w in _words_to_replace(item) if w not in preserved and not _PLAIN.fullmatch(w)), salt
     )
     pools = sorted({name for item in items for name in _pool_names(item)})
@@ -171,8 +171,10 @@ def _rename_data(item: Item, words: NameHasher, pools: list[str]) -> dict[str, s
         return {recommendation.KEY: recommendation.encode(renamed)}
     if data and item["metadata"]["name"] == cluster_autoscaler.NAME:
         status = _autoscaler_status(item)
-        return {"status": cluster_autoscaler.written(_rename_groups(status, words, pools)) if status else "unreadable"}
-    return data if _is_pool(item) else {name: words.within(text) for name, text in data.items()}
+        return {
+            "status": cluster_autoscaler.format_status(_rename_groups(status, words, pools)) if status else "unreadable"
+        }
+    return data if _is_pool(item) else {name: words.replace_in_text(text) for name, text in data.items()}
 
 
 def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) -> recommendation.ContainerUsage:
@@ -193,7 +195,9 @@ def _rename_groups(
     groups = tuple(
         replace(
             group,
-            name="-".join((words(group.name), *(pool for pool in pools if cluster_autoscaler.belongs(group, pool)))),
+            name="-".join(
+                (words(group.name), *(pool for pool in pools if cluster_autoscaler.is_group_of_pool(group, pool)))
+            ),
         )
         for group in status.groups
     )

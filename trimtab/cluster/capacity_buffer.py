@@ -12,7 +12,7 @@ from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.pod import PodInfo, PodReader
 
-READY = "ReadyForProvisioning"
+READY_CONDITION = "ReadyForProvisioning"
 """The condition type of a buffer that its controller has resolved. A buffer whose condition is False reserves nothing.
 """
 
@@ -35,7 +35,9 @@ def buffers(
     templates_by_name = {(item.metadata.namespace, item.metadata.name): item for item in templates}
     reserved, notes = [], []
     for buffer in sorted(all_buffers, key=lambda item: (item.metadata.namespace, item.metadata.name)):
-        if any(condition.type == READY and condition.status == "False" for condition in buffer.status.conditions):
+        if any(
+            condition.type == READY_CONDITION and condition.status == "False" for condition in buffer.status.conditions
+        ):
             continue
         result = _resolve_buffer(buffer, templates_by_name, reader)
         if isinstance(result, ReservedPods):

@@ -24,10 +24,10 @@ NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
 """The default place of the status; the flags `--namespace` and `--status-config-map-name` change it."""
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 THRESHOLD, ENABLED = "scale-down-utilization-threshold", "scale-down-enabled"
-GPU_THRESHOLD = "scale-down-gpu-utilization-threshold"
-IGNORE_DAEMON_SETS, IGNORE_MIRROR_PODS = "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization"
+GPU_THRESHOLD_FLAG = "scale-down-gpu-utilization-threshold"
+IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG = "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization"
 READ_FLAGS = (
-    THRESHOLD, GPU_THRESHOLD, ENABLED, IGNORE_DAEMON_SETS, IGNORE_MIRROR_PODS,
+    THRESHOLD, GPU_THRESHOLD_FLAG, ENABLED, IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG,
     "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-delay-after-add",
 )  # fmt: skip
 """The flags that change a plan, or the time for which an empty node stays."""
@@ -38,9 +38,9 @@ UNREAD_FLAGS = frozenset((
 ))  # fmt: skip
 """Flags of the cluster autoscaler whose names resemble those of `READ_FLAGS` (cluster-autoscaler config/flags, 1.34).
 """
-SILENCE = 120
+MAX_SILENCE_SECONDS = 120
 """Seconds without a report after which the autoscaler counts as stopped; it writes its status every ten seconds."""
-CALM = frozenset({"", "NotNeeded", "NoActivity"})
+IDLE_STATES = frozenset({"", "NotNeeded", "NoActivity"})
 """scaleUp states in which no node is being added."""
 
 
@@ -95,17 +95,17 @@ class Autoscaler:
     @property
     def ignores_daemon_sets(self) -> bool:
         """Whether it leaves out the pods of DaemonSets when it compares a node with its threshold."""
-        return is_true(self.flags.get(IGNORE_DAEMON_SETS, "false"))
+        return is_true(self.flags.get(IGNORE_DAEMON_SETS_FLAG, "false"))
 
     @property
     def ignores_mirror_pods(self) -> bool:
         """Whether it leaves out static pods when it compares a node with its threshold."""
-        return is_true(self.flags.get(IGNORE_MIRROR_PODS, "false"))
+        return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
 
     def silent(self, now: Seconds | None) -> bool:
         """Whether it has not reported for two minutes. A report without a time does not count, nor does a report from
         the future: with clocks that far apart, its age is unknown."""
-        return now is not None and (self.updated is None or abs(now - self.updated) > SILENCE)
+        return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
     def silence(self, now: Seconds) -> str:
         """Returns the reason for which it counts as silent."""
@@ -118,7 +118,7 @@ class Autoscaler:
 
     def of(self, pool: str) -> tuple[NodeGroupStatus, ...]:
         """Returns the node groups of a pool."""
-        return tuple(group for group in self.groups if belongs(group, pool))
+        return tuple(group for group in self.groups if is_group_of_pool(group, pool))
 
     def least(self, pool: str) -> int:
         """Returns how many nodes it keeps in the pool's groups: the sum of their minimum sizes; an unknown minimum
@@ -128,10 +128,10 @@ class Autoscaler:
     @property
     def busy_groups(self) -> tuple[NodeGroupStatus, ...]:
         """The groups to which nodes are being added, or for which the cloud has no nodes (Backoff)."""
-        return tuple(group for group in self.groups if group.scale_up not in CALM)
+        return tuple(group for group in self.groups if group.scale_up not in IDLE_STATES)
 
 
-def belongs(group: NodeGroupStatus, pool: str) -> bool:
+def is_group_of_pool(group: NodeGroupStatus, pool: str) -> bool:
     """Returns whether the group belongs to this pool: the group's name contains the pool's name as a whole part."""
     return re.search(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", group.name, re.IGNORECASE) is not None
 
@@ -143,17 +143,17 @@ def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autos
     state = _from_yaml(status_map) if status_map is not None else _from_text_status(status)
     if state is None:
         return Unreadable(f"ConfigMap {NAME}", "neither the YAML status of 1.30 and later nor the text before it")
-    time = moment(updated) or moment(str((status_map or {}).get("time", "")))
+    time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
         healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,
         threshold=_parse_percent(flags.get(THRESHOLD, "0.5")),
-        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD, "0.5")),
+        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
         scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 
 
-def written(autoscaler: Autoscaler) -> str:
-    """Returns the status in the YAML form of 1.30 and later, with the fields that `read` reads."""
+def format_status(autoscaler: Autoscaler) -> str:
+    """Returns the status in the YAML form of 1.30 and later, with the fields that Trimtab reads."""
     groups = [_group_to_map(group) for group in autoscaler.groups]
     cluster_wide = {"health": {"status": _health_word(autoscaler.healthy)}, "scaleUp": {"status": autoscaler.scale_up}}
     time = {} if autoscaler.updated is None else {"time": moments.written(autoscaler.updated)}
@@ -176,7 +176,7 @@ def _health_word(healthy: bool) -> str:
     return "Healthy" if healthy else "Unhealthy"
 
 
-def moment(text: str) -> Seconds | None:
+def parse_go_time(text: str) -> Seconds | None:
     """Returns the time that Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC") or an RFC 3339 text says; None
     if it is neither. Fractions and the zone name are cut before the text is parsed."""
     match = re.match(r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?", text)
@@ -209,7 +209,9 @@ def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscal
     return replace(
         autoscaler, flags={**autoscaler.flags, **options},
         threshold=_parse_percent(options[THRESHOLD]) if THRESHOLD in options else autoscaler.threshold,
-        gpu_threshold=_parse_percent(options[GPU_THRESHOLD]) if GPU_THRESHOLD in options else autoscaler.gpu_threshold,
+        gpu_threshold=(
+            _parse_percent(options[GPU_THRESHOLD_FLAG]) if GPU_THRESHOLD_FLAG in options else autoscaler.gpu_threshold
+        ),
     )  # fmt: skip
 
 
@@ -223,7 +225,7 @@ def wrong_flags(arguments: Iterable[str]) -> list[str]:
     words = list(arguments)
     wrong = [f"{words[0]!r} is not a flag"] if words and not words[0].startswith("-") else []
     flags = flags_of(words)
-    for name in (THRESHOLD, GPU_THRESHOLD):
+    for name in (THRESHOLD, GPU_THRESHOLD_FLAG):
         threshold = flags.get(name, "0.5")
         if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
             wrong.append(f"--{name} is a number such as 0.5, not {threshold!r}")
@@ -247,7 +249,7 @@ def by_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
     flags = flags_of(arguments)
     return Autoscaler(
         updated=updated, flags=flags, threshold=_parse_percent(flags.get(THRESHOLD, "0.5")),
-        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD, "0.5")),
+        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
         scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 

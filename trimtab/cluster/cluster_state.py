@@ -21,14 +21,14 @@ from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, buffers
-from trimtab.cluster.dynamic_resources import Devices, devices, plurals
+from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-from trimtab.cluster.volume_claims import Claim, claims
+from trimtab.cluster.volume_claims import Claim, read_claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
     nodes_by_name = {s.metadata.name: nodes.read(s, csi_nodes.get(s.metadata.name)) for s in snapshot.all(NodeShape)}
     pods = sorted((reader.pod(s) for s in snapshot.all(PodShape)), key=lambda pod: (pod.namespace, pod.name))
     reserved, buffer_notes = buffers(snapshot.all(CapacityBuffer), snapshot.all(PodTemplate), reader)
-    device_counts = devices(
+    device_counts = count_devices(
         snapshot.all(ResourceClaim), snapshot.all(ResourceSlice), snapshot.all(DeviceClass), snapshot.forbidden
     )
     nodes_by_name = (
@@ -95,12 +95,12 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         if device_counts.nodes
         else nodes_by_name
     )
-    pdbs = tuple(sorted(map(budgets.read, snapshot.all(PodDisruptionBudget)), key=lambda b: b.key))
+    pdbs = tuple(sorted(map(budgets.pdb_from_api, snapshot.all(PodDisruptionBudget)), key=lambda b: b.key))
     return Inventory(
         nodes=tuple(nodes_by_name[name] for name in sorted(nodes_by_name)),
         pods=tuple(pods),
         budgets=pdbs,
-        claims=dict(claims(snapshot.all(PersistentVolumeClaim), snapshot.all(PersistentVolume))),
+        claims=dict(read_claims(snapshot.all(PersistentVolumeClaim), snapshot.all(PersistentVolume))),
         owners={(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s) for kind, s in snapshot.workloads()},
         owner_kinds=frozenset(kind for kind, _ in snapshot.workloads()),
         namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
@@ -163,9 +163,9 @@ def _snapshot_notes(
 def _forbidden_notes(kinds: frozenset[str], devices_of_cluster: Devices) -> Iterable[str]:
     """Yields a note about each kind that the user may not list and what that leaves unknown."""
     if rest := sorted(kinds.difference(devices_of_cluster.forbidden)):
-        yield f"{plurals(rest)} may not be listed: no room is kept for capacity buffers"
+        yield f"{join_plurals(rest)} may not be listed: no room is kept for capacity buffers"
     if devices_of_cluster.forbidden:
-        yield f"{plurals(devices_of_cluster.forbidden)} may not be listed: pods with resource claims stay"
+        yield f"{join_plurals(devices_of_cluster.forbidden)} may not be listed: pods with resource claims stay"
 
 
 def _pdb_notes(pdbs: Iterable[Pdb]) -> Iterable[str]:

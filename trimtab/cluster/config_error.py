@@ -24,10 +24,10 @@ class ConfigError:
     todo: str = ""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.sentence}"
+        return f"{self.file_position}: {self.sentence}"
 
     @property
-    def place(self) -> str:
+    def file_position(self) -> str:
         """file:line:column, in the form that editors and terminals link."""
         numbers = [str(n) for n in (self.line, self.column) if n is not None]
         return ":".join([self.file, *numbers])

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.api.devices import AllocatedDevice, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
 
-PREFIX = "devices:"
+DEVICE_PREFIX = "devices:"
 """The prefix of the resource name under which a driver's devices are counted among a node's resources."""
-KINDS = frozenset({"DeviceClass", "ResourceClaim", "ResourceSlice"})
+DEVICE_KINDS = frozenset({"DeviceClass", "ResourceClaim", "ResourceSlice"})
 # Only this one form of a class' CEL expression is recognized: any other may select by more than the driver.
 _BY_DRIVER = re.compile(r"""\s*device\.driver\s*==\s*(["'])([a-z0-9.-]+)\1\s*""")
 
@@ -38,7 +38,7 @@ class Devices:
         total: Counter[str] = Counter()
         for name in claims:
             if self.forbidden:
-                return f"claim {name or 'without a name yet'}: {plurals(self.forbidden)} may not be listed"
+                return f"claim {name or 'without a name yet'}: {join_plurals(self.forbidden)} may not be listed"
             claimed = self.claims.get((namespace, name), "is not in the snapshot")
             if isinstance(claimed, str):
                 return f"claim {name or 'without a name yet'} {claimed}"
@@ -46,7 +46,7 @@ class Devices:
         return total
 
 
-def devices(
+def count_devices(
     claims: Iterable[ResourceClaim], slices: Iterable[ResourceSlice], classes: Iterable[DeviceClass],
     forbidden: Iterable[str] = (),
 ) -> Devices:  # fmt: skip
@@ -60,10 +60,10 @@ def devices(
         claimed_by_claim[claim.metadata.namespace, claim.metadata.name] = claimed
         if isinstance(claimed, str):
             uncounted.update((device.driver, device.pool, device.device) for device in _allocated_devices(claim))
-    return Devices(claimed_by_claim, _devices_by_node(slices, uncounted), tuple(sorted(set(forbidden) & KINDS)))
+    return Devices(claimed_by_claim, _devices_by_node(slices, uncounted), tuple(sorted(set(forbidden) & DEVICE_KINDS)))
 
 
-def plurals(kinds: Iterable[str]) -> str:
+def join_plurals(kinds: Iterable[str]) -> str:
     """Returns the plurals of kinds as a list in a sentence: "DeviceClasses, ResourceClaims and ResourceSlices"."""
     *first, last = (kind + ("es" if kind.endswith("s") else "s") for kind in kinds)
     return f"{', '.join(first)} and {last}" if first else last
@@ -88,8 +88,8 @@ def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
         devices_of_driver = _count_request(request, drivers)
         if isinstance(devices_of_driver, str):
             return devices_of_driver
-        total.update({f"{PREFIX}{devices_of_driver[0]}": devices_of_driver[1]})
-    allocated = Counter(f"{PREFIX}{one.driver}" for one in _allocated_devices(claim))
+        total.update({f"{DEVICE_PREFIX}{devices_of_driver[0]}": devices_of_driver[1]})
+    allocated = Counter(f"{DEVICE_PREFIX}{one.driver}" for one in _allocated_devices(claim))
     return total if total == allocated else "has other devices than it requests, or none yet"
 
 
@@ -137,7 +137,7 @@ def _devices_by_node(
         if is_whole and all(map(_has_single_devices, pool_slices)):
             free = sum((driver, pool, one.name) not in uncounted for part in pool_slices for one in part.spec.devices)
             amounts = nodes.setdefault(node, {})
-            amounts[f"{PREFIX}{driver}"] = amounts.get(f"{PREFIX}{driver}", 0) + free
+            amounts[f"{DEVICE_PREFIX}{driver}"] = amounts.get(f"{DEVICE_PREFIX}{driver}", 0) + free
     return nodes
 
 

@@ -23,19 +23,19 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.cluster.yaml_parser import Path
 
 KEY = "estafette-k8s-node-compactor-config.yaml"
-APP = "estafette-k8s-node-compactor"
+APP_NAME = "estafette-k8s-node-compactor"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
-MARKED, NODE_AGE = "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS", "MINIMUM_NODE_AGE_SECONDS"
-CODE_SECONDS: Mapping[str, int] = {MARKED: 300, NODE_AGE: 1200}
+MARKED, NODE_AGE_SECONDS_VARIABLE = "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS", "MINIMUM_NODE_AGE_SECONDS"
+CODE_SECONDS: Mapping[str, int] = {MARKED: 300, NODE_AGE_SECONDS_VARIABLE: 1200}
 """Environment variable → the default in its code (main.go)."""
 CHART_VALUES: Mapping[str, tuple[str, int]] = {
-    MARKED: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE: ("minimumNodeAgeSeconds", 0),
+    MARKED: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
 }  # fmt: skip
 """Environment variable → the Helm value that sets it, and the chart's default (values.yaml)."""
 MAX_COUNT = MAX_SECONDS = 10**9
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
+POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
 """The names of pools: with Trimtab's prefix a name must still be valid as a ConfigMap's name and as a label value."""
-NOTES = (
+DIFFERENCE_NOTES = (
     "memory counts too: estafette looked at cpu only; the memory threshold of the preset is not used",
     "pods are evicted through the eviction API and budgets are kept; estafette deleted pods whatever their budget said",
     "a node goes only when all of its pods have a place elsewhere; estafette relied on the number of under-used nodes",
@@ -93,7 +93,7 @@ def imported(documents: Iterable[Document]) -> PoolReading:
                 contents.mistakes.append(configuration.document.mistake((*configuration.path, name), expected, name))
             elif pool is not None:
                 pools[name] = pool
-    notes = NOTES if contents.seconds else (*NOTES, TIMES_UNKNOWN)
+    notes = DIFFERENCE_NOTES if contents.seconds else (*DIFFERENCE_NOTES, TIMES_UNKNOWN)
     return PoolReading(
         tuple(pools[name] for name in sorted(pools)), tuple(contents.mistakes), notes if pools else ()
     )  # fmt: skip
@@ -138,7 +138,7 @@ def _is_compactor(container: Mapping[str, Any]) -> bool:
     that only the compactor has."""
     image = container.get("image")
     repository = image.partition("@")[0].rpartition("/")[2].partition(":")[0] if isinstance(image, str) else ""
-    return repository == APP or any(name == MARKED for name, _, _ in _environment_variables(container))
+    return repository == APP_NAME or any(name == MARKED for name, _, _ in _environment_variables(container))
 
 
 def containers_of(deployment: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -216,7 +216,7 @@ def _build_pool(
         configuration.document.mistake((*path, *key), expected, shown(value))
         for is_right, key, expected, value in (
             (isinstance(settings, dict), (), "a mapping", settings),
-            (NAME.fullmatch(name) is not None, (), "the name of a GKE node pool", name),
+            (POOL_NAME_PATTERN.fullmatch(name) is not None, (), "the name of a GKE node pool", name),
             (is_share, ("scaleDownCPURequestRatioLimit",), "a share from 0 to 1", ratio),
             (is_count, ("scaleDownRequiredUnderutilizedNodeCount",), f"a count from 0 to {MAX_COUNT}", count),
         )
@@ -230,5 +230,5 @@ def _build_pool(
     return replace(
         preset("balanced", name), enabled=fields.get("enabled") is True, labels={POOL_LABEL: name},
         under={"cpu": round(ratio * 100), "memory": 100}, under_count=max(1, count),
-        under_for=seconds[MARKED], node_age=seconds[NODE_AGE],
+        under_for=seconds[MARKED], node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
     )  # fmt: skip

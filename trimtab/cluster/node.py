@@ -13,7 +13,7 @@ from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, ResourceList, get
 from trimtab.cluster.api.storage import CSINode
-from trimtab.cluster.cluster_autoscaler import CALM, Autoscaler, NodeGroupStatus, belongs
+from trimtab.cluster.cluster_autoscaler import IDLE_STATES, Autoscaler, NodeGroupStatus, is_group_of_pool
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, amounts
@@ -22,15 +22,15 @@ from trimtab.cluster.timestamps import Seconds, seconds
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-REGION = "topology.kubernetes.io/region"
-DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+REGION_LABEL = "topology.kubernetes.io/region"
+DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
 """Taints by which an autoscaler marks a node that it removes."""
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 """The PreferNoSchedule taint of nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler
 1.36)."""
-LIFECYCLE = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
+LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
 """Node conditions by which a client reports that it drains or maintains the node (alpha in Kubernetes 1.37)."""
-CAPACITY_TYPE = "karpenter.sh/capacity-type"
+CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +63,7 @@ class NodeInfo:
     @property
     def going(self) -> Taint | None:
         """The taint by which an autoscaler removes the node; None if there is none."""
-        return next((taint for taint in self.taints if taint.key in DELETING), None)
+        return next((taint for taint in self.taints if taint.key in DELETION_TAINTS), None)
 
     @property
     def maintained(self) -> str:
@@ -92,7 +92,9 @@ def read(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         created=seconds(meta.creation_timestamp), provider_id=shape.spec.provider_id,
         attachable=_volume_limits(storage),
         capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
-        lifecycle=tuple(c.type for c in shape.status.conditions if c.type in LIFECYCLE and c.status == "True"),
+        lifecycle=tuple(
+            c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
+        ),
     )  # fmt: skip
 
 
@@ -126,9 +128,9 @@ def _volume_limits(storage: CSINode | None) -> dict[str, int]:
 
 
 # EKS names the autoscaling group of a managed node group eks-NAME-UUID.
-EKS = "eks.amazonaws.com/nodegroup"
+EKS_NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 # GCE appends this to the base name of an instance group for each instance.
-MACHINE = r"-[a-z0-9]{4}"
+GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
 
 def group_of(node: NodeInfo, groups: Sequence[NodeGroupStatus]) -> NodeGroupStatus | None:
@@ -151,7 +153,7 @@ def describe_scale_up(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInf
         groups_of_nodes = {
             node_group.name for node in nodes if (node_group := group_of(node, autoscaler.groups)) is not None
         }
-        groups_of_pool = {group.name for group in autoscaler.groups if belongs(group, pool)} | groups_of_nodes
+        groups_of_pool = {group.name for group in autoscaler.groups if is_group_of_pool(group, pool)} | groups_of_nodes
         group = next((group for group in busy if group.name in groups_of_pool or not groups_of_pool), None)
         if group is not None:
             return f"group {group.name} ({group.scale_up})"
@@ -159,7 +161,7 @@ def describe_scale_up(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInf
             return ""
     elif autoscaler.of(pool):
         return ""
-    return "" if autoscaler.scale_up in CALM else f"the cluster ({autoscaler.scale_up})"
+    return "" if autoscaler.scale_up in IDLE_STATES else f"the cluster ({autoscaler.scale_up})"
 
 
 def _short_name(name: str) -> str:
@@ -169,11 +171,11 @@ def _short_name(name: str) -> str:
 def _names_group(node: NodeInfo, name: str) -> bool:
     if not name:
         return False
-    machine = re.compile(re.escape(name.removesuffix("-grp")) + MACHINE)
+    machine = re.compile(re.escape(name.removesuffix("-grp")) + GCE_MACHINE_SUFFIX)
     address = node.provider_id.lower().split("/")
     if name in address or any(machine.fullmatch(part) for part in address):
         return True
-    eks = node.labels.get(EKS, "").lower()
+    eks = node.labels.get(EKS_NODE_GROUP_LABEL, "").lower()
     if eks and re.fullmatch(rf"eks-{re.escape(eks)}-[0-9a-f-]{{36}}", name):
         return True
     return name in (_short_name(value) for value in (*node.labels.values(), *node.annotations.values()))

@@ -30,7 +30,7 @@ Machine = tuple[str, str]
 """One of these labels and its value, which identifies a single node."""
 # Prefixes of taints that controllers put on nodes for a while.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-KARPENTER = "karpenter.sh/nodepool"
+KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 _AUTOSCALERS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
 
 
@@ -85,7 +85,7 @@ def seen_node(node: Node) -> SeenNode | None:
         for taint in node.spec.taints
         if not taint.key.startswith(_PASSING) and taint.key not in _AUTOSCALERS
     )
-    is_made, is_open = bool(node.spec.provider_id) or KARPENTER in labels, not node.spec.unschedulable
+    is_made, is_open = bool(node.spec.provider_id) or KARPENTER_POOL_LABEL in labels, not node.spec.unschedulable
     if not is_open and not is_made:
         return None
     machine = tuple((name, node_labels[name]) for name in labels if name in MACHINE_LABELS)
@@ -99,7 +99,7 @@ def shape_of(node: Node) -> NodeShape | None:
     return stored.shape if stored is not None and stored.shape.is_open else None
 
 
-def key_of(shape: NodeShape) -> Key:
+def shape_key(shape: NodeShape) -> Key:
     """Returns a key that is equal for nodes of the same shape."""
     labels, amount = frozenset(shape.labels.items()), frozenset(shape.allocatable.items())
     taints = frozenset((t.key, t.value, t.effect) for t in shape.taints)
@@ -138,7 +138,7 @@ class NodeShapes:
         created = [shape for shape in (*self.shapes, *self.closed) if shape.is_made]
         if self.growing is None:
             return bool(created)
-        return bool(self.growing) or any(KARPENTER in shape.labels for shape in created)
+        return bool(self.growing) or any(KARPENTER_POOL_LABEL in shape.labels for shape in created)
 
 
 NO_NODES = NodeShapes()
@@ -157,7 +157,7 @@ class ShapeCounter:
     def put(self, node: SeenNode) -> tuple[OneMachine, ...]:
         """Records that a node has this shape now. Returns its single-machine entries, which share one shape object per
         shape."""
-        key = key_of(node.shape)
+        key = shape_key(node.shape)
         if self._keys.get(node.name) != key:
             self.drop(node.name)
             self._keys[node.name] = key
@@ -194,7 +194,9 @@ def _sort_key(shape: NodeShape) -> tuple[object, ...]:
 
 def shapes_of(nodes: Iterable[Node]) -> tuple[NodeShape, ...]:
     """Returns the shapes of these nodes, including those of cordoned nodes."""
-    shape_by_key: Mapping[Key, NodeShape] = {key_of(s.shape): s.shape for s in map(seen_node, nodes) if s is not None}
+    shape_by_key: Mapping[Key, NodeShape] = {
+        shape_key(s.shape): s.shape for s in map(seen_node, nodes) if s is not None
+    }
     return largest_first(shape_by_key.values())
 
 
@@ -203,8 +205,8 @@ def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...],
     all_shapes = tuple(shapes)
     opened = tuple(shape for shape in all_shapes if shape.is_open)
     # The last part of the key is `is_open`.
-    open_keys = {key_of(shape)[:-1] for shape in opened}
-    return opened, tuple(shape for shape in all_shapes if not shape.is_open and key_of(shape)[:-1] not in open_keys)
+    open_keys = {shape_key(shape)[:-1] for shape in opened}
+    return opened, tuple(shape for shape in all_shapes if not shape.is_open and shape_key(shape)[:-1] not in open_keys)
 
 
 def daemon_of(workload: Workload) -> PodSpec | None:

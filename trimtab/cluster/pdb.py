@@ -39,7 +39,7 @@ class Pdb:
         return f"{self.namespace}/{self.name}"
 
 
-def read(shape: PodDisruptionBudget) -> Pdb:
+def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
     """Returns the budget of a PodDisruptionBudget object."""
     status, selector = shape.status, get(shape.spec.selector, None)
     observed_generation = get(status.observed_generation, None)
@@ -76,7 +76,7 @@ class PdbIndex:
 
     @classmethod
     def of(cls, budgets: Iterable[Pdb]) -> "PdbIndex":
-        """Returns the index of these budgets; a number in it is a position in `budgets`."""
+        """Returns the index of these budgets; its numbers are positions among them."""
         index = cls(tuple(budgets))
         for number, budget in enumerate(index.budgets):
             if budget.selector is None:

@@ -30,16 +30,16 @@ from trimtab.cluster.api.pod import (
 from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import Amounts, below_zero, pod_requests, resized
+from trimtab.cluster.resources import Amounts, negative_request, pod_requests, with_resize
 from trimtab.cluster.timestamps import Seconds, seconds
 
-MIRROR = "kubernetes.io/config.mirror"
-DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DAEMON_ANNOTATION = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 CRITICAL = 2_000_000_000
 """The value of system-cluster-critical: pods of this priority or a higher one belong to the system."""
 NODE_CRITICAL = 2_000_001_000
 """The value of system-node-critical."""
-EXPENDABLE = -10
+EXPENDABLE_PRIORITY_CUTOFF = -10
 """Pods of a lower priority reserve capacity for others, so no capacity is made for them
 (--expendable-pods-priority-cutoff)."""
 
@@ -120,9 +120,9 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     alike: int = -1
     """Equal for pods that differ only in name, node and age, as replicas do. -1 for a pod that has something of its own
     (annotations other than true, local data, claims, a deletion timestamp), or that has no owner."""
-    nominated: str = ""
+    nominated_node: str = ""
     """The node that a preemption reserved for it."""
-    gated: bool = False
+    is_gated: bool = False
     """Whether scheduling gates keep it from being scheduled."""
     group: str = ""
     """The group that it is scheduled with, all or none; empty if it is in no group."""
@@ -141,18 +141,20 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     @property
     def seeking(self) -> bool:
         """Whether it waits for a node. A pod does not if any of these holds: it has a node, scheduling gates hold it
-        back, or it only reserves capacity for others (`EXPENDABLE`)."""
-        return not (self.node or self.gated or self.priority < EXPENDABLE)
+        back, or it only reserves capacity for others (`EXPENDABLE_PRIORITY_CUTOFF`)."""
+        return not (self.node or self.is_gated or self.priority < EXPENDABLE_PRIORITY_CUTOFF)
 
     @property
     def static(self) -> bool:
         """Whether the kubelet runs it by itself: it is the mirror of a file, or its owner is its node."""
-        return MIRROR in self.annotations or (self.owner is not None and self.owner.kind == "Node")
+        return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == "Node")
 
     @property
     def daemon(self) -> bool:
         """Whether it runs once per node by design: it neither moves nor keeps a node."""
-        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(DAEMON) == "true"
+        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(
+            DAEMON_ANNOTATION
+        ) == "true"
 
 
 _SpecParts = tuple[object, ...]
@@ -175,7 +177,7 @@ class PodReader:
     likes: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
     owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
     first: int = 0
-    """The first number of `PodInfo.alike`: those of an earlier reader are smaller."""
+    """The first number for pods that are alike: those of an earlier reader are smaller."""
     _templates: dict[bytes, int] = field(default_factory=dict)
     """Encoded spec parts → number."""
     _latest: dict[int, _LatestPod] = field(default_factory=dict)
@@ -199,8 +201,7 @@ class PodReader:
             and meta.deletion_timestamp is None
             and _has_only_true(annotations)
         ):
-            # `id` is safe as a key: `owners` and `known` keep both objects alive, so no other object gets their
-            # address.
+            # `id` is safe as a key: this reader keeps both objects alive, so no other object gets their address.
             likeness = (
                 id(requirements),
                 id(owner),
@@ -219,7 +220,7 @@ class PodReader:
             phase=phase, ready=ready, priority=priority, local=local, alike=alike,
             claims=claims, devices=bool(spec.resource_claims),
             device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),
-            nominated=status.nominated_node_name, gated=bool(spec.scheduling_gates),
+            nominated_node=status.nominated_node_name, is_gated=bool(spec.scheduling_gates),
             group=group,
             unschedulable=not spec.node_name and _is_unschedulable(status),
         )  # fmt: skip
@@ -230,7 +231,7 @@ class PodReader:
 
     def _shared_requirements(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
         """Returns the requirements of the pod, shared with all pods that are alike."""
-        labels, resizing, parts = _scheduling_labels(shape), resized(shape), _spec_parts(shape.spec)
+        labels, resizing, parts = _scheduling_labels(shape), with_resize(shape), _spec_parts(shape.spec)
         latest = self._latest.get(id(owner)) if owner is not None and resizing is shape else None
         if (
             latest is not None
@@ -332,7 +333,7 @@ def _requests_of(shape: Shape) -> Amounts | Unreadable:
         requests = pod_requests(shape.spec)
     except NotAQuantity as error:
         return Unreadable(where, str(error))
-    negative = below_zero(shape.spec)
+    negative = negative_request(shape.spec)
     return requests if negative is None else Unreadable(where, f"it requests {negative}, which is less than zero")
 
 

@@ -159,9 +159,9 @@ class Pool:
     """The times in which the compactor may act; empty is always."""
 
     keep_nodes: tuple[str, ...] = ()
-    """More node annotations with the meaning of `KEEP` (value "true")."""
+    """More node annotations that mean "leave it" (value "true")."""
     keep_pods: tuple[str, ...] = ()
-    """More pod annotations with the meaning of `KEEP` (value "true")."""
+    """More pod annotations that mean "leave it" (value "true")."""
     single_replicas: bool = False
     """Whether the only replica of a workload may be evicted. The workload is down until the successor is ready."""
     scale_namespaces: frozenset[str] | None = None
@@ -186,7 +186,7 @@ class Pool:
 
 
 class PoolIndex:
-    """Finds the pools of a node with the result of `Pool.has`, without a call for every pool: a pool without a selector
+    """Finds the pools of a node as the pool itself decides, without a call for every pool: a pool without a selector
     has the nodes that name it."""
 
     __slots__ = ("_by_name", "_with_selector")
@@ -286,5 +286,7 @@ def paused(metadata: Metadata) -> str:
 
 
 def paused_in(namespaces: Iterable[Namespace], name: str) -> str:
-    """Returns `paused` of the namespace of this name; empty if it is not among them."""
+    """Returns a sentence that says which mark on this namespace pauses Trimtab; empty if none does, or if the
+    namespace is
+    missing."""
     return next((paused(namespace.metadata) for namespace in namespaces if namespace.metadata.name == name), "")

@@ -40,20 +40,20 @@ from trimtab.cluster.pool import LABEL, PRESETS, Goal, Pool, Precedence, Protect
 from trimtab.cluster.pool_schema import (
     GROUP_OPTIONS,
     InvalidValue,
-    commitments,
-    flag,
-    group_option,
-    labels,
-    mode,
-    one_of,
-    percent,
-    prices,
-    schedulers,
-    span,
-    texts,
-    unless,
-    whole,
-    windows,
+    enum_parser,
+    group_option_parser,
+    integer_parser,
+    parse_commitments,
+    parse_flag,
+    parse_labels,
+    parse_mode,
+    parse_names,
+    parse_negated_flag,
+    parse_percent,
+    parse_prices,
+    parse_schedulers,
+    parse_seconds,
+    parse_windows,
 )
 from trimtab.cluster.yaml_documents import Document, read
 from trimtab.cluster.yaml_parser import Path
@@ -79,29 +79,31 @@ class PoolReader:
     document: Document
     mistakes: list[ConfigError] = field(default_factory=list)
 
-    def section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
+    def read_section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
         """Returns the mapping at a path; empty if it is absent or not a mapping. Records a mistake for every unknown
         key."""
         names = tuple(keys)
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.wrong(InvalidValue(path, "a mapping", shown(value)))
+            self.add_mistake(InvalidValue(path, "a mapping", shown(value)))
             return {}
         for key in value:
             if len(self.mistakes) > MAX_MISTAKES:
                 break
             if key not in names:
-                self.wrong(InvalidValue((*path, key), f"one of {', '.join(names)}", shown(key), nearest(key, names)))
+                self.add_mistake(
+                    InvalidValue((*path, key), f"one of {', '.join(names)}", shown(key), nearest(key, names))
+                )
         return value
 
-    def wrong(self, error: InvalidValue) -> None:
+    def add_mistake(self, error: InvalidValue) -> None:
         """Records a mistake."""
         # One more than are reported: `first_mistakes` then says that there are more.
         if len(self.mistakes) <= MAX_MISTAKES:
             self.mistakes.append(self.document.mistake(error.path, error.expected, error.got, error.todo))
 
-    def take(
+    def read_field(
         self,
         section: Mapping[str, Any],
         path: Path,
@@ -116,56 +118,67 @@ class PoolReader:
         try:
             into[name] = parse(section[key], (*path, key))
         except InvalidValue as error:
-            self.wrong(error)
+            self.add_mistake(error)
 
 
-TABLE: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
+FIELDS_BY_SECTION: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
     "": {
-        "goal": ("goal", one_of(Goal)), "autoscaler": ("autoscaler", one_of(Precedence)),
-        "dryRun": ("dry_run", flag), "mode": ("dry_run", mode),
-        "enabled": ("enabled", flag), "quiet": ("quiet", span), "pendingLimit": ("pending_limit", span),
-        "prices": ("prices", prices), "commitments": ("commitments", commitments),
-        "windows": ("windows", windows), "schedulers": ("schedulers", schedulers),
+        "goal": ("goal", enum_parser(Goal)), "autoscaler": ("autoscaler", enum_parser(Precedence)),
+        "dryRun": ("dry_run", parse_flag), "mode": ("dry_run", parse_mode),
+        "enabled": ("enabled", parse_flag), "quiet": ("quiet", parse_seconds),
+        "pendingLimit": ("pending_limit", parse_seconds),
+        "prices": ("prices", parse_prices), "commitments": ("commitments", parse_commitments),
+        "windows": ("windows", parse_windows), "schedulers": ("schedulers", parse_schedulers),
     },
-    "age": {"node": ("node_age", span), "receiver": ("receiver_age", span), "pod": ("min_pod_age", span)},
+    "age": {
+        "node": ("node_age", parse_seconds), "receiver": ("receiver_age", parse_seconds),
+        "pod": ("min_pod_age", parse_seconds),
+    },
     "keep": {
-        "nodes": ("min_nodes", whole()), "nodesPerZone": ("min_per_zone", whole()), "spare": ("spare", one_of(Spare)),
+        "nodes": ("min_nodes", integer_parser()), "nodesPerZone": ("min_per_zone", integer_parser()),
+        "spare": ("spare", enum_parser(Spare)),
     },
     "pace": {
-        "drains": ("drains", whole(1)), "evictionsPerHour": ("evictions_per_hour", whole(1)),
-        "openingsPerHour": ("openings_per_hour", whole()), "leastGain": ("least_gain", whole()),
+        "drains": ("drains", integer_parser(1)), "evictionsPerHour": ("evictions_per_hour", integer_parser(1)),
+        "openingsPerHour": ("openings_per_hour", integer_parser()), "leastGain": ("least_gain", integer_parser()),
     },
-    "lead": {"maxThreshold": ("lead_max_threshold", percent)},
+    "lead": {"maxThreshold": ("lead_max_threshold", parse_percent)},
     "groupOptions": {},
-    "optOut": {"nodes": ("keep_nodes", texts), "pods": ("keep_pods", texts)},
+    "optOut": {"nodes": ("keep_nodes", parse_names), "pods": ("keep_pods", parse_names)},
     "protect": {
-        "singleReplicas": ("single_replicas", unless), "jobs": ("jobs", unless), "notReady": ("not_ready", unless),
-        "unready": ("unready", one_of(ProtectUnready)), "criticalPods": ("critical_pods", one_of(ProtectCritical)),
+        "singleReplicas": ("single_replicas", parse_negated_flag), "jobs": ("jobs", parse_negated_flag),
+        "notReady": ("not_ready", parse_negated_flag),
+        "unready": ("unready", enum_parser(ProtectUnready)),
+        "criticalPods": ("critical_pods", enum_parser(ProtectCritical)),
     },
 }  # fmt: skip
 """Section → key → (field of `Pool`, parser of its value)."""
-EXTRA = {"keep": ("headroom",), "groupOptions": tuple(GROUP_OPTIONS)}
-TOP = ("preset", "nodes", "underUsed", *TABLE[""], *(name for name in TABLE if name))
+EXTRA_KEYS = {"keep": ("headroom",), "groupOptions": tuple(GROUP_OPTIONS)}
+TOP_KEYS = ("preset", "nodes", "underUsed", *FIELDS_BY_SECTION[""], *(name for name in FIELDS_BY_SECTION if name))
 
 
-def settings(document: Document, name: str) -> tuple[Pool | None, list[ConfigError]]:
+def read_settings(document: Document, name: str) -> tuple[Pool | None, list[ConfigError]]:
     """Returns the pool of this name that the document describes, and the mistakes; None if there are any."""
     reader = PoolReader(document)
-    top = reader.section(document.value, (), TOP)
+    top = reader.read_section(document.value, (), TOP_KEYS)
     base = top.get("preset", "balanced")
     if not isinstance(base, str) or base not in PRESETS:
-        reader.wrong(
+        reader.add_mistake(
             InvalidValue(("preset",), f"one of {', '.join(PRESETS)}", shown(base), nearest(str(base), PRESETS))
         )
         base = "balanced"
     pool, into = preset(base, name), {}  # type: Pool, dict[str, Any]
-    for section, keys in TABLE.items():
+    for section, keys in FIELDS_BY_SECTION.items():
         path: Path = (section,) if section else ()
-        section_map = reader.section(top.get(section), path, (*keys, *EXTRA.get(section, ()))) if section else top
+        section_map = (
+            reader.read_section(top.get(section), path, (*keys, *EXTRA_KEYS.get(section, ()))) if section else top
+        )
         for key, (attribute, parse) in keys.items():
-            reader.take(section_map, path, key, parse, into, attribute)
+            reader.read_field(section_map, path, key, parse, into, attribute)
     if "mode" in top and "dryRun" in top:
-        reader.wrong(InvalidValue(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out"))
+        reader.add_mistake(
+            InvalidValue(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out")
+        )
     _read_headroom(reader, top, pool, into)
     _read_group_options(reader, top, into)
     _read_under(reader, top, pool, into)
@@ -178,11 +191,11 @@ def _read_headroom(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into:
     if not isinstance(keep, dict) or "headroom" not in keep:
         return
     path: Path = ("keep", "headroom")
-    section = reader.section(keep["headroom"], path, ("percent", "nodes", "largestPod"))
+    section = reader.read_section(keep["headroom"], path, ("percent", "nodes", "largestPod"))
     parts: dict[str, Any] = {}
-    reader.take(section, path, "percent", percent, parts, "percent")
-    reader.take(section, path, "nodes", whole(), parts, "nodes")
-    reader.take(section, path, "largestPod", flag, parts, "largest_pod")
+    reader.read_field(section, path, "percent", parse_percent, parts, "percent")
+    reader.read_field(section, path, "nodes", integer_parser(), parts, "nodes")
+    reader.read_field(section, path, "largestPod", parse_flag, parts, "largest_pod")
     into["headroom"] = replace(pool.headroom, **parts)
 
 
@@ -192,7 +205,7 @@ def _read_group_options(reader: PoolReader, top: Mapping[str, Any], into: dict[s
         return
     options: dict[str, Any] = {}
     for name, flag_name in GROUP_OPTIONS.items():
-        reader.take(value, ("groupOptions",), name, group_option(name), options, flag_name)
+        reader.read_field(value, ("groupOptions",), name, group_option_parser(name), options, flag_name)
     into["group_options"] = options
 
 
@@ -202,18 +215,18 @@ def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: di
     if value is None:
         return
     if not isinstance(value, dict):
-        reader.wrong(InvalidValue(("underUsed",), "a mapping of resources to percentages", shown(value)))
+        reader.add_mistake(InvalidValue(("underUsed",), "a mapping of resources to percentages", shown(value)))
         return
     path: Path = ("underUsed",)
-    reader.take(value, path, "count", whole(1), into, "under_count")
-    reader.take(value, path, "for", span, into, "under_for")
+    reader.read_field(value, path, "count", integer_parser(1), into, "under_count")
+    reader.read_field(value, path, "for", parse_seconds, into, "under_for")
     lines: dict[str, Any] = {}
     for key in sorted(set(value) - {"count", "for"}):
         if key in ("cpu", "memory", "pods", "ephemeral-storage") or "/" in key:
-            reader.take(value, path, key, percent, lines, key)
+            reader.read_field(value, path, key, parse_percent, lines, key)
         else:
             keys = ("cpu", "memory", "pods", "ephemeral-storage", "count", "for")
-            reader.wrong(InvalidValue((*path, key), "a resource, count or for", shown(key), nearest(key, keys)))
+            reader.add_mistake(InvalidValue((*path, key), "a resource, count or for", shown(key), nearest(key, keys)))
     into["under"] = {**pool.under, **lines}
 
 
@@ -222,8 +235,8 @@ def _read_nodes(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]
     if value == "all":
         into["everything"] = True
     elif value is not None:
-        section = reader.section(value, ("nodes",), ("labels",))
-        reader.take(section, ("nodes",), "labels", labels, into, "labels")
+        section = reader.read_section(value, ("nodes",), ("labels",))
+        reader.read_field(section, ("nodes",), "labels", parse_labels, into, "labels")
 
 
 def pools(documents: Iterable[Document]) -> PoolReading:
@@ -272,7 +285,7 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
         return None, [
             reading.documents[1].mistake((), "one document of settings", "another one", "write them into one")
         ]
-    pool, mistakes = settings(reading.documents[0], name)
+    pool, mistakes = read_settings(reading.documents[0], name)
     return pool, first_mistakes(mistakes)
 
 
@@ -294,12 +307,12 @@ NAME_PREFIX = "pool-"
 
 
 def config_map(pool: Pool, namespace: str, comments: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the pool's ConfigMap. Raises ValueError for a pool with settings that `text` does not write."""
+    """Returns the pool's ConfigMap. Raises ValueError for a pool with settings that `format_pool` does not write."""
     metadata = {"name": NAME_PREFIX + pool.name, "namespace": namespace, "labels": {LABEL: pool.name}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text(pool, comments)}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: format_pool(pool, comments)}}
 
 
-def text(pool: Pool, comments: Sequence[str] = ()) -> str:
+def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:
     """Returns `pool.yaml` of a pool made from the preset `balanced`: enabled, nodes, underUsed, age and mode.
 
     Reading the text gives the same pool. Raises ValueError if another field differs from the preset.

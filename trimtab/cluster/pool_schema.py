@@ -17,8 +17,8 @@ from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.cluster.timestamps import DAYS, WeeklyWindow, seconds_of
 from trimtab.cluster.yaml_parser import Path
 
-MOST = 10**9
-LEAST_PRICE = 0.000_001
+MAX_INTEGER = 10**9
+MIN_PRICE = 0.000_001
 """Prices are stored in whole micro-dollars."""
 
 
@@ -32,19 +32,19 @@ class InvalidValue(Exception):
     todo: str = ""
 
 
-def flag(value: Any, path: Path) -> bool:
+def parse_flag(value: Any, path: Path) -> bool:
     """Returns a boolean."""
     if not isinstance(value, bool):
         raise InvalidValue(path, "true or false", shown(value))
     return value
 
 
-def unless(value: Any, path: Path) -> bool:
+def parse_negated_flag(value: Any, path: Path) -> bool:
     """Returns the opposite of a boolean: the setting protects, the pool's field permits."""
-    return not flag(value, path)
+    return not parse_flag(value, path)
 
 
-def mode(value: Any, path: Path) -> bool:
+def parse_mode(value: Any, path: Path) -> bool:
     """Returns whether the pool is in dry-run mode."""
     dry_run_by_mode = {"rehearse": True, "act": False}
     if not isinstance(value, str) or value not in dry_run_by_mode:
@@ -52,7 +52,7 @@ def mode(value: Any, path: Path) -> bool:
     return dry_run_by_mode[value]
 
 
-def whole(least: int = 0, most: int = MOST) -> Callable[[Any, Path], int]:
+def integer_parser(least: int = 0, most: int = MAX_INTEGER) -> Callable[[Any, Path], int]:
     """Returns a parser of whole numbers between two bounds, both included."""
 
     def parse(value: Any, path: Path) -> int:
@@ -63,14 +63,14 @@ def whole(least: int = 0, most: int = MOST) -> Callable[[Any, Path], int]:
     return parse
 
 
-def percent(value: Any, path: Path) -> int:
+def parse_percent(value: Any, path: Path) -> int:
     """Returns a percentage from 0 to 100; it may be written as text with a percent sign."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
         value = int(value[:-1])
-    return whole(0, 100)(value, path)
+    return integer_parser(0, 100)(value, path)
 
 
-def span(value: Any, path: Path) -> int:
+def parse_seconds(value: Any, path: Path) -> int:
     """Returns the seconds of a duration."""
     seconds = seconds_of(value) if isinstance(value, str) else value if value == 0 else None
     if seconds is None or isinstance(value, bool):
@@ -78,7 +78,7 @@ def span(value: Any, path: Path) -> int:
     return seconds
 
 
-def one_of(kind: Any) -> Callable[[Any, Path], Any]:
+def enum_parser(kind: Any) -> Callable[[Any, Path], Any]:
     """Returns a parser of the members of an enumeration."""
     names = [str(item.value) for item in kind]
 
@@ -90,37 +90,37 @@ def one_of(kind: Any) -> Callable[[Any, Path], Any]:
     return parse
 
 
-def texts(value: Any, path: Path) -> tuple[str, ...]:
+def parse_names(value: Any, path: Path) -> tuple[str, ...]:
     """Returns a list of names."""
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         raise InvalidValue(path, "a list of names", shown(value))
     return tuple(value)
 
 
-def labels(value: Any, path: Path) -> Mapping[str, str]:
+def parse_labels(value: Any, path: Path) -> Mapping[str, str]:
     """Returns labels with text values, sorted by name."""
     if not isinstance(value, dict) or not value or not all(isinstance(item, str) for item in value.values()):
         raise InvalidValue(path, "labels: names with text values, at least one", shown(value))
     return dict(sorted(value.items()))
 
 
-def prices(value: Any, path: Path) -> Mapping[str, int]:
+def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
     """Returns instance type → micro-dollars an hour, from dollars an hour."""
     if not isinstance(value, dict):
         raise InvalidValue(path, "instance types with dollars an hour", shown(value))
     micro_dollars = {}
     for name, price in sorted(value.items()):
-        if isinstance(price, bool) or not isinstance(price, int | float) or not LEAST_PRICE <= price < 100_000:
-            raise InvalidValue((*path, name), f"dollars an hour, at least {LEAST_PRICE:f}", shown(price))
+        if isinstance(price, bool) or not isinstance(price, int | float) or not MIN_PRICE <= price < 100_000:
+            raise InvalidValue((*path, name), f"dollars an hour, at least {MIN_PRICE:f}", shown(price))
         micro_dollars[name] = round(price * 1_000_000)
     return micro_dollars
 
 
-def commitments(value: Any, path: Path) -> Mapping[str, int]:
+def parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
     """Returns instance type → number of nodes."""
     if not isinstance(value, dict):
         raise InvalidValue(path, "instance types with a number of nodes", shown(value))
-    count = whole()
+    count = integer_parser()
     return {str(name): count(nodes, (*path, str(name))) for name, nodes in sorted(value.items())}
 
 
@@ -136,28 +136,28 @@ GROUP_OPTIONS = {**GROUP_PERCENTS, **GROUP_SPANS, **GROUP_FLAGS}
 """Options of a node group (NodeGroupAutoscalingOptions) → the flag that sets the same for all groups."""
 
 
-def group_option(name: str) -> Callable[[Any, Path], str]:
+def group_option_parser(name: str) -> Callable[[Any, Path], str]:
     """Returns a parser of the option's value; it gives the value in the form of the flag."""
 
     def parse(value: Any, path: Path) -> str:
         if name in GROUP_SPANS:
-            return f"{span(value, path)}s"
+            return f"{parse_seconds(value, path)}s"
         if name in GROUP_FLAGS:
-            return "true" if flag(value, path) else "false"
-        return f"{percent(value, path) / 100:.2f}"
+            return "true" if parse_flag(value, path) else "false"
+        return f"{parse_percent(value, path) / 100:.2f}"
 
     return parse
 
 
-def schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]:
+def parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]:
     """Returns scheduler name → placement."""
     if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
         raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", shown(value))
-    parse = one_of(SchedulerPlacement)
+    parse = enum_parser(SchedulerPlacement)
     return {name: parse(placement, (*path, name)) for name, placement in sorted(value.items())}
 
 
-def windows(value: Any, path: Path) -> tuple[WeeklyWindow, ...]:
+def parse_windows(value: Any, path: Path) -> tuple[WeeklyWindow, ...]:
     """Returns the weekly windows of a list."""
     if not isinstance(value, list):
         raise InvalidValue(path, "a list of windows", shown(value))
@@ -194,18 +194,18 @@ _FLAG: Schema = {"type": "boolean"}
 _PERCENT: Schema = {"anyOf": [
     {"type": "integer", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": "^0*([0-9]{1,2}|100)%$"},
 ]}  # fmt: skip
-# The grammar of `seconds_of`, which is that of Go's time.ParseDuration without a sign.
+# The grammar of durations in `timestamps`, which is that of Go's time.ParseDuration without a sign.
 _SPAN: Schema = {"anyOf": [
     {"const": 0}, {"type": "string", "pattern": r"^(0|\s*([0-9]+([.][0-9]+)?(h|ms|us|µs|ns|m|s))+\s*)$"},
 ]}  # fmt: skip
 _NAMES: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _TIME: Schema = {"type": "string", "pattern": "^0*([0-9]|1[0-9]|2[0-3]):[0-5][0-9]$"}
-_PRICE: Schema = {"type": "number", "minimum": LEAST_PRICE, "exclusiveMaximum": 100_000}
+_PRICE: Schema = {"type": "number", "minimum": MIN_PRICE, "exclusiveMaximum": 100_000}
 _LABELS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
 
 
 def _integer(least: int = 0) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": MOST}
+    return {"type": "integer", "minimum": least, "maximum": MAX_INTEGER}
 
 
 def _enumeration(kind: type[StrEnum]) -> Schema:

@@ -191,5 +191,5 @@ def _format_exponent(nano: int, text: str, suffix: str) -> str:
 
 
 def memory_signed(count: int) -> str:
-    """Returns `memory` of a number that may be negative."""
+    """Returns bytes, which may be negative, with the largest binary suffix that loses nothing."""
     return memory(count) if count >= 0 else "-" + memory(-count)

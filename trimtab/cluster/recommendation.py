@@ -46,8 +46,8 @@ from trimtab.cluster.timestamps import Seconds
 
 LABEL = "trimtab.dev/recommendations"
 KEY = "recommendations.json"
-SCHEMA = 2
-READABLE = (1, 2)
+SCHEMA_VERSION = 2
+READABLE_SCHEMAS = (1, 2)
 LASTS_SECONDS = 14 * 86400
 """The time from its last sample for which a recommendation is valid if neither it nor a policy says otherwise."""
 
@@ -175,7 +175,7 @@ class Recommendations:
         return NotYet(reason=NO_RECOMMENDATION(unknown), have="no history", need="a day of usage")
 
 
-def checksum(workloads: Mapping[str, Any]) -> str:
+def workloads_checksum(workloads: Mapping[str, Any]) -> str:
     """Returns the SHA-256 of the workloads as compact JSON with sorted keys."""
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(workloads), order="sorted")).hexdigest()
 
@@ -183,7 +183,9 @@ def checksum(workloads: Mapping[str, Any]) -> str:
 def encode(workloads: Mapping[str, Mapping[str, ContainerUsage]]) -> str:
     """Returns the payload of one shard."""
     payload = _Payload(
-        schema=SCHEMA, checksum=checksum(workloads), workloads={k: dict(v) for k, v in workloads.items()}
+        schema=SCHEMA_VERSION,
+        checksum=workloads_checksum(workloads),
+        workloads={k: dict(v) for k, v in workloads.items()},
     )
     return msgspec.json.encode(payload, order="sorted").decode()
 
@@ -197,9 +199,9 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
         plain_workloads = msgspec.json.decode(payload).get("workloads", {})
     except (msgspec.DecodeError, RecursionError) as error:
         return Unreadable(where, str(error))
-    if decoded.schema not in READABLE:
-        return Unreadable(where, f"schema {decoded.schema}; this version reads schema 1 and {SCHEMA}")
-    if decoded.checksum and decoded.checksum != checksum(plain_workloads):
+    if decoded.schema not in READABLE_SCHEMAS:
+        return Unreadable(where, f"schema {decoded.schema}; this version reads schema 1 and {SCHEMA_VERSION}")
+    if decoded.checksum and decoded.checksum != workloads_checksum(plain_workloads):
         return Unreadable(where, "the checksum does not match: it was changed or cut short")
     problem = next(_problems(decoded.workloads), None)
     return Unreadable(where, problem) if problem else decoded.workloads
@@ -247,13 +249,14 @@ def _usage_problems(usage: ContainerUsage) -> Iterator[str]:
 
 LIMIT = 900_000
 """Maximum bytes of one shard. A ConfigMap holds 1 MiB (1 048 576) of data, keys and values together."""
-MOST = 1024
+MAX_SHARDS = 1024
 """Maximum number of shards: a gigabyte, half of etcd's default quota."""
 
 
-SEVERAL, PART = 16, 4
-"""From `SEVERAL` shards on, a namespace with one `PART`th of the workloads of a shard that became too large is spread.
-Among many shards some have two or three large namespaces, however many shards there are."""
+MIN_SHARDS_TO_SPREAD, SPREAD_PART = 16, 4
+"""From so many shards on, a namespace with one fourth of the workloads of a shard that became too large is spread.
+Among
+many shards some have two or three large namespaces, however many shards there are."""
 
 
 class ShardOverflow(ValueError):
@@ -290,15 +293,17 @@ class ShardLayout:
         """Returns the next larger layout after a shard with these workloads became too large. Raises ShardOverflow."""
         namespaces = Counter(workload.partition("/")[0] for workload in names)
         (largest, workloads), *others = namespaces.most_common()
-        if self.by_workload or (others and (self.count < SEVERAL or PART * workloads < namespaces.total())):
+        if self.by_workload or (
+            others and (self.count < MIN_SHARDS_TO_SPREAD or SPREAD_PART * workloads < namespaces.total())
+        ):
             return replace(self, count=_doubled(self.count))
         width = _doubled(self.widths.get(largest, 1))
         return replace(self, count=max(self.count, width), widths={**self.widths, largest: width})
 
 
 def _doubled(count: int) -> int:
-    if count >= MOST:
-        raise ShardOverflow(f"more than {MOST} shards of {LIMIT} bytes")
+    if count >= MAX_SHARDS:
+        raise ShardOverflow(f"more than {MAX_SHARDS} shards of {LIMIT} bytes")
     return 2 * count
 
 

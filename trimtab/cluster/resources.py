@@ -76,7 +76,7 @@ def same(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
     return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
 
 
-def plus(*parts: Mapping[str, int]) -> Amounts:
+def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
     """Returns the sum of each resource."""
     total: Amounts = {}
     for part in parts:
@@ -93,10 +93,10 @@ def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
 def pod_requests(spec: PodSpec) -> Amounts:
     """Returns what the scheduler reserves for this pod, overhead included."""
     requests = requests_without_overhead(spec)
-    return requests if spec.overhead is UNSET else plus(requests, amounts(spec.overhead))
+    return requests if spec.overhead is UNSET else sum_amounts(requests, amounts(spec.overhead))
 
 
-def below_zero(spec: PodSpec) -> Written | None:
+def negative_request(spec: PodSpec) -> Written | None:
     """Returns a request or an overhead that is less than zero; None if there is none. Raises NotAQuantity."""
     all_resources = (spec.resources, *(container.resources for container in all_containers(spec)))
     parts = (*map(requests_of, all_resources), get(spec.overhead, {}))
@@ -106,7 +106,20 @@ def below_zero(spec: PodSpec) -> Written | None:
 def requests_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts:
     """Returns the requests of the pod's containers together, of all resources or of one: a LimitRange of type Pod
     bounds them."""
-    return _pod_amounts(spec, requests_of if only is None else _only_resource(requests_of, only))
+    global _last_requests
+    if only is not None:
+        return _pod_amounts(spec, _only_resource(requests_of, only))
+    # A review asks several times for the pod as it came and as it will be. Specs never change, so identity is enough.
+    for known, amounts_of_known in _last_requests:
+        if known is spec:
+            return amounts_of_known
+    found = _pod_amounts(spec, requests_of)
+    _last_requests = ((spec, found), *_last_requests[:1])
+    return found
+
+
+_last_requests: tuple[tuple[PodSpec, Amounts], ...] = ()
+"""The last two specs and what they ask for; a tuple, so that another thread sees all of it or none."""
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
@@ -157,7 +170,7 @@ def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
             starting[name] = max(starting.get(name, 0), together)
             if container.restart_policy == "Always":
                 sidecars[name] = together
-    total = larger(plus(running, sidecars), starting)
+    total = larger(sum_amounts(running, sidecars), starting)
     return total | _pod_level(read(spec.resources))
 
 
@@ -209,7 +222,7 @@ Held = Mapping[str, tuple[ResourceList, ...]]
 """Container → what its node has allocated to it, and what it actually has; either may be empty."""
 
 
-def resized(pod: Pod) -> Pod:
+def with_resize(pod: Pod) -> Pod:
     """Returns the pod with its largest requests; the same object if no resize is under way."""
     status, spec = pod.status, pod.spec
     statuses: tuple[ContainerStatus | PodStatus, ...] = (

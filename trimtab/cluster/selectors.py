@@ -73,9 +73,28 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 def glob(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Returns a test for names: shell patterns (`team-*`, `web-?`), any of which may match; `*` matches every
     character."""
-    # No patterns match no name: `(?!)` never matches.
-    expression = re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
-    return lambda name: expression.match(name) is not None
+    # Most patterns are plain names, or a beginning or an end and a star: no regular expression is needed for those.
+    names: set[str] = set()
+    beginnings: list[str] = []
+    ends: list[str] = []
+    for pattern in patterns:
+        if not _SPECIAL.search(pattern):
+            names.add(pattern)
+        elif pattern[-1] == "*" and not _SPECIAL.search(pattern[:-1]):
+            beginnings.append(pattern[:-1])
+        elif pattern[0] == "*" and not _SPECIAL.search(pattern[1:]):
+            ends.append(pattern[1:])
+        else:
+            matches = re.compile("|".join(map(translate, patterns))).match
+            return lambda name: matches(name) is not None
+    if not beginnings and not ends:
+        return names.__contains__
+    first, last = tuple(beginnings), tuple(ends)
+    return lambda name: name in names or name.startswith(first) or name.endswith(last)
+
+
+_SPECIAL = re.compile(r"[*?\[]")
+"""What makes a shell pattern more than a name."""
 
 
 def tolerates_at_least(a: Toleration, b: Toleration) -> bool:
@@ -102,7 +121,7 @@ def covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
     return any(tolerates_at_least(toleration, wanted) for toleration in present)
 
 
-EXPECTED = "a label selector such as team=shop,tier!=test,env in (prod,stage),owner,!legacy"
+EXPECTED_SELECTOR = "a label selector such as team=shop,tier!=test,env in (prod,stage),owner,!legacy"
 
 _KEY = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"[-A-Za-z0-9_.]*"
@@ -121,11 +140,11 @@ def parse(text: str) -> tuple[SelectorRequirement, ...]:
     while offset < len(text):
         match = _REQUIREMENT.match(text, offset)
         if match is None:
-            raise ValueError(EXPECTED)
+            raise ValueError(EXPECTED_SELECTOR)
         requirements.append(_parse_requirement(match))
         offset = match.end()
     if not requirements or text.endswith(","):
-        raise ValueError(EXPECTED)
+        raise ValueError(EXPECTED_SELECTOR)
     return tuple(requirements)
 
 
@@ -137,5 +156,5 @@ def _parse_requirement(match: re.Match[str]) -> SelectorRequirement:
         return SelectorRequirement(key=match["key"], operator="Exists")
     values = (match["value"],) if match["sign"] else tuple(part.strip() for part in match["values"].split(","))
     if not all(re.fullmatch(_VALUE, value) for value in values):
-        raise ValueError(EXPECTED)
+        raise ValueError(EXPECTED_SELECTOR)
     return SelectorRequirement(key=match["key"], operator=_OPERATORS[operator], values=values)

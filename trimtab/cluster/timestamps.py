@@ -45,7 +45,7 @@ class WeeklyWindow:
     zone: str = "UTC"
     """The IANA name of the time zone, by whose local time the window is open; daylight saving time included."""
 
-    def open(self, now: Seconds) -> bool:
+    def is_open(self, now: Seconds) -> bool:
         """Returns whether the window is open."""
         local = datetime.fromtimestamp(now, UTC).astimezone(ZoneInfo(self.zone))
         minute = local.hour * 60 + local.minute
@@ -61,7 +61,7 @@ class WeeklyWindow:
 def open_now(windows: Iterable[WeeklyWindow], now: Seconds) -> bool:
     """Returns whether any of the windows is open; no windows at all are always open."""
     windows = tuple(windows)
-    return not windows or any(window.open(now) for window in windows)
+    return not windows or any(window.is_open(now) for window in windows)
 
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")

@@ -6,8 +6,8 @@
     p99 +15%       the same with headroom, a whole percentage
     +15%           the default with headroom
 
-Policies and `trimtab recommend` read the same grammar. Published recommendations hold the percentiles in `PUBLISHED`;
-usage itself holds every percentile.
+Policies and `trimtab recommend` read the same grammar. Published recommendations hold the percentiles in
+`PUBLISHED_PERCENTILES`; usage itself holds every percentile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-PUBLISHED = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
+PUBLISHED_PERCENTILES = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
 """Percentiles that a recommendation holds in addition to the recommender's own request; 100 is `max`."""
 MAX_HEADROOM_PERCENT = 1000
 EXPECTED = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
@@ -48,7 +48,7 @@ class UsageRule:
     @property
     def is_published(self) -> bool:
         """Whether recommendations hold the number that this rule takes."""
-        return self.percentile is None or self.percentile in PUBLISHED
+        return self.percentile is None or self.percentile in PUBLISHED_PERCENTILES
 
     def with_headroom(self, amount: int) -> int:
         """Returns the amount (millicores or bytes) with the headroom added, rounded up."""

@@ -7,15 +7,15 @@ from trimtab.cluster.api.meta import UNSET, Labels, SelectorRequirement, change,
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm
 from trimtab.cluster.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 
-PLACES = {
+TOPOLOGY_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 """A volume's label → the node's label that must agree (volumezone `topologyLabels`, 1.36)."""
-MANY = frozenset({"ReadWriteMany", "ReadOnlyMany"})
-BETWEEN = "__"
+SHARED_ACCESS_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+ZONE_SEPARATOR = "__"
 """The separator of several zones in one label (volume/helpers `LabelZonesToSet`)."""
 
 
@@ -38,7 +38,7 @@ class Claim:
     """Whether the volume is on one node: a `local` or `hostPath` PersistentVolume."""
 
 
-def claims(
+def read_claims(
     shapes: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume]
 ) -> Iterator[tuple[tuple[str, str], Claim]]:
     """Yields ((namespace, name), claim) of each PersistentVolumeClaim."""
@@ -57,7 +57,7 @@ def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) 
     spec = volume.spec
     return Claim(
         volume=shape.spec.volume_name, driver=_csi_driver(spec), nodes=_reachable_nodes(volume), alone=alone,
-        one_node=not MANY.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
+        one_node=not SHARED_ACCESS_MODES.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
         local=not (spec.local is UNSET and spec.host_path is UNSET),
     )  # fmt: skip
 
@@ -90,9 +90,9 @@ def _reachable_nodes(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def _zone_requirements(labels: Labels) -> Iterator[SelectorRequirement]:
-    for label, key in PLACES.items():
+    for label, key in TOPOLOGY_LABELS.items():
         if label in labels:
-            yield SelectorRequirement(key=key, operator="In", values=tuple(sorted(labels[label].split(BETWEEN))))
+            yield SelectorRequirement(key=key, operator="In", values=tuple(sorted(labels[label].split(ZONE_SEPARATOR))))
 
 
 def _narrow_term(term: NodeSelectorTerm, places: tuple[SelectorRequirement, ...]) -> NodeSelectorTerm:

@@ -17,9 +17,17 @@ import msgspec
 import yaml
 
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.yaml_parser import LOADER, MOST_DEPTH, Path, YamlComposer, child, mark_of, too_deep
+from trimtab.cluster.yaml_parser import (
+    LOADER,
+    MAX_DEPTH,
+    Path,
+    YamlComposer,
+    child_node,
+    line_beyond_max_depth,
+    position_of,
+)
 
-MOST_BYTES = 2 << 30
+MAX_UNPACKED_BYTES = 2 << 30
 """The maximum size of an unpacked file. A real snapshot is smaller; a gzip bomb is not."""
 # Characters of JSON up to which mistakes get a line: what people write by hand is shorter, and a snapshot must be fast.
 _MAX_PLACED_CHARACTERS = 256 << 10
@@ -63,7 +71,7 @@ class Document:
 
     def mark(self, path: Path) -> tuple[int, int] | tuple[None, None]:
         """Returns the 1-based line and column of the value at `path`, or of its nearest parent that exists."""
-        return mark_of(self.node, path) if self.node is not None else (None, None)
+        return position_of(self.node, path) if self.node is not None else (None, None)
 
     @property
     def entry(self) -> str:
@@ -141,9 +149,9 @@ def unpacked(content: bytes) -> bytes:
         return content
     with gzip.GzipFile(fileobj=BytesIO(content)) as gzip_file:
         # Read up to the limit and then one byte: the size in a gzip trailer is modulo 2^32 and may be forged.
-        text = gzip_file.read(MOST_BYTES)
+        text = gzip_file.read(MAX_UNPACKED_BYTES)
         if gzip_file.read(1):
-            raise OSError(f"it unpacks to more than {MOST_BYTES >> 30} GiB")
+            raise OSError(f"it unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB")
         return text
 
 
@@ -188,7 +196,7 @@ def _read_json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     if node is not None:
         # JSON parsers accept a repeated key silently; its author did not intend it.
         builder = YamlComposer(file, takes_repeated_keys=takes_repeated_keys)
-        builder.document(node)
+        builder.plain_value(node)
         if builder.mistakes:
             return ParseResult((), tuple(builder.mistakes))
         return ParseResult(tuple(_documents_of(file, value, node)), (), tuple(builder.repeated))
@@ -236,16 +244,20 @@ def _with_kind(item: Any, list_kind: str, version: Any) -> Any:
 def _compose_json(text: str) -> Any:
     """Returns JSON as composed YAML, which has lines; None if the text is long, or if YAML cannot parse it."""
     try:
-        return None if len(text) > _MAX_PLACED_CHARACTERS or too_deep(text) else yaml.compose(text, Loader=LOADER)
+        return (
+            None
+            if len(text) > _MAX_PLACED_CHARACTERS or line_beyond_max_depth(text)
+            else yaml.compose(text, Loader=LOADER)
+        )
     except yaml.YAMLError:
         return None
 
 
 def _read_yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     try:
-        deep = too_deep(text)
+        deep = line_beyond_max_depth(text)
         if deep is not None:
-            return _single_mistake(file, f"at most {MOST_DEPTH} levels of nesting", "more", "flatten it", deep)
+            return _single_mistake(file, f"at most {MAX_DEPTH} levels of nesting", "more", "flatten it", deep)
         nodes = list(yaml.compose_all(text, Loader=LOADER))
     except yaml.MarkedYAMLError as error:
         return _yaml_mistake(file, text, error)
@@ -256,7 +268,7 @@ def _read_yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     repeated: list[ConfigError] = []
     for node in (node for node in nodes if node is not None):
         builder = YamlComposer(file, takes_repeated_keys=takes_repeated_keys)
-        value = builder.document(node)
+        value = builder.plain_value(node)
         mistakes += builder.mistakes
         repeated += builder.repeated if takes_repeated_keys else ()
         if not builder.mistakes and value is not None:
@@ -290,7 +302,7 @@ def _documents_of(file: str, value: Any, node: Any, start: int = 0) -> Iterator[
         all_items = value if isinstance(value, list) else [value]
         nodes = node.value if isinstance(value, list) and node is not None else [node] * len(all_items)
     else:
-        all_items, items_node = items, child(node, "items")
+        all_items, items_node = items, child_node(node, "items")
         nodes = (
             items_node.value
             if items_node is not None and len(items_node.value) == len(all_items)

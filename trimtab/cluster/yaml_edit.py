@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from trimtab.cluster import yaml_format
-from trimtab.cluster.yaml_format import Span, spans
+from trimtab.cluster.yaml_format import Span, parse_spans
 from trimtab.cluster.yaml_parser import LOADER, YamlComposer
 
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-\n][^\n]*:[ \t]*\r?\n( *)- ", re.MULTILINE)
@@ -30,7 +30,7 @@ def edited(text: str, change: Callable[[Any], Any]) -> str:
         return text
     try:
         # The result is parsed to check it: whatever the editor overlooks must not reach the author's file.
-        result = _Editor(text).edit(before, after)
+        result = _Editor(text).apply_edits(before, after)
         if is_same(value_of(result), after):
             return result
     except (_NotInPlace, ValueError, KeyError, yaml.YAMLError):
@@ -40,7 +40,7 @@ def edited(text: str, change: Callable[[Any], Any]) -> str:
 
 def value_of(text: str) -> Any:
     """Returns the plain value of the first document; aliases become copies."""
-    return _copy_without_sharing(YamlComposer("", takes_repeated_keys=True).document(_compose_first(text)))
+    return _copy_without_sharing(YamlComposer("", takes_repeated_keys=True).plain_value(_compose_first(text)))
 
 
 def _compose_first(text: str) -> Any:
@@ -66,7 +66,7 @@ def _rewrite(text: str, after: Any) -> str:
     start = _compose_first(text).start_mark.index
     newline = "\r\n" if "\r\n" in text else "\n"
     head = text[:start] if not text[:start].strip() or text[:start].endswith("\n") else text[:start].rstrip() + newline
-    return head + yaml_format.document(after).replace("\n", newline)
+    return head + yaml_format.format_document(after).replace("\n", newline)
 
 
 class _NotInPlace(Exception):
@@ -92,7 +92,7 @@ class _Editor:
         list_match = _LIST_UNDER_KEY.search(text)
         # New lists are indented like the first list of the document.
         self.list_offset = 2 if list_match and len(list_match[2]) > len(list_match[1]) else 0
-        document = spans(text)
+        document = parse_spans(text)
         self.root, self.has_anchors = document.root, document.has_anchors
         first = self.root.entries[0][0] if self.root.entries else None
         self.as_json = self.root.is_flow and first is not None and first.style == '"'
@@ -100,7 +100,7 @@ class _Editor:
         self.now: dict[int, Any] = {}
         """Id of an anchored span → its value after the edits."""
 
-    def edit(self, before: Any, after: Any) -> str:
+    def apply_edits(self, before: Any, after: Any) -> str:
         """Returns the text after all edits that turn `before` into `after`."""
         self._edit_value(self.root, before, after, _Slot(0, self.root.is_flow))
         text, offset, parts = self.text, 0, []
@@ -175,7 +175,7 @@ class _Editor:
                 raise _NotInPlace
             self._delete_lines(key.start, value.end)
         if new:
-            lines = yaml_format.block(new, self.list_offset)
+            lines = yaml_format.format_block(new, self.list_offset)
             self._insert_lines(self._next_line(span.end), lines, self._column_of(first))
 
     def _merged_values(self, merges: dict[int, Span]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class _Editor:
         for position, j in new:
             is_last = position == len(before)
             place = self._next_line(span.end) if is_last else self._line_start(self._dash_offset(span.items[position]))
-            self._insert_lines(place, yaml_format.block([after[j]], self.list_offset), column)
+            self._insert_lines(place, yaml_format.format_block([after[j]], self.list_offset), column)
 
     def _dash_offset(self, item: Span) -> int:
         """Returns the offset of the dash before an item."""
@@ -236,7 +236,11 @@ class _Editor:
         text, is_block = self.text, span.kind in ("mapping", "sequence") and not span.is_flow
         if slot.in_flow or not isinstance(after, dict | list) or not after:
             style = '"' if slot.in_flow and self.as_json else span.style if span.style in ("'", '"') else None
-            new = yaml_format.scalar(after, style) if not isinstance(after, dict | list) else self._flow_text(after)
+            new = (
+                yaml_format.format_scalar(after, style)
+                if not isinstance(after, dict | list)
+                else self._flow_text(after)
+            )
             # A block value becomes a scalar or an empty collection, which belongs on the line of its key.
             if is_block and slot.key is not None and "\n" in text[slot.key.end : span.start]:
                 colon = text.index(":", slot.key.end) + 1
@@ -246,7 +250,7 @@ class _Editor:
                 space = " " if span.start == span.end and text[span.start - 1 : span.start] in ":-" else ""
                 self.edits.append((span.start, span.end, space + new))
             return
-        lines = yaml_format.block(after, self.list_offset)
+        lines = yaml_format.format_block(after, self.list_offset)
         if is_block or slot.key is None:
             column = span.start - self._line_start(span.start)
             if slot.key is None and not is_block:
@@ -262,7 +266,7 @@ class _Editor:
     def _forget_anchors(self, span: Span) -> None:
         """Marks the anchors in a span as unknown: aliases can no longer refer to them."""
         if self.has_anchors:
-            for inner in span.anchored():
+            for inner in span.anchored_spans():
                 self.now[id(inner)] = _UNKNOWN
 
     def _insert_lines(self, place: int, lines: list[str], column: int) -> None:
@@ -299,10 +303,10 @@ class _Editor:
 
     def _flow_texts(self, new: dict[str, Any]) -> list[str]:
         quotes = '"' if self.as_json else None
-        return [f"{yaml_format.scalar(key, quotes)}: {self._flow_text(item)}" for key, item in new.items()]
+        return [f"{yaml_format.format_scalar(key, quotes)}: {self._flow_text(item)}" for key, item in new.items()]
 
     def _flow_text(self, value: Any) -> str:
-        return yaml_format.flow(value, as_json=self.as_json)
+        return yaml_format.format_flow(value, as_json=self.as_json)
 
     def _line_start(self, at: int) -> int:
         return self.text.rfind("\n", 0, at) + 1

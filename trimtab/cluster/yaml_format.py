@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
-from trimtab.cluster.yaml_parser import LOADER, too_deep
+from trimtab.cluster.yaml_parser import LOADER, line_beyond_max_depth
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -36,12 +36,12 @@ class Span:
     target: "Span | None" = None
     """The span that an alias refers to."""
 
-    def anchored(self) -> Iterator["Span"]:
+    def anchored_spans(self) -> Iterator["Span"]:
         """Yields every span in this one, itself included, that an alias can refer to."""
         if self.has_anchor:
             yield self
         for child in (*(part for entry in self.entries for part in entry), *self.items):
-            yield from child.anchored()
+            yield from child.anchored_spans()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class SpannedDocument:
     has_anchors: bool
 
 
-def spans(text: str) -> SpannedDocument:
+def parse_spans(text: str) -> SpannedDocument:
     """Returns the spans of the first document. Raises ValueError if there is none, and yaml.YAMLError."""
-    if too_deep(text):
+    if line_beyond_max_depth(text):
         raise ValueError("nested too deeply")
     builder = _Builder(text)
-    return SpannedDocument(builder.document(), bool(builder.anchors))
+    return SpannedDocument(builder.build_document(), bool(builder.anchors))
 
 
 class _Builder:
@@ -68,7 +68,7 @@ class _Builder:
         self.anchors: dict[str, Span] = {}
         self._events: Iterator[Any] = iter(yaml.parse(text, Loader=LOADER))
 
-    def document(self) -> Span:
+    def build_document(self) -> Span:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 return self._build_span(next(self._events))
@@ -123,47 +123,55 @@ _RESOLVER = yaml.resolver.Resolver()
 _YES_OR_NO = ("y", "Y", "n", "N")
 
 
-def is_odd(text: str) -> bool:
+def needs_quotes(text: str) -> bool:
     """Returns whether YAML 1.1 reads this text, without quotes, as something other than text."""
     tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return text in _YES_OR_NO or tag != "tag:yaml.org,2002:str"
 
 
-def scalar(value: Any, quotes: str | None = None) -> str:
+def format_scalar(value: Any, quotes: str | None = None) -> str:
     """Returns a scalar on one line. quotes: those that the author uses for such text."""
     if not isinstance(value, str):
         return json.dumps(value)
     if quotes == "'" and value.isprintable():
         return "'" + value.replace("'", "''") + "'"
-    if quotes is None and _PLAIN.fullmatch(value) and not is_odd(value):
+    if quotes is None and _PLAIN.fullmatch(value) and not needs_quotes(value):
         return value
     return json.dumps(value, ensure_ascii=not value.isprintable())
 
 
-def flow(value: Any, *, as_json: bool) -> str:
+def format_flow(value: Any, *, as_json: bool) -> str:
     """Returns a value on one line, collections in brackets."""
     if as_json:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{scalar(key)}: {flow(item, as_json=False)}" for key, item in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{format_scalar(key)}: {format_flow(item, as_json=False)}" for key, item in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(flow(item, as_json=False) for item in value) + "]"
-    return scalar(value)
+        return "[" + ", ".join(format_flow(item, as_json=False) for item in value) + "]"
+    return format_scalar(value)
 
 
-def block(value: Any, list_offset: int) -> list[str]:
+def format_block(value: Any, list_offset: int) -> list[str]:
     """Returns the lines of a collection, not indented. list_offset: how far lists are indented from their key."""
     lines: list[str] = []
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(item, dict | list) or not item:
-                lines.append(f"{scalar(key)}: {flow(item, as_json=False)}")
+                lines.append(f"{format_scalar(key)}: {format_flow(item, as_json=False)}")
             else:
                 inset = " " * (list_offset if isinstance(item, list) else 2)
-                lines += [f"{scalar(key)}:", *(inset + line for line in block(item, list_offset))]
+                lines += [f"{format_scalar(key)}:", *(inset + line for line in format_block(item, list_offset))]
         return lines
     for item in value:
-        inner = block(item, list_offset) if isinstance(item, dict | list) and item else [flow(item, as_json=False)]
+        inner = (
+            format_block(item, list_offset)
+            if isinstance(item, dict | list) and item
+            else [format_flow(item, as_json=False)]
+        )
         lines += [f"- {inner[0]}", *(f"  {line}" for line in inner[1:])]
     return lines
 
@@ -176,13 +184,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"' if is_odd(data) else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"' if needs_quotes(data) else None)
 
 
 _Dumper.add_representer(str, _represent_text)
 
 
-def document(value: Any) -> str:
+def format_document(value: Any) -> str:
     """Returns a whole document in a new layout."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 16)
     return text

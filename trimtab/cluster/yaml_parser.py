@@ -13,7 +13,7 @@ from trimtab.cluster.config_error import ConfigError
 
 Path = tuple[str | int, ...]
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 # Nodes that aliases may add in any document; beyond it, expansion may at most multiply a document by ten.
 _MAX_EXTRA_NODES = 100_000
 
@@ -21,20 +21,20 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INDENTATION = re.compile(r"^[ \-?]*", re.MULTILINE)
 
 
-def too_deep(text: str) -> int | None:
-    """Returns the line at which nesting exceeds `MOST_DEPTH`; None if it never does.
+def line_beyond_max_depth(text: str) -> int | None:
+    """Returns the line at which nesting exceeds `MAX_DEPTH`; None if it never does.
 
     libyaml composes recursively in C and would crash the process, so this is checked first. The event stream is flat;
     it is read only if brackets and indentation leave the answer open.
     """
     indentation = max((len(spaces) for spaces in _INDENTATION.findall(text)), default=0)
-    if indentation + text.count("[") + text.count("{") < MOST_DEPTH:
+    if indentation + text.count("[") + text.count("{") < MAX_DEPTH:
         return None
     depth = 0
     for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > MOST_DEPTH:
+            if depth > MAX_DEPTH:
                 mark: Any = event.start_mark
                 return int(mark.line) + 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -51,7 +51,7 @@ class YamlComposer:
         self.repeated: list[ConfigError] = [] if takes_repeated_keys else self.mistakes
         """Keys that appear twice in one mapping: mistakes, unless the reader accepts the last one, as kubectl does."""
 
-    def document(self, node: yaml.Node) -> Any:
+    def plain_value(self, node: yaml.Node) -> Any:
         """Returns the plain value of a document; None if its aliases would expand too far."""
         if _expands_too_far(node):
             self._add(
@@ -118,7 +118,7 @@ def _expands_too_far(root: yaml.Node) -> bool:
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
 
-    def size(node: yaml.Node) -> int:
+    def expanded_size(node: yaml.Node) -> int:
         cached = sizes.get(id(node))
         if cached is not None:
             return cached
@@ -127,13 +127,13 @@ def _expands_too_far(root: yaml.Node) -> bool:
             return 1 << 62
         open_nodes.add(id(node))
         children = _child_nodes(node)
-        total = 1 + sum(size(child) for child in children)
+        total = 1 + sum(expanded_size(child) for child in children)
         open_nodes.discard(id(node))
         sizes[id(node)] = total
         return total
 
     try:
-        return size(root) > 10 * (len(sizes) + 1) + _MAX_EXTRA_NODES
+        return expanded_size(root) > 10 * (len(sizes) + 1) + _MAX_EXTRA_NODES
     except RecursionError:
         return True
 
@@ -174,7 +174,7 @@ def _parse_number(kind: str, text: str) -> Any:
     return sign * int(digits)
 
 
-def child(node: Any, step: str | int) -> Any:
+def child_node(node: Any, step: str | int) -> Any:
     """Returns the child node at a key or an index; None if there is none."""
     if isinstance(node, yaml.MappingNode):
         return next((v for k, v in node.value if k.value == step), None)
@@ -183,12 +183,12 @@ def child(node: Any, step: str | int) -> Any:
     return None
 
 
-def mark_of(node: Any, path: Path) -> tuple[int, int]:
+def position_of(node: Any, path: Path) -> tuple[int, int]:
     """Returns the 1-based line and column of the node at a path, or of its nearest parent that exists."""
     mark = node.start_mark
     for step in path:
         key = next((k for k, _ in node.value if k.value == step), None) if isinstance(node, yaml.MappingNode) else None
-        node = child(node, step)
+        node = child_node(node, step)
         if node is None:
             break
         mark = key.start_mark if key is not None else node.start_mark

@@ -24,30 +24,8 @@ from math import isfinite
 from typing import TypeVar
 
 from trimtab.cluster.config_error import ConfigError, shown
-from trimtab.cluster.node import INSTANCE_TYPE, REGION, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE, REGION_LABEL, NodeInfo
 from trimtab.cluster.reason import Code, NotYet
-
-__all__ = [
-    "GUESSED",
-    "LABEL",
-    "NO_PRICE",
-    "OTHER_REGION",
-    "MachinePrice",
-    "PriceFile",
-    "SPOT_DISCOUNT",
-    "PriceSource",
-    "amount",
-    "filled",
-    "labelled_price",
-    "listed_region",
-    "price",
-    "quote",
-    "read",
-    "spot",
-    "table",
-    "together",
-]
-
 
 T = TypeVar("T")
 LABEL = "trimtab.dev/price"
@@ -81,7 +59,7 @@ class PriceSource(StrEnum):
     LIST_REGION_UNKNOWN = "list-region-unknown"
     """The list price of the table's region, for a node without a region label: a guess."""
     SPOT_DISCOUNT = "spot-discount"
-    """The list price less `SPOT_DISCOUNT`, a guess."""
+    """The list price less the assumed discount of spot nodes, a guess."""
 
 
 GUESSED = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT})
@@ -97,7 +75,7 @@ class MachinePrice:
 
 
 @lru_cache(maxsize=1)
-def table() -> Mapping[str, int]:
+def price_table() -> Mapping[str, int]:
     """Returns instance type → micro-dollars an hour on demand. The type names of the three clouds do not overlap."""
     return {name: amount for name, (amount, _) in _list_prices().items()}
 
@@ -140,7 +118,7 @@ def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
     by_labels = labelled_price(node.labels, settings)
     if by_labels is not None:
         return by_labels
-    kind, own_region = node.labels.get(INSTANCE_TYPE, ""), node.labels.get(REGION, "")
+    kind, own_region = node.labels.get(INSTANCE_TYPE, ""), node.labels.get(REGION_LABEL, "")
     amount, region = _list_prices().get(kind, (0, ""))
     if amount and own_region and own_region != region:
         return NotYet(
@@ -155,7 +133,7 @@ def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> Ma
     price_label = labels.get(LABEL, "")
     if price_label.isdecimal() and int(price_label) > 0:
         return MachinePrice(int(price_label), PriceSource.LABEL)
-    kind, own_region = labels.get(INSTANCE_TYPE, ""), labels.get(REGION, "")
+    kind, own_region = labels.get(INSTANCE_TYPE, ""), labels.get(REGION_LABEL, "")
     if kind in settings:
         return MachinePrice(settings[kind], PriceSource.SETTINGS)
     amount, region = _list_prices().get(kind, (0, ""))
@@ -200,7 +178,7 @@ def _is_spot(labels: Mapping[str, str]) -> bool:
     return any(labels.get(key, "").lower() in ("spot", "true") for key in SPOT)
 
 
-NEEDED = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
+REQUIRED_COLUMNS = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
 MAX_PRICE = 100_000
 """In dollars an hour; every price is below it."""
 # AWS writes spec.providerID as aws:///ZONE/INSTANCE; OpenCost's InstanceID is the last part alone.
@@ -221,7 +199,7 @@ class PriceFile:
 
     def price(self, node: NodeInfo) -> int | None:
         """Returns the price of this node; None if the file has none. A type's price counts in its own region only."""
-        region = node.labels.get(REGION, "")
+        region = node.labels.get(REGION_LABEL, "")
         for field in {field for field, _, _ in self.nodes}:
             instance_id = _instance_id(node, field)
             for region_key in (region.lower(), "") if instance_id else ():
@@ -247,12 +225,12 @@ def _instance_id(node: NodeInfo, field: str) -> str:
 def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
     """Returns the price file of this name, and a mistake for every row that is not valid; such rows are in no price."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_COMMENT)]
-    expected = f"OpenCost's columns {', '.join(NEEDED)}"
+    expected = f"OpenCost's columns {', '.join(REQUIRED_COLUMNS)}"
     try:
         rows = list(csv.DictReader(StringIO("\n".join(lines)), restval=""))
     except csv.Error as error:
         return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=str(error))]
-    missing = [column for column in NEEDED if column not in (rows[0] if rows else ())]
+    missing = [column for column in REQUIRED_COLUMNS if column not in (rows[0] if rows else ())]
     if missing:
         return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=f"no {', '.join(missing)}")]
     nodes: dict[Key, int] = {}

@@ -1,9 +1,9 @@
 """The budget of bytes that a server holds for requests that it has not answered yet."""
 
-MAX_HELD = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """Maximum bytes of unfinished requests: incomplete requests must not fill the pod's memory."""
 
-ONE_ADDRESS = 2
+ADDRESS_SHARE = 2
 """One client address may hold the total divided by this number, so that one client leaves the rest to the others."""
 
 
@@ -17,9 +17,9 @@ class TooManyBodies(Exception):
 class BodyBudget:
     """The bytes held for unfinished requests, in total and by client address. For one event loop."""
 
-    def __init__(self, max_bytes: int = MAX_HELD) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.left = max_bytes
-        self._max_by_address = max_bytes // ONE_ADDRESS
+        self._max_by_address = max_bytes // ADDRESS_SHARE
         self._by_address: dict[str, int] = {}
 
     def hold(self, address: str, size: int, *, always: bool = False) -> None:
@@ -34,7 +34,7 @@ class BodyBudget:
         self._by_address[address] = address_bytes
 
     def release(self, address: str, size: int) -> None:
-        """Returns bytes that `hold` counted to the budget."""
+        """Returns counted bytes to the budget."""
         self.left += size
         address_bytes = self._by_address.get(address, 0) - size
         if address_bytes > 0:

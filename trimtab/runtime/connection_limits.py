@@ -13,10 +13,10 @@ import resource
 from collections.abc import Callable, Mapping
 from typing import Any
 
-SPARE = 256
+SPARE_DESCRIPTORS = 256
 """File descriptors for everything but clients: watches, files, the heartbeat."""
 
-UNREAD = 1.0
+STALLED_AFTER_SECONDS = 1.0
 """Seconds after which answers that a client does not read count as stalled. API servers read theirs at once."""
 
 
@@ -29,7 +29,7 @@ class ConnectionSlots:
         self._by_address: dict[str, AddressCrowd] = {}
         self._crowd_by_connection: dict[Any, AddressCrowd] = {}
 
-    def enter(self, connection: Any, address: str, transport: Any) -> bool:
+    def add_connection(self, connection: Any, address: str, transport: Any) -> bool:
         """Adds a new connection. Returns False if it was closed, because every other connection is being answered.
 
         If its address has too many, the least useful connection of that address is closed; if there are too many in
@@ -40,49 +40,49 @@ class ConnectionSlots:
         self._crowd_by_connection[connection] = crowd
         crowd.size += 1
         if crowd.size > self._max_by_address:
-            self._dismiss(crowd.least(connection) or connection)
+            self._dismiss(crowd.least_useful(connection) or connection)
         elif len(self._crowd_by_connection) > self._max_total:
             largest = max(self._by_address.values(), key=lambda one: one.size)
-            self._dismiss(largest.least(connection) or connection)
+            self._dismiss(largest.least_useful(connection) or connection)
         return connection in self._crowd_by_connection
 
-    def greet(self, connection: Any) -> None:
+    def record_handshake(self, connection: Any) -> None:
         """Records that the connection's handshake is over and that it waits for its first request."""
         crowd = self._crowd_by_connection.get(connection)
         if crowd is not None:
             crowd.handshakes.pop(connection, None)
-            crowd.silent.began(connection)
+            crowd.idle.add_connection(connection)
 
-    def part(self, connection: Any) -> None:
+    def record_closing(self, connection: Any) -> None:
         """Records that the connection is closed and only waits for its client's part of the TLS closure, which may take
         a while."""
         crowd = self._crowd_by_connection.get(connection)
         if crowd is not None:
-            crowd.parting[connection] = None
+            crowd.closing[connection] = None
 
-    def leave(self, connection: Any) -> None:
+    def remove_connection(self, connection: Any) -> None:
         """Removes a connection that is gone."""
         crowd = self._crowd_by_connection.pop(connection, None)
         if crowd is None:
             return
-        crowd.forget(connection)
+        crowd.remove_connection(connection)
         if not crowd.size:
             del self._by_address[crowd.address]
 
-    def silent(self, connection: Any) -> IdleConnections:
+    def idle_connections(self, connection: Any) -> IdleConnections:
         """Returns the idle connections of its address."""
         crowd = self._crowd_by_connection.get(connection)
-        return crowd.silent if crowd is not None else IdleConnections()
+        return crowd.idle if crowd is not None else IdleConnections()
 
-    def unread(self, connection: Any) -> StalledConnections:
+    def stalled_connections(self, connection: Any) -> StalledConnections:
         """Returns the connections of its address that do not read their answers."""
         crowd = self._crowd_by_connection.get(connection)
-        return crowd.unread if crowd is not None else StalledConnections()
+        return crowd.stalled if crowd is not None else StalledConnections()
 
     def _dismiss(self, connection: Any) -> None:
         crowd = self._crowd_by_connection[connection]
         transport = crowd.handshakes.get(connection)
-        self.leave(connection)
+        self.remove_connection(connection)
         if transport is not None:
             transport.abort()
         else:
@@ -98,27 +98,27 @@ class AddressCrowd:
         self.address, self.size = address, 0
         self.handshakes: dict[Any, Any] = {}
         """Connections in their handshake → the transport below, oldest first."""
-        self.parting: dict[Any, None] = {}
-        self.silent, self.unread = IdleConnections(), StalledConnections()
+        self.closing: dict[Any, None] = {}
+        self.idle, self.stalled = IdleConnections(), StalledConnections()
 
-    def least(self, newcomer: Any) -> Any | None:
+    def least_useful(self, newcomer: Any) -> Any | None:
         """Returns the least useful connection; None if all are being answered.
 
         In this order: one that is closed and waits for its client's part of the TLS closure, the one that has not read
         its answers for the longest time, the one longest in its handshake, one that never sent a request, the one idle
         for the longest time.
         """
-        closing = next(iter(self.parting), None)
+        closing = next(iter(self.closing), None)
         handshaking = next((connection for connection in self.handshakes if connection is not newcomer), None)
-        return closing or self.unread.longest() or handshaking or self.silent.least()
+        return closing or self.stalled.longest_stalled() or handshaking or self.idle.least_useful()
 
-    def forget(self, connection: Any) -> None:
+    def remove_connection(self, connection: Any) -> None:
         """Removes a connection that is gone."""
         self.size -= 1
         self.handshakes.pop(connection, None)
-        self.parting.pop(connection, None)
-        self.silent.ended(connection)
-        self.unread.ended(connection)
+        self.closing.pop(connection, None)
+        self.idle.remove_connection(connection)
+        self.stalled.remove_connection(connection)
 
 
 class StalledConnections:
@@ -127,18 +127,19 @@ class StalledConnections:
     def __init__(self) -> None:
         self._since: dict[Any, float] = {}
 
-    def began(self, connection: Any) -> None:
+    def add_connection(self, connection: Any) -> None:
         """Records that the connection has no room for more of its answers."""
         self._since.setdefault(connection, connection.worker.loop.time())
 
-    def ended(self, connection: Any) -> None:
+    def remove_connection(self, connection: Any) -> None:
         """Records that the client read some of its answers, or is gone."""
         self._since.pop(connection, None)
 
-    def longest(self) -> Any | None:
-        """Returns the connection that has been stalled the longest; None if none has been for `UNREAD` seconds."""
+    def longest_stalled(self) -> Any | None:
+        """Returns the connection that has been stalled the longest; None if none has been for
+        `STALLED_AFTER_SECONDS`."""
         first = next(iter(self._since.items()), None)
-        if first is None or first[0].worker.loop.time() - first[1] < UNREAD:
+        if first is None or first[0].worker.loop.time() - first[1] < STALLED_AFTER_SECONDS:
             return None
         return first[0]
 
@@ -155,7 +156,7 @@ class IdleConnections:
         self._without_request: dict[Any, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def began(self, connection: Any) -> None:
+    def add_connection(self, connection: Any) -> None:
         """Records that the connection waits for a request from now on."""
         loop, seconds = connection.worker.loop, connection._keepalive
         if seconds <= 0:
@@ -167,12 +168,12 @@ class IdleConnections:
         if self._timer is None:
             self._timer = loop.call_later(seconds, self._close_idle, loop, seconds)
 
-    def ended(self, connection: Any) -> None:
+    def remove_connection(self, connection: Any) -> None:
         """Records that the connection got a request, or is gone."""
         self._since.pop(connection, None)
         self._without_request.pop(connection, None)
 
-    def least(self) -> Any | None:
+    def least_useful(self) -> Any | None:
         """Returns the least useful connection: one that never sent a request, or the one idle for the longest time;
         None if all are being answered."""
         # Dicts keep insertion order, so the longest-waiting connections come first and few are looked at.
@@ -185,22 +186,22 @@ class IdleConnections:
             if since + seconds > now:
                 self._timer = loop.call_later(since + seconds - now, self._close_idle, loop, seconds)
                 return
-            self.ended(connection)
+            self.remove_connection(connection)
             connection._keepalive_timeout()
         self._timer = None
 
 
-def descriptors(max_connections: int) -> int:
+def raise_descriptor_limit(max_connections: int) -> int:
     """Returns how many connections this process may hold, and raises its limit of file descriptors to twice as many.
 
     No more than that: connections that the kernel has accepted and the process has not looked at yet must be bounded,
     too.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * max_connections + SPARE
+    wanted = 2 * max_connections + SPARE_DESCRIPTORS
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return min(max_connections, max(1, soft - SPARE))
+    return min(max_connections, max(1, soft - SPARE_DESCRIPTORS))
 
 
 Scope = Mapping[str, Any]
@@ -210,7 +211,7 @@ KEY = "trimtab.client"
 `trimtab.runtime.gunicorn_patches` sets it."""
 
 
-def shown(connection: Any) -> tuple[str, ...] | None:
+def certificate_names(connection: Any) -> tuple[str, ...] | None:
     """Returns the common names of the client's certificate, which the handshake has verified; None if there is no
     certificate."""
     certificate = connection.getpeercert() if connection is not None else None

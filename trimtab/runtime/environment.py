@@ -30,7 +30,7 @@ def variable(process: str, field: str) -> str:
     return PREFIX + (field if field in COMMON_SETTINGS else f"{process}_{field}").upper()
 
 
-def variables(kind: Any) -> dict[str, str]:
+def fields_by_variable(kind: Any) -> dict[str, str]:
     """Returns variable → field of a settings class, or of an instance of one."""
     return {variable(kind.process, field.name): field.name for field in fields(kind)}
 
@@ -47,12 +47,12 @@ def read(environ: Mapping[str, str]) -> Settings:
 
 
 def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
-    """Returns the settings of the class `kind`, each from the variable that `variable` names.
+    """Returns the settings of the class `kind`, each from its variable.
 
     Variables of other processes are ignored, so that all processes can share one ConfigMap of settings.
     """
     hints = get_type_hints(kind)
-    names = variables(kind)
+    names = fields_by_variable(kind)
     values: dict[str, Any] = {}
     mistakes = _unknown_variables(environ, tuple(names), kind.process)  # type: ignore[attr-defined]
     for name, field in names.items():
@@ -82,8 +82,9 @@ def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | N
 
 
 def write(settings: Any) -> dict[str, str]:
-    """Returns the variables that `read` turns into exactly these settings; a field that is None is left out."""
-    values = ((name, getattr(settings, field)) for name, field in variables(settings).items())
+    """Returns the variables of these settings; reading them gives the same settings. A field that is None is left
+    out."""
+    values = ((name, getattr(settings, field)) for name, field in fields_by_variable(settings).items())
     return {name: _format_value(value) for name, value in values if value is not None}
 
 
@@ -115,7 +116,7 @@ def _variable_error(variable: str, expected: str, got: str, todo: str = "") -> C
 
 
 def _check_shutdown_times(settings: Settings) -> None:
-    # gunicorn's own steps need a few seconds after the delay (`graceful_shutdown.MARGIN`).
+    # gunicorn's own steps need a few seconds after the delay (`graceful_shutdown.MARGIN_SECONDS`).
     minimum = settings.shutdown_delay_seconds + 5
     if settings.graceful_timeout_seconds >= minimum:
         return

@@ -1,7 +1,6 @@
 """Input files, and the errors with which a process cannot start.
 
-`read` returns files, folders and standard input as (name, bytes); `shipped` returns the policies that are part of
-Trimtab.
+Files, folders, standard input and the policies that are part of Trimtab are read as (name, bytes).
 
 RuntimeFault                 the base class; the text is for the person who starts the process
 ├── SettingsError            the environment contains invalid settings; `mistakes` has all of them

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from trimtab.runtime.settings import Settings
 
-MARGIN = 4
+MARGIN_SECONDS = 4
 """Seconds reserved for gunicorn's own steps: its loop checks once a second, its master four times."""
 
 
@@ -40,7 +40,8 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
 
     # The worker's own wait must end before the master kills it.
     worker.cfg.set(
-        "graceful_timeout", max(1, int(settings.graceful_timeout_seconds - settings.shutdown_delay_seconds - MARGIN))
+        "graceful_timeout",
+        max(1, int(settings.graceful_timeout_seconds - settings.shutdown_delay_seconds - MARGIN_SECONDS)),
     )
     worker.loop.add_signal_handler(signal.SIGTERM, begin)
     _deliver_early_signals(worker.loop)

@@ -11,7 +11,7 @@ of a small review, and by gunicorn's parser in Python otherwise. The parser in C
 
 A TLS connection leaves 280 kB behind in a cycle of few objects (measured with gunicorn 27 on CPython 3.11 and 3.13).
 The garbage collector counts objects and not bytes, so thousands of such cycles would accumulate: probes alone open that
-many connections in some hours. `settle` and `sweep` reduce and free that memory.
+many connections in some hours. The last two functions of this module reduce and free that memory.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ from gunicorn.workers import gasgi
 from trimtab.runtime import connection_limits
 from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.connection_limits import ConnectionSlots
-from trimtab.runtime.http_framing import MAX_LINE, framed
+from trimtab.runtime.http_framing import MAX_LINE_BYTES, framed_parser
 from trimtab.runtime.log import Logger
 
 FAST, PLAIN = "fast", "python"
 """gunicorn's own names for the two parsers."""
 
-# gunicorn's own defaults; `http_framing.MAX_HEAD` bounds all headers together.
-_LIMITS = {"limit_request_line": MAX_LINE, "limit_request_fields": 100, "limit_request_field_size": 8190}
+# gunicorn's own defaults; `http_framing.MAX_HEAD_BYTES` bounds all headers together.
+_LIMITS = {"limit_request_line": MAX_LINE_BYTES, "limit_request_fields": 100, "limit_request_field_size": 8190}
 
 
 @lru_cache
-def chosen(load: Callable[[], Any] | None = None) -> str:
+def choose_parser(load: Callable[[], Any] | None = None) -> str:
     """Returns the name of the parser that gunicorn is to use. Call it before the worker is forked, or in it.
 
     load: returns the parser in C, or raises what an import may raise.
@@ -54,11 +54,11 @@ def chosen(load: Callable[[], Any] | None = None) -> str:
     return FAST
 
 
-def bounded(room: BodyBudget) -> Callable[..., Any]:
+def bounded_parser_factory(room: BodyBudget) -> Callable[..., Any]:
     """Returns the constructor of a bounded parser for a connection; its arguments are callbacks and the client's
     address."""
-    base = _load_parser_in_c() if chosen() == FAST else PythonProtocol
-    return partial(framed(base, room), limits=_LIMITS)
+    base = _load_parser_in_c() if choose_parser() == FAST else PythonProtocol
+    return partial(framed_parser(base, room), limits=_LIMITS)
 
 
 def _load_parser_in_c() -> Any:
@@ -68,13 +68,13 @@ def _load_parser_in_c() -> Any:
     return ASGIProtocol._h1c_protocol_class
 
 
-HANDSHAKE = 4.0
+HANDSHAKE_SECONDS = 4.0
 """Seconds for a TLS handshake. An API server gives up after 10 by default; a normal handshake takes milliseconds."""
 
-FAREWELL = 2.0
+TLS_CLOSE_SECONDS = 2.0
 """Seconds for the client's part of the TLS closure after the answer was sent."""
 
-MAX_BUFFER = 64 * 1024
+MAX_BUFFER_BYTES = 64 * 1024
 """Bytes of one connection that the application has not read, above which nothing more is read from it."""
 
 
@@ -90,7 +90,7 @@ class PatchSettings:
     """The objects that the patches use."""
 
     worker: Any
-    places: ConnectionSlots
+    slots: ConnectionSlots
     room: BodyBudget
 
 
@@ -103,7 +103,7 @@ class Patch:
     """Attributes of `ASGIProtocol` that it replaces or uses; attributes of the worker begin with `worker.`."""
     apply: Callable[[PatchSettings], None]
 
-    def missing(self, worker: Any) -> tuple[str, ...]:
+    def missing_attributes(self, worker: Any) -> tuple[str, ...]:
         """Returns the attributes that this version of gunicorn lacks."""
         return tuple(
             name
@@ -112,13 +112,13 @@ class Patch:
         )
 
 
-def apply(worker: Any, *, max_connections: int, max_by_address: int, tells_clients: bool, log: Logger) -> None:
+def apply_patches(worker: Any, *, max_connections: int, max_by_address: int, tells_clients: bool, log: Logger) -> None:
     """Applies all patches. Call it once in the worker, before it serves."""
-    places = ConnectionSlots(connection_limits.descriptors(max_connections), max_by_address)
+    slots = ConnectionSlots(connection_limits.raise_descriptor_limit(max_connections), max_by_address)
     room = worker.asgi.room if isinstance(worker.asgi, HasBodyBudget) else BodyBudget()
-    patch_settings = PatchSettings(worker=worker, places=places, room=room)
-    for patch in (*PATCHES, CLIENTS) if tells_clients else PATCHES:
-        if missing := patch.missing(worker):
+    patch_settings = PatchSettings(worker=worker, slots=slots, room=room)
+    for patch in (*PATCHES, CLIENT_NAMES_PATCH) if tells_clients else PATCHES:
+        if missing := patch.missing_attributes(worker):
             log.warning(
                 "a patch does not fit this version of gunicorn and is left out",
                 patch=patch.name, missing=", ".join(missing), gunicorn=gunicorn.__version__,
@@ -129,7 +129,7 @@ def apply(worker: Any, *, max_connections: int, max_by_address: int, tells_clien
 
 def _patch_parser(server: PatchSettings) -> None:
     """Parses heads with gunicorn's parser and frames bodies with `trimtab.runtime.http_framing`."""
-    make_parser = bounded(server.room)
+    make_parser = bounded_parser_factory(server.room)
 
     def set_up(self: Any) -> None:
         peer = self.transport.get_extra_info("peername")
@@ -139,33 +139,33 @@ def _patch_parser(server: PatchSettings) -> None:
             on_message_complete=self._on_message_complete,
             address=address_of(peer),
         )
-        self._max_buffer_size = MAX_BUFFER
+        self._max_buffer_size = MAX_BUFFER_BYTES
 
-    def buffered(self: Any) -> int:
+    def count_buffered(self: Any) -> int:
         receiver, reader = self._body_receiver, self._callback_parser
         # A pipelined request waits for the answer to the one before it, so its bytes count as buffered, too.
         return (receiver.buffered if receiver is not None else 0) + (len(reader.remaining()) if reader else 0)
 
-    resume = ASGIProtocol._resume_reading
+    original_resume = ASGIProtocol._resume_reading
 
     def resume_reading(self: Any) -> None:
         # gunicorn resumes reading after each answer: with pipelined requests the buffer would grow by a read for each.
-        if self._callback_parser is None or len(self._callback_parser.remaining()) <= MAX_BUFFER:
-            resume(self)
+        if self._callback_parser is None or len(self._callback_parser.remaining()) <= MAX_BUFFER_BYTES:
+            original_resume(self)
 
-    refuse = ASGIProtocol._handle_h1c_exception
+    original_handle = ASGIProtocol._handle_h1c_exception
 
-    def handle(self: Any, error: Exception) -> bool:
+    def handle_parser_error(self: Any, error: Exception) -> bool:
         if not isinstance(error, TooManyBodies):
-            return bool(refuse(self, error))
+            return bool(original_handle(self, error))
         self._send_error_response(503, str(error))
         self._close_transport()
         return True
 
     ASGIProtocol._setup_callback_parser = set_up
-    ASGIProtocol._http1_buffered = buffered
+    ASGIProtocol._http1_buffered = count_buffered
     ASGIProtocol._resume_reading = resume_reading
-    ASGIProtocol._handle_h1c_exception = handle
+    ASGIProtocol._handle_h1c_exception = handle_parser_error
 
 
 def _patch_release(server: PatchSettings) -> None:
@@ -176,7 +176,7 @@ def _patch_release(server: PatchSettings) -> None:
     """
     original_close, original_lost = ASGIProtocol._close_transport, ASGIProtocol.connection_lost
 
-    def release(self: Any) -> None:
+    def release_buffers(self: Any) -> None:
         if self._callback_parser is not None and hasattr(self._callback_parser, "release"):
             self._callback_parser.release()
         if self._body_receiver is not None:
@@ -184,13 +184,13 @@ def _patch_release(server: PatchSettings) -> None:
 
     def close_transport(self: Any) -> None:
         original_close(self)
-        release(self)
-        server.places.part(self)
+        release_buffers(self)
+        server.slots.record_closing(self)
 
     def connection_lost(self: Any, error: Exception | None) -> None:
-        server.places.leave(self)
+        server.slots.remove_connection(self)
         original_lost(self, error)
-        release(self)
+        release_buffers(self)
         self._callback_parser = None
 
     ASGIProtocol._close_transport = close_transport
@@ -202,35 +202,35 @@ def _patch_connection_count(server: PatchSettings) -> None:
     context = server.worker._get_ssl_context()
     # `CountingProtocol` starts TLS itself, so gunicorn must create plain connections.
     server.worker._get_ssl_context = lambda: None
-    gasgi.ASGIProtocol = lambda worker: CountingProtocol(worker, server.places, context)
+    gasgi.ASGIProtocol = lambda worker: CountingProtocol(worker, server.slots, context)
 
 
 def _patch_idle_timer(server: PatchSettings) -> None:
     """Uses one timer for all idle connections of an address, from a connection's first second."""
-    original_made, places = ASGIProtocol.connection_made, server.places
+    original_made, slots = ASGIProtocol.connection_made, server.slots
 
     def connection_made(self: Any, transport: Any) -> None:
         original_made(self, transport)
-        places.greet(self)
+        slots.record_handshake(self)
 
     ASGIProtocol.connection_made = connection_made
-    ASGIProtocol._arm_keepalive_timer = lambda self: places.silent(self).began(self)
-    ASGIProtocol._cancel_keepalive_timer = lambda self: places.silent(self).ended(self)
+    ASGIProtocol._arm_keepalive_timer = lambda self: slots.idle_connections(self).add_connection(self)
+    ASGIProtocol._cancel_keepalive_timer = lambda self: slots.idle_connections(self).remove_connection(self)
 
 
 def _patch_write_pause(server: PatchSettings) -> None:
     """Stops reading from a client that does not read its answers: gunicorn would parse requests until memory is
     exhausted."""
-    original_pause, original_resume, places = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing, server.places
+    original_pause, original_resume, slots = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing, server.slots
 
     def pause_writing(self: Any) -> None:
-        places.unread(self).began(self)
+        slots.stalled_connections(self).add_connection(self)
         original_pause(self)
         self._write_paused = True
         self._pause_reading()
 
     def resume_writing(self: Any) -> None:
-        places.unread(self).ended(self)
+        slots.stalled_connections(self).remove_connection(self)
         original_resume(self)
         self._write_paused = False
         self._maybe_resume_reading()
@@ -261,7 +261,7 @@ def _patch_client_names(_: PatchSettings) -> None:
 
     def build_http_scope(self: Any, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
         scope: dict[str, Any] = original_build(self, request, sockname, peername)
-        names = connection_limits.shown(self.transport.get_extra_info("ssl_object"))
+        names = connection_limits.certificate_names(self.transport.get_extra_info("ssl_object"))
         if names is not None:
             scope[connection_limits.KEY] = names
         return scope
@@ -269,7 +269,7 @@ def _patch_client_names(_: PatchSettings) -> None:
     ASGIProtocol._build_http_scope = build_http_scope
 
 
-CLIENTS = Patch("client certificates", ("_build_http_scope",), _patch_client_names)
+CLIENT_NAMES_PATCH = Patch("client certificates", ("_build_http_scope",), _patch_client_names)
 """Only for a server with client authorities. If it is left out, no client is verified, and no review is answered."""
 
 PATCHES = (
@@ -293,13 +293,13 @@ PATCHES = (
 class CountingProtocol(asyncio.Protocol):
     """The first protocol of each accepted connection: counts the connection, then passes it on to TLS and HTTP."""
 
-    def __init__(self, worker: Any, places: ConnectionSlots, context: ssl.SSLContext | None) -> None:
-        self._worker, self._places, self._context = worker, places, context
+    def __init__(self, worker: Any, slots: ConnectionSlots, context: ssl.SSLContext | None) -> None:
+        self._worker, self._slots, self._context = worker, slots, context
 
     def connection_made(self, transport: Any) -> None:
         """Gives the connection a slot, or closes it; begins the handshake."""
         http = ASGIProtocol(self._worker)
-        if not self._places.enter(http, address_of(transport.get_extra_info("peername")), transport):
+        if not self._slots.add_connection(http, address_of(transport.get_extra_info("peername")), transport):
             return
         if self._context is None:
             transport.set_protocol(http)
@@ -314,8 +314,8 @@ class CountingProtocol(asyncio.Protocol):
             self._context,
             handshake_over,
             True,
-            ssl_handshake_timeout=HANDSHAKE,
-            ssl_shutdown_timeout=FAREWELL,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=TLS_CLOSE_SECONDS,
         )
         transport.set_protocol(tls_protocol)
         tls_protocol.connection_made(transport)
@@ -327,7 +327,7 @@ class CountingProtocol(asyncio.Protocol):
         if not handshake_over.cancelled():
             handshake_over.exception()
         if http.transport is None:
-            self._places.leave(http)
+            self._slots.remove_connection(http)
 
 
 def _tls_protocol_class(loop: Any) -> Any:
@@ -346,10 +346,10 @@ def address_of(peer: Any) -> str:
     return str(peer[0]) if peer else ""
 
 
-BUFFER = 32 * 1024
+TLS_BUFFER_BYTES = 32 * 1024
 """Bytes of the read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfers."""
 
-SWEEP_EVERY = 64
+HANDSHAKES_PER_SWEEP = 64
 """New connections between two garbage collections: at most about 4 MB of garbage, and some milliseconds for each."""
 
 
@@ -358,17 +358,17 @@ def settle() -> None:
     everything is loaded."""
     # There is no documented setting for this size; CPython 3.11 to 3.14 have the attribute.
     if hasattr(sslproto.SSLProtocol, "max_size"):
-        sslproto.SSLProtocol.max_size = BUFFER
+        sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
     gc.collect()
     gc.freeze()
 
 
-def sweep(context: ssl.SSLContext, every: int = SWEEP_EVERY) -> None:
+def collect_after_handshakes(context: ssl.SSLContext, every: int = HANDSHAKES_PER_SWEEP) -> None:
     """Collects garbage after each `every` handshakes of this server context, on its event loop."""
     original_callback: Callable[..., None] | None = context.sni_callback  # type: ignore[assignment]
     handshakes = 0
 
-    def counted(connection: ssl.SSLObject, name: str | None, outer_context: ssl.SSLContext) -> None:
+    def count_handshake(connection: ssl.SSLObject, name: str | None, outer_context: ssl.SSLContext) -> None:
         nonlocal handshakes
         handshakes += 1
         if handshakes % every == 0:
@@ -377,4 +377,4 @@ def sweep(context: ssl.SSLContext, every: int = SWEEP_EVERY) -> None:
         if original_callback:
             original_callback(connection, name, outer_context)
 
-    context.sni_callback = counted
+    context.sni_callback = count_handshake

@@ -12,17 +12,17 @@ from gunicorn.asgi.parser import InvalidChunkExtension, LimitRequestHeaders, Lim
 
 from trimtab.runtime.body_budget import BodyBudget
 
-MAX_HEAD = 16 * 1024
+MAX_HEAD_BYTES = 16 * 1024
 """Bytes of a request line with its headers. An API server's take about 400, with a bearer token some 2 000."""
 
-MAX_LINE = 4094
+MAX_LINE_BYTES = 4094
 """Bytes of a request line: gunicorn's own default."""
 
 MAX_CHUNKS = 10_000
 """Chunks of one body: enough for the largest body that is read, in chunks of 840 bytes. Go writes chunks of 4 096
 bytes."""
 
-MAX_ASIDE = 8 * 1024
+MAX_ASIDE_BYTES = 8 * 1024
 """Bytes of one body's chunk extensions and trailers together. They are parsed and dropped."""
 
 # Hexadecimal digits of a chunk's size: 4 GB. Parsers in C read longer ones modulo 2^64.
@@ -37,7 +37,7 @@ _HEAD, _LENGTH, _CHUNKS, _TRAILERS, _DONE = range(5)
 """The part that comes next. After `_DONE` it is the next request, which waits until this one has its answer."""
 
 
-def framed(base: type, room: BodyBudget | None = None) -> type:
+def framed_parser(base: type, room: BodyBudget | None = None) -> type:
     """Returns the class of parsers that use `base` (gunicorn's, in Python or in C) for heads and draw on one budget."""
     budget = room or BodyBudget()
 
@@ -123,11 +123,12 @@ class _FramedParser:
             self._count_held(0)
 
     def _count_held(self: Any, held_bytes: int) -> None:
+        room: BodyBudget = self._room
         more = held_bytes - self._held
         if more > 0:
-            self._room.hold(self._address, more)
+            room.hold(self._address, more)
         else:
-            self._room.release(self._address, -more)
+            room.release(self._address, -more)
         self._held = held_bytes
 
     def _read_data(self: Any, data: bytes) -> bytes:
@@ -152,10 +153,10 @@ class _FramedParser:
         """Returns the offset at which the body begins; 0 if the head is not complete. Raises what is wrong with it."""
         end = data.find(b"\r\n\r\n") + 4
         head = data[:end] if end > 3 else data
-        if len(head) > MAX_HEAD:
-            if b"\r\n" not in head[: MAX_LINE + 2]:
+        if len(head) > MAX_HEAD_BYTES:
+            if b"\r\n" not in head[: MAX_LINE_BYTES + 2]:
                 raise LimitRequestLine("Request line is too large")
-            raise LimitRequestHeaders(f"Request line and headers are over {MAX_HEAD} bytes")
+            raise LimitRequestHeaders(f"Request line and headers are over {MAX_HEAD_BYTES} bytes")
         # Parsers disagree about a bare LF, which request smuggling exploits (RFC 9112, section 2.2).
         if head.count(b"\n") != head.count(b"\r\n"):
             raise ParseError("A line ends with LF alone")
@@ -257,16 +258,16 @@ class _FramedParser:
 
     def _line_end(self: Any, data: bytes, start: int) -> int:
         """Returns the offset of the end of the line that begins `at`; -1 if its end has not arrived yet."""
-        longest = start + _SIZE_DIGITS + MAX_ASIDE - self._aside
+        longest = start + _SIZE_DIGITS + MAX_ASIDE_BYTES - self._aside
         # The search is bounded: a client that sends an endless line must not cost more with every piece.
         end = data.find(b"\r\n", start, longest + 2)
         if end < 0 and len(data) >= longest + 2:
-            self._set_aside(MAX_ASIDE + 1)
+            self._set_aside(MAX_ASIDE_BYTES + 1)
         return end
 
     def _set_aside(self: Any, size: int) -> None:
         self._aside += size
-        if self._aside > MAX_ASIDE:
+        if self._aside > MAX_ASIDE_BYTES:
             if self._next == _TRAILERS:
-                raise LimitRequestHeaders(f"Trailers and chunk extensions are over {MAX_ASIDE} bytes")
-            raise InvalidChunkExtension(f"Chunk extensions are over {MAX_ASIDE} bytes")
+                raise LimitRequestHeaders(f"Trailers and chunk extensions are over {MAX_ASIDE_BYTES} bytes")
+            raise InvalidChunkExtension(f"Chunk extensions are over {MAX_ASIDE_BYTES} bytes")

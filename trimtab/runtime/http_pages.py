@@ -23,9 +23,9 @@ from trimtab.runtime.settings import ListenAddress
 Page = Callable[[], tuple[int, str, bytes]]
 """Returns (status, content type, body). Called in a thread of its own."""
 TEXT = "text/plain; charset=utf-8"
-MOST = 32
+MAX_CONNECTIONS = 32
 """Maximum number of connections: each has a thread. Probes and scrapes are few, and take milliseconds."""
-SILENCE = 10
+MAX_SILENCE_SECONDS = 10
 """Seconds without a byte after which a connection is closed."""
 
 
@@ -62,7 +62,7 @@ class _Server(ThreadingHTTPServer):
     memory."""
 
     daemon_threads = True
-    request_queue_size = 4 * MOST
+    request_queue_size = 4 * MAX_CONNECTIONS
     """Connections that wait in the kernel during a burst. With Python's default of 5 a probe could wait a second for
     its retry: its whole timeout."""
 
@@ -74,7 +74,7 @@ class _Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             self._connections[request] = None
-            oldest = next(iter(self._connections)) if len(self._connections) > MOST else None
+            oldest = next(iter(self._connections)) if len(self._connections) > MAX_CONNECTIONS else None
             self._connections.pop(oldest, None)
         if oldest is not None:
             with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ class _Server(ThreadingHTTPServer):
 
 def _handler_class(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = SILENCE
+        timeout = MAX_SILENCE_SECONDS
 
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])

@@ -49,7 +49,7 @@ def _direct_class(filtering: type) -> type:
             if args or self._context or "exc_info" in fields or "stack_info" in fields:
                 return super().info(event, *args, **fields)
             stamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-            event_dict = redact(None, "info", {**fields, "event": event, "level": "info", "timestamp": stamp})
+            event_dict = redact_secrets(None, "info", {**fields, "event": event, "level": "info", "timestamp": stamp})
             return self._logger.msg(_json_line(event_dict))
 
     return Direct
@@ -71,7 +71,7 @@ class Forward(logging.Handler):
             self.handleError(record)
 
 
-def forward(to: Logger) -> Forward:
+def forward_logging(to: Logger) -> Forward:
     """Sends the warnings of all libraries to this logger; returns the handler, for loggers that do not propagate."""
     handler = Forward(to)
     root = logging.getLogger()
@@ -80,7 +80,7 @@ def forward(to: Logger) -> Forward:
     return handler
 
 
-def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Returns the same event with secrets replaced by `***`."""
     for name, value in event.items():
         if _names_a_secret(name) or (isinstance(value, str) and _looks_secret(value)):
@@ -102,7 +102,7 @@ def _common_processors() -> list[structlog.typing.Processor]:
 
 def _json_processors() -> list[structlog.typing.Processor]:
     renderer = structlog.processors.JSONRenderer(serializer=_json_line)
-    return [*_common_processors(), structlog.processors.format_exc_info, redact, renderer]
+    return [*_common_processors(), structlog.processors.format_exc_info, redact_secrets, renderer]
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=repr)
@@ -113,4 +113,4 @@ def _json_line(event: Any, **_: Any) -> str:
 
 
 def _console_processors() -> list[structlog.typing.Processor]:
-    return [*_common_processors(), redact, structlog.dev.ConsoleRenderer()]
+    return [*_common_processors(), redact_secrets, structlog.dev.ConsoleRenderer()]

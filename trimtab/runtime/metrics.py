@@ -10,9 +10,9 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The format that `render` writes."""
+"""The content type of the exposition format."""
 
-OTHER = "other"
+OTHER_VALUE = "other"
 
 
 class Bounded:
@@ -30,7 +30,7 @@ class Bounded:
         if value in self._values:
             return value
         if len(self._values) >= self._limit:
-            return OTHER
+            return OTHER_VALUE
         self._values.add(value)
         return value
 
@@ -41,7 +41,7 @@ def render(registry: CollectorRegistry) -> bytes:
 
 
 def safe(read: Callable[[], float]) -> Callable[[], float]:
-    """Returns `read` for a gauge that must not break a scrape: NaN, Prometheus' unknown value, if it raises."""
+    """Wraps `read` for a gauge that must not break a scrape: NaN, Prometheus' unknown value, if it raises."""
 
     def read_or_nan() -> float:
         try:

@@ -13,17 +13,17 @@ from gunicorn.glogging import Logger as GunicornLogger
 from trimtab.runtime import environment, gunicorn_patches, http_pages
 from trimtab.runtime.files import CannotServe
 from trimtab.runtime.graceful_shutdown import drain_on_term
-from trimtab.runtime.log import Forward, Logger, forward
+from trimtab.runtime.log import Forward, Logger, forward_logging
 from trimtab.runtime.settings import ListenAddress, Settings
 
-WORKER_TIMEOUT = 30
+WORKER_TIMEOUT_SECONDS = 30
 """Seconds without a heartbeat after which a worker is replaced; also the longest pause within a body."""
 
 BACKLOG = 2048
 """Connections that wait in the kernel during a burst of handshakes."""
 
 
-RECEIVED = 32 * 1024
+RECEIVE_BUFFER_BYTES = 32 * 1024
 """Bytes of one connection that the kernel buffers (it doubles the number), and so the most that one read returns:
 uvloop keeps as much of its 256 kB per connection as the largest read filled."""
 
@@ -40,11 +40,11 @@ def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContex
         # A program that waits for the file must not read the address of an earlier process.
         settings.ready_file.unlink(missing_ok=True)
     # Detached: gunicorn takes the descriptor over and closes it when it stops.
-    _Gunicorn(application, settings, log, tls, listening(settings.listen).detach()).run()
+    _Gunicorn(application, settings, log, tls, open_listener(settings.listen).detach()).run()
     raise SystemExit(0)
 
 
-def listening(address: ListenAddress) -> socket.socket:
+def open_listener(address: ListenAddress) -> socket.socket:
     """Returns a listening socket, before anything else is started. Raises `CannotServe` with the reason.
 
     gunicorn would retry for five seconds and exit with the reason spread over several log lines.
@@ -56,7 +56,7 @@ def listening(address: ListenAddress) -> socket.socket:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise CannotServe(f"cannot listen on {address}: {reason}") from error
     # Accepted connections inherit it.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     return listener
 
 
@@ -71,7 +71,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             "bind": f"fd://{listener}",
             **_gunicorn_options(settings),
             **_tls_options(settings, tls),
-            **_logging_options(forward(log)),
+            **_logging_options(forward_logging(log)),
         }
         self._options["post_worker_init"] = _post_worker_init(settings, log, tls is not None)
         super().__init__()
@@ -94,9 +94,9 @@ def _gunicorn_options(settings: Settings) -> dict[str, Any]:
         # The event loop with which Trimtab is measured and tested.
         "asgi_loop": "uvloop",
         "asgi_lifespan": "on",
-        "http_parser": gunicorn_patches.chosen(),
+        "http_parser": gunicorn_patches.choose_parser(),
         "keepalive": settings.keepalive_seconds,
-        "timeout": WORKER_TIMEOUT,
+        "timeout": WORKER_TIMEOUT_SECONDS,
         "graceful_timeout": int(settings.graceful_timeout_seconds),
         # Trimtab does no work for a client that has disconnected; a grace period would only hold memory.
         "asgi_disconnect_grace_period": 0,
@@ -117,7 +117,7 @@ def _heartbeat_options() -> dict[str, str]:
 def _tls_options(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
     if context is None:
         return {}
-    gunicorn_patches.sweep(context)
+    gunicorn_patches.collect_after_handshakes(context)
     # gunicorn enables TLS if a certificate file is named, then gets the context from the hook. The hook returns one
     # that exists already: if a hook fails, gunicorn serves plain HTTP.
     return {"certfile": str(settings.certs_folder / "tls.crt"), "ssl_context": lambda config, default: context}
@@ -135,7 +135,7 @@ def _logging_options(handler: Forward) -> dict[str, Any]:
 def _post_worker_init(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
         gunicorn_patches.settle()
-        gunicorn_patches.apply(
+        gunicorn_patches.apply_patches(
             worker,
             max_connections=settings.max_connections,
             max_by_address=settings.max_connections_per_address,

@@ -1,4 +1,4 @@
-"""What can be set, in which unit, and why the default is what it is."""
+"""The webhook's settings, with their units and the reasons for their defaults."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,13 @@ COMMON_SETTINGS = frozenset({
 because one log collector reads the logs of all."""
 
 LIVE = Path("live")
-"""Of `Settings.cluster`: the cluster itself."""
+"""The value of `Settings.cluster` that stands for the cluster itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen. Port 0 means: any free one, told in the ready line and the ready file."""
+    """The address to listen on. Port 0 means any free port, which is in the ready line of the log and in the ready
+    file."""
 
     host: str
     port: int
@@ -29,7 +30,7 @@ class ListenAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The webhook's settings; `environment.variable` gives the name of each one's variable."""
+    """The webhook's settings; `trimtab.runtime.environment` gives each one its variable."""
 
     process: ClassVar[str] = "webhook"
 
@@ -122,5 +123,5 @@ class Settings:
 
     @property
     def live(self) -> bool:
-        """Do the facts come from watches?"""
+        """Whether the facts come from watches of the cluster."""
         return self.cluster == LIVE

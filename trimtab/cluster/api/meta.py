@@ -3,10 +3,14 @@
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
-from msgspec.structs import replace as change
+from msgspec import UNSET as UNSET
+from msgspec import UnsetType as UnsetType
+from msgspec.structs import replace
 
 from trimtab.cluster.quantity import Written
+
+change = replace
+"""Returns a copy of an API object with some fields changed."""
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -104,20 +108,3 @@ class SelectorRequirement(ApiObject, frozen=True, kw_only=True):
 class LabelSelector(ApiObject, frozen=True, kw_only=True):
     match_labels: Labels = {}
     match_expressions: tuple[SelectorRequirement, ...] = ()
-
-
-__all__ = [
-    "UNSET",
-    "Dated",
-    "LabelSelector",
-    "Labels",
-    "Metadata",
-    "OwnerReference",
-    "SelectorRequirement",
-    "ResourceList",
-    "Revised",
-    "ApiObject",
-    "UnsetType",
-    "change",
-    "get",
-]

@@ -118,9 +118,10 @@ def held_beside(cluster: Cluster, name: str, folder: Path, times: Times) -> None
         moved = [*(pod for _, pod in scaler.down.evicted), *(f"{w.namespace}/{w.name}" for w in evicted)]
         mine = [pod for pod in moved if pod.startswith(f"{cluster.namespace}/")]
         twice = [pod for pod in mine if pod in witness.born]
+        begun = len(one.told("begun"))
         print(
             f"{before} nodes, {len(nodes(cluster, name))} left; {pods} pods, {len(mine)} evictions, of these "
-            f"{len(scaler.down.evicted)} by the autoscaler; {len(twice)} moved twice; {len(one.told('begun'))} drains begun"
+            f"{len(scaler.down.evicted)} by the autoscaler; {len(twice)} moved twice; {begun} drains begun"
         )
         assert scaler.faults == []
         assert evicted, "it leads"

@@ -89,7 +89,8 @@ class CandidateChecker:
         return (
             self._unreadable(number) or self._belongs_to_others(node) or self._noted(node) or _annotated(node, pool)
             or _state(node, self.now.ours) or _wanted_by_autoscaler(node, pool)
-            or self._not_aimed_at(node, pool) or self._young(node, pool) or self._failed(node) or self._busy(number, pool) or self._brief(node, pool)
+            or self._not_aimed_at(node, pool) or self._young(node, pool) or self._failed(node)
+            or self._busy(number, pool) or self._brief(node, pool)
         )  # fmt: skip
 
     def _unreadable(self, number: int) -> Reason | None:

@@ -80,8 +80,13 @@ def both(cluster: Cluster, name: str, folder: Path, times: Times) -> Iterator[tu
     pace = {"drains": 4, "evictionsPerHour": 10_000}
     cluster.apply(pool(cluster, name, autoscaler="lead", pace=pace))
     scaler = Autoscaler.real(cluster, group_of(name), lambda pod: "", times)
-    told = {"AUTOSCALER": "seen", "AUTOSCALER_FLAGS": times.flags, "DRAINS": "4", "TAKEN_LIMIT": "1200"}
-    told |= {"REST": f"{rest:.0f}"}
+    told = {
+        "REQUIRE_AUTOSCALER_STATUS": "true",
+        "AUTOSCALER_FLAGS": times.flags,
+        "MAX_CONCURRENT_DRAINS": "4",
+        "NODE_REMOVAL_TIMEOUT_SECONDS": "1200",
+        "MOVE_COOLDOWN_SECONDS": f"{rest:.0f}",
+    }
     with scaler, Witness(cluster) as witness, compactor(cluster, folder, **told) as one:
         yield scaler, witness, one
 
@@ -159,7 +164,7 @@ def test_nothing_begins_while_it_starts_nor_while_a_group_of_the_pool_is_in_back
 
     cluster.apply(pool(cluster, name, autoscaler="lead", pendingLimit="1s"))
     scaler = Autoscaler(cluster, group_of(name), add, unneeded=600, starting=3600, backoff=15)
-    with scaler, compactor(cluster, tmp_path, AUTOSCALER="seen") as one:
+    with scaler, compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true") as one:
         cluster.eventually(lambda: "autoscaler-unhealthy" in _codes(one), within=30)
         scaler.starting = 0
         cluster.eventually(lambda: "scaling-up" in _codes(one), within=30)

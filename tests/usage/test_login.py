@@ -51,7 +51,7 @@ def test_files_and_the_environment_log_in(tmp_path: Path, monkeypatch: pytest.Mo
     with serving(prometheus) as server:
         told("recommend", "--prometheus", server.url, *ASKED, "--header-file", lines)
         told("recommend", "--prometheus", server.url, *ASKED, "--token-file", token)
-        monkeypatch.setenv("TRIMTAB_PROMETHEUS_TOKEN", "from-the-environment")
+        monkeypatch.setenv("TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", "from-the-environment")
         told("recommend", "--prometheus", server.url, *ASKED)
     assert {headers.get("Authorization") for _, _, headers in server.asked} == {
         "Bearer from-a-file", "Bearer from-a-token-file", "Bearer from-the-environment",

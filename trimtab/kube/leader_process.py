@@ -32,45 +32,52 @@ from trimtab.runtime.settings import ListenAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderProcessSettings:
-    """Each comes from `TRIMTAB_` and the field's name in capitals; what a process needs otherwise it says anew."""
+    """The settings of every process that waits for a Lease; a process overrides the defaults that do not fit it."""
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics and health. All interfaces, because Prometheus and the kubelet ask from outside."""
+    """The HOST:PORT for metrics and health. The default is all interfaces, because Prometheus and the kubelet connect
+    from outside the pod."""
 
     namespace: str = "trimtab-system"
-    """Our own namespace: the Lease is here."""
+    """Trimtab's own namespace, in which the Lease is."""
 
     kubeconfig: Path | None = None
-    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
+    """A kubeconfig file. None: the pod's own account, or else the kubeconfig of the person who starts the process."""
 
-    lease: int = 30
-    """Seconds a leader that died keeps the lease."""
+    lease_duration_seconds: int = 30
+    """Seconds for which a leader that died keeps the Lease."""
 
-    renew_deadline: float = 15.0
-    """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
+    renew_deadline_seconds: float = 15.0
+    """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
 
-    retry: float = 3.0
-    """Seconds until the next try to renew, or to become the leader, after one that failed."""
+    retry_period_seconds: float = 3.0
+    """Seconds before the process tries again to acquire or renew the Lease after a failed attempt."""
 
-    write_deadline: float = 10.0
-    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
+    write_timeout_seconds: float = 10.0
+    """The longest time in seconds that a write may take. Together with the renew deadline it must be shorter than the
+    lease duration."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written."""
+    """The lowest level that is logged."""
 
     log_format: Literal["auto", "json", "console"] = "auto"
     """`auto`: colours on a terminal, JSON lines everywhere else."""
 
     ready_file: Path | None = None
-    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
+    """A file that the process writes when it serves its pages: JSON with `url`, `pid` and `identity`. None: only the
+    log line."""
 
     @property
     def lease_terms(self) -> LeaseTimings:
-        return LeaseTimings(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
+        return LeaseTimings(
+            lease=self.lease_duration_seconds,
+            renew_deadline=self.renew_deadline_seconds,
+            retry=self.retry_period_seconds,
+        )
 
     @property
     def deadlines(self) -> Deadlines:
-        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))
+        return Deadlines(write=self.write_timeout_seconds, connect=min(5.0, self.write_timeout_seconds / 2))
 
 
 LOOK = 0.2
@@ -161,7 +168,7 @@ class LeaderProcess:
     def turn(self) -> bool:
         """Wait until we lead, as long as whoever led before may keep the Lease, and no longer; whether we do."""
         terms = self.settings.lease_terms
-        until = self.elapsed() + terms.lease + 2 * terms.retry + 2 * self.settings.write_deadline
+        until = self.elapsed() + terms.lease + 2 * terms.retry + 2 * self.settings.write_timeout_seconds
         while not self.may():
             if self.stop.wait(LOOK) or self.elapsed() > until:
                 self.log.warning(f"{self.name}.not-our-turn", lease=self.lease, trouble=self.election.trouble or None)
@@ -177,7 +184,7 @@ class LeaderProcess:
             yield
         finally:
             done.set()
-            thread.join(self.settings.write_deadline)
+            thread.join(self.settings.write_timeout_seconds)
 
     def _announce(self, url: str) -> None:
         told = {"url": url, "pid": os.getpid(), "identity": self.identity}

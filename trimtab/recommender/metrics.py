@@ -41,7 +41,8 @@ class Metrics:
             "stored_bytes", "Bytes of text that stand in ConfigMaps: of usage or of recommendations.", "what"
         )
         self.max_stored_bytes = gauge(
-            "max_stored_bytes", "Bytes of usage at the most (TRIMTAB_MAX_STORED_MEGABYTES); then the oldest days go."
+            "max_stored_bytes",
+            "Bytes of usage at the most (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); then the oldest days go.",
         )
         self.unsaved = gauge(
             "unsaved_seconds", "Age of the shard of usage written longest ago: what an unexpected end would cost."

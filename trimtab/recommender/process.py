@@ -23,6 +23,7 @@ from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import clock
+from trimtab.runtime.environment import variable
 from trimtab.runtime.log import Logger
 from trimtab.usage import vpa_checkpoints as vpa
 from trimtab.usage.cluster_label import Matchers, NoMatcher
@@ -84,12 +85,12 @@ class Process:
                     return True
             except StoreUnavailable as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.replica.wait(self.settings.retry)
+                self.replica.wait(self.settings.retry_period_seconds)
             self.replica.wait(LOOK)
         return False
 
     def _rounds(self, loop: Loop, following: PodWatcher, wait: Wait, *, once: bool) -> bool:
-        others: Callable[[], BatchHistory] | None = self._of_vpas if self.settings.vpa_checkpoints else None
+        others: Callable[[], BatchHistory] | None = self._of_vpas if self.settings.use_vpa_checkpoints else None
         while self.replica.may():
             wait()
             following.hear()
@@ -101,7 +102,7 @@ class Process:
 
     def _of_vpas(self) -> BatchHistory:
         """What they wrote down; nothing where there are none."""
-        book = BatchHistory(self.settings.days)
+        book = BatchHistory(self.settings.history_days)
         vpa.listed(self.replica.client).pour(book)
         return book
 
@@ -111,16 +112,21 @@ class Process:
             sharded_configmaps.usage(writer, settings.namespace),
             sharded_configmaps.recommendations(writer, settings.namespace),
         )
-        days, diary, half = sharded_configmaps.days(writer, settings.namespace), LiveHistory(settings.days), self._half
+        days, diary, half = (
+            sharded_configmaps.days(writer, settings.namespace),
+            LiveHistory(settings.history_days),
+            self._half,
+        )
         ceiling = settings.max_stored_megabytes * 1_000_000
         self.metrics.max_stored_bytes.set(ceiling)
         checkpoints = Checkpointer(
-            usage, days, diary, settings.checkpoint_every, half(), clock.elapsed, max_stored_bytes=ceiling
+            usage, days, diary, settings.checkpoint_interval_seconds, half(), clock.elapsed, max_stored_bytes=ceiling
         )
         return Loop(
             diary=diary, source=source, seen=following.seen, checkpoints=checkpoints,
-            publishing=Publisher(told, diary, settings.tolerance / 100, half()), metrics=self.metrics, log=self.log,
-            publish_every=settings.publish_every, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
+            publishing=Publisher(told, diary, settings.publish_tolerance_percent / 100, half()), metrics=self.metrics,
+            log=self.log,
+            publish_every=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
         )  # fmt: skip
 
     def _half(self) -> WriteBudget:
@@ -129,28 +135,33 @@ class Process:
 
     def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
         """Where usage comes from, and what waits for the next round."""
-        if self.settings.prometheus is not None:
-            return self._histories(), Pauses(lambda: self.replica.wait(self.settings.interval))
+        if self.settings.prometheus_url is not None:
+            return self._histories(), Pauses(lambda: self.replica.wait(self.settings.collect_interval_seconds))
         look = self._look()
         if once:
             return InstantCollector(lambda: [look()]), lambda: None
-        sampler = Sampler(look, self.settings.interval, clock.elapsed, self.metrics.missed.inc)
+        sampler = Sampler(look, self.settings.collect_interval_seconds, clock.elapsed, self.metrics.missed.inc)
         stack.enter_context(sampler)
         return InstantCollector(sampler.looks), lambda: sampler.wait(self.replica.may)
 
     def _histories(self) -> RangeCollector:
         settings = self.settings
-        assert settings.prometheus is not None
-        files = (settings.prometheus_ca, settings.prometheus_certificate, settings.prometheus_key)
+        assert settings.prometheus_url is not None
+        files = (settings.prometheus_ca_file, settings.prometheus_certificate_file, settings.prometheus_key_file)
         ca, certificate, key = (str(path) if path is not None else None for path in files)
-        server = Server(settings.prometheus, Headers(settings), ca, certificate, key)
-        pieces = QueryPlan(step=settings.step, rate=settings.rate, extra=settings.matcher or "", names=named(settings),
-                        at_once=settings.queries_at_once)  # fmt: skip
+        server = Server(settings.prometheus_url, Headers(settings), ca, certificate, key)
+        pieces = QueryPlan(
+            step=settings.query_step_seconds,
+            rate=settings.cpu_rate_window,
+            extra=settings.prometheus_matcher or "",
+            names=named(settings),
+            at_once=settings.max_concurrent_queries,
+        )
         return RangeCollector(Prometheus(server, pieces))
 
     def _look(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log
-        if self.settings.kubelets:
+        if self.settings.use_kubelets:
             return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).look
         return lambda: now(client)
 
@@ -206,19 +217,25 @@ def _read(path: Path, what: str) -> str:
         raise UnreachableSource(f"{what}, {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
+_METRIC_SETTINGS = {"cpu": "cpu_metric", "cpu_recorded": "cpu_recording_rule", "memory": "memory_metric"}
+
+
 def named(settings: Settings) -> Names:
     """What metrics and labels are called. Raises ValueError with the setting's name."""
-    own = {"cpu": settings.cpu_metric, "cpu_recorded": settings.cpu_recorded, "memory": settings.memory_metric}
+    own = {"cpu": settings.cpu_metric, "cpu_recorded": settings.cpu_recording_rule, "memory": settings.memory_metric}
     try:
-        renamed = labels((settings.label_names or "").split(",") if settings.label_names else ())
-        Matchers.of(settings.matcher or "")
+        renamed = labels((settings.prometheus_label_names or "").split(",") if settings.prometheus_label_names else ())
+        Matchers.of(settings.prometheus_matcher or "")
     except NoMatcher as error:
-        raise ValueError(f"TRIMTAB_MATCHER: expected {error}, got {settings.matcher!r}") from None
+        name = variable(NAME, "prometheus_matcher")
+        raise ValueError(f"{name}: expected {error}, got {settings.prometheus_matcher!r}") from None
     except ValueError as error:
-        raise ValueError(f"TRIMTAB_LABEL_NAMES: expected {error}, got {settings.label_names!r}") from None
+        name = variable(NAME, "prometheus_label_names")
+        raise ValueError(f"{name}: expected {error}, got {settings.prometheus_label_names!r}") from None
     found = Names(**{name: text for name, text in own.items() if text}, labels=renamed)
     for what, expected in mistakes(found):
-        raise ValueError(f"TRIMTAB_{what.upper()}: expected {expected}")
+        field = _METRIC_SETTINGS.get(what, "prometheus_label_names")
+        raise ValueError(f"{variable(NAME, field)}: expected {expected}")
     return found
 
 
@@ -230,5 +247,5 @@ def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     """One replica, until a signal, or once. Raises RuntimeFault where it cannot begin, and ValueError where settings
     make no sense together."""
     named(settings)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.interval)) as replica:
+    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.collect_interval_seconds)) as replica:
         return Process(settings, replica).run(once=once)

@@ -47,7 +47,7 @@ class MixedClusters(UsageFault):
         told = "; ".join(map(str, found))
         super().__init__(
             f"{source}: the usage of more than one cluster ({told}). Choose one with a matcher such as "
-            f"{found[0].example} (--matcher, or the setting TRIMTAB_MATCHER)"
+            f"{found[0].example} (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
         )
         self.found = found
 

@@ -92,15 +92,13 @@ class Rows:
         found = [(count, what.format(s="s" if count > 1 else ""), line) for what, (count, line) in self._left.items()]
         return [f"{self.file}: {count} {what}, the first in line {line}: left out." for count, what, line in found]
 
-    def long(self, line: int, expected: int, came: int) -> None:
+    def long(self, line: int, expected: int, got: int) -> None:
         """More cells than columns: half of a decimal comma, most likely, and nobody knows where."""
-        self._wrong(line, "", f"{expected} cells", f"{came}")
+        self._wrong(line, "", f"{expected} cells", f"{got}")
 
-    def _wrong(self, line: int, field: str, expected: str, came: object) -> None:
+    def _wrong(self, line: int, field: str, expected: str, got: object) -> None:
         if len(self.mistakes) < _PROBLEMS:
-            self.mistakes.append(
-                ConfigError(file=self.file, line=line, field=field, expected=expected, came=shown(came))
-            )
+            self.mistakes.append(ConfigError(file=self.file, line=line, field=field, expected=expected, got=shown(got)))
 
     def series(self, now: int | None = None) -> Iterator[Series]:
         for (namespace, pod, container, workload, amount, origin), samples in self.found.items():
@@ -164,7 +162,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        found.mistakes.append(ConfigError(file=file, expected="UTF-8 text", came="other bytes"))
+        found.mistakes.append(ConfigError(file=file, expected="UTF-8 text", got="other bytes"))
         return found
     first = text.partition("\n")[0].strip()
     delimiter = _delimiter(first)
@@ -172,12 +170,12 @@ def csv_rows(file: str, content: bytes) -> Rows:
     header, start = (["timestamp", "value"], 1) if moment(cells[0]) is not None else ([], 2)
     if header and len(cells) > len(header):
         expected = "the columns' names in the first line, since there are more than two"
-        found.mistakes.append(ConfigError(file=file, line=1, expected=expected, came=shown(first)))
+        found.mistakes.append(ConfigError(file=file, line=1, expected=expected, got=shown(first)))
         return found
     try:
         _take(found, header or [_name(cell) for cell in next(lines, [])], lines, start)
     except csv.Error as error:
-        found.mistakes.append(ConfigError(file=file, line=lines.line_num, expected="CSV", came=str(error)))
+        found.mistakes.append(ConfigError(file=file, line=lines.line_num, expected="CSV", got=str(error)))
     return found
 
 
@@ -214,7 +212,7 @@ def _header(file: str, header: list[str]) -> ConfigError | None:
     meant = next((name for name in map(_meant, unknown) if name), "")
     todo = f"columns are {', '.join(known[: -len(LABELS)])}" + (f"; {meant}" if meant else "")
     expected = "columns timestamp and cpu, memory or value"
-    return ConfigError(file=file, line=1, expected=expected, came=shown(",".join(header)), todo=todo)
+    return ConfigError(file=file, line=1, expected=expected, got=shown(",".join(header)), todo=todo)
 
 
 def _meant(unknown: str) -> str:
@@ -232,7 +230,7 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         from pyarrow import parquet as reader
     except ImportError:
         todo = "pip install 'trimtab[parquet]', or give the samples as CSV"
-        found.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", came="none", todo=todo))
+        found.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", got="none", todo=todo))
         return found
     try:
         table = reader.ParquetFile(io.BytesIO(content))
@@ -245,5 +243,5 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         for line, row in enumerate(rows, start=1):
             found.row(line, {_name(name): value for name, value in row.items()})
     except ArrowException as error:
-        found.mistakes.append(ConfigError(file=file, expected="Parquet", came=str(error)))
+        found.mistakes.append(ConfigError(file=file, expected="Parquet", got=str(error)))
     return found

@@ -160,7 +160,7 @@ class HttpApi:
 
 _LOG_IN = (
     " (log in with --token-file, or with --header-file and a line such as Authorization: Bearer … or Basic …; "
-    "the recommender with TRIMTAB_PROMETHEUS_TOKEN_FILE or TRIMTAB_PROMETHEUS_HEADER_FILE)"
+    "the recommender with TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE or TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE)"
 )
 _ELSEWHERE = " (the address asks for another one: a log-in page, or a path that is missing, such as /prometheus)"
 _HELP = {401: _LOG_IN, 403: _LOG_IN, 404: " (is the API at this address, or below a path such as /prometheus?)",
@@ -189,7 +189,7 @@ _CERTIFICATE_ALERT = re.compile(r"ALERT_(\w*CERTIFICATE\w*|HANDSHAKE_FAILURE)")
 """What a server says that was shown no certificate of the client's, or one that it does not trust."""
 _OWN_CERTIFICATE = (
     " (the server asks for a client certificate, or does not trust this one: --certificate and --key; the recommender "
-    "with TRIMTAB_PROMETHEUS_CERTIFICATE and TRIMTAB_PROMETHEUS_KEY)"
+    "with TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
 )
 _PLAIN_HTTP = " (no TLS there: http:// instead of https://?)"
 

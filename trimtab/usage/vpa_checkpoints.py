@@ -81,8 +81,8 @@ class CheckpointSource:
             except msgspec.ValidationError as error:
                 it.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
         if not it.found and not it.advice and not it.mistakes:
-            came = "VPAs that recommend nothing yet" if autoscalers else "none"
-            it.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", came=came))
+            got = "VPAs that recommend nothing yet" if autoscalers else "none"
+            it.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
         return it
 
     def autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
@@ -101,7 +101,7 @@ class CheckpointSource:
             except CheckpointRejected as error:
                 name = f"{one.metadata.namespace}/{one.metadata.name}"
                 self.mistakes.append(
-                    ConfigError(file=name, expected="a checkpoint that a VPA would load", came=str(error))
+                    ConfigError(file=name, expected="a checkpoint that a VPA would load", got=str(error))
                 )
                 continue
             book.pour(self._container(one), "cpu", _counted(known), known.first, known.last)

@@ -84,7 +84,9 @@ METADATA = mapping(
     creationTimestamp=few("2026-01-01T00:00:00Z"),
     deletionTimestamp=few("2026-01-02T00:00:00Z"),
     labels=few({"app": "a"}, {"app": "b"}, {"app": "a", ZONE: "z"}),
-    annotations=few({"trimtab.dev/keep": "true"}, {"trimtab.dev/keep": "no"}, {"example.com/token": "x"}),
+    annotations=few(
+        {"trimtab.dev/do-not-disrupt": "true"}, {"trimtab.dev/do-not-disrupt": "no"}, {"example.com/token": "x"}
+    ),
     ownerReferences=few(
         [{"kind": "ReplicaSet", "name": "web", "controller": True}],
         [{"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True}],
@@ -129,7 +131,7 @@ def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first
     there: dict[str, Told] = {}
     for number, (what, name, value) in enumerate(events):
         value["metadata"] = {"name": name, "namespace": "shop", "resourceVersion": str(number), **value["metadata"]}
-        it._chunk(line(what, value), None)
+        it._apply_lines(line(what, value), None)
         there[name] = value
         if what == "DELETED":
             del there[name]

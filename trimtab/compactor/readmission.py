@@ -43,7 +43,7 @@ TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationController
 WATCHED = WatchTerms(absent=300.0)
 """A CustomResourceDefinition that is installed while we run is noticed within five minutes."""
 POLICIES_UNSEEN = Code(
-    "policies-not-seen", "Not everything was read yet that policies decide by.",
+    "policies-not-synced", "Not everything was read yet that policies decide by.",
     "Wait, or see the log: may we list it all?",
 )  # fmt: skip
 
@@ -180,7 +180,7 @@ class ReadmissionWatcher:
         return self.heard.again(int(clock.utc().timestamp()))
 
     def _watch(self, lists: tuple[ListSource, ...], held: Holds) -> ClusterInformers:
-        return ClusterInformers(self.client, lists, terms=WATCHED, holds=held, told=self._changes.put).start()
+        return ClusterInformers(self.client, lists, terms=WATCHED, holds=held, on_change=self._changes.put).start()
 
     def _hear(self) -> None:
         for _ in range(self._changes.qsize()):

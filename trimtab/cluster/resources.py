@@ -106,7 +106,20 @@ def negative_request(spec: PodSpec) -> Written | None:
 def requests_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts:
     """Returns the requests of the pod's containers together, of all resources or of one: a LimitRange of type Pod
     bounds them."""
-    return _pod_amounts(spec, requests_of if only is None else _only_resource(requests_of, only))
+    global _last_requests
+    if only is not None:
+        return _pod_amounts(spec, _only_resource(requests_of, only))
+    # A review asks several times for the pod as it came and as it will be. Specs never change, so identity is enough.
+    for known, amounts_of_known in _last_requests:
+        if known is spec:
+            return amounts_of_known
+    found = _pod_amounts(spec, requests_of)
+    _last_requests = ((spec, found), *_last_requests[:1])
+    return found
+
+
+_last_requests: tuple[tuple[PodSpec, Amounts], ...] = ()
+"""The last two specs and what they ask for; a tuple, so that another thread sees all of it or none."""
 
 
 def pod_limits(spec: PodSpec) -> Amounts:

@@ -74,9 +74,28 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 def glob(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Returns a test for names: shell patterns (`team-*`, `web-?`), any of which may match; `*` matches every
     character."""
-    # No patterns match no name: `(?!)` never matches.
-    expression = re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
-    return lambda name: expression.match(name) is not None
+    # Most patterns are plain names, or a beginning or an end and a star: no regular expression is needed for those.
+    names: set[str] = set()
+    beginnings: list[str] = []
+    ends: list[str] = []
+    for pattern in patterns:
+        if not _SPECIAL.search(pattern):
+            names.add(pattern)
+        elif pattern[-1] == "*" and not _SPECIAL.search(pattern[:-1]):
+            beginnings.append(pattern[:-1])
+        elif pattern[0] == "*" and not _SPECIAL.search(pattern[1:]):
+            ends.append(pattern[1:])
+        else:
+            matches = re.compile("|".join(map(translate, patterns))).match
+            return lambda name: matches(name) is not None
+    if not beginnings and not ends:
+        return names.__contains__
+    first, last = tuple(beginnings), tuple(ends)
+    return lambda name: name in names or name.startswith(first) or name.endswith(last)
+
+
+_SPECIAL = re.compile(r"[*?\[]")
+"""What makes a shell pattern more than a name."""
 
 
 def tolerates_at_least(a: Toleration, b: Toleration) -> bool:

@@ -111,8 +111,8 @@ def _yaml(value: Any) -> str:
 
 
 _NOTES = """\
-Trimtab {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}. No pod changes until you apply a PodPolicy, and no node is
-drained until a pool has `mode: act`. Check the installation:
+Trimtab {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}. No pod changes until you apply a PodPolicy,
+and no node is drained until a pool has `mode: act`. Check the installation:
 
     kubectl -n {{ .Release.Namespace }} get pods
     trimtab doctor --namespace {{ .Release.Namespace }}

@@ -1,6 +1,6 @@
 """What follows from an object is worked out once for it, and never taken for another's."""
 
-from trimtab.policy.lazy_property import MAX_KEPT, Derived
+from trimtab.policy.lazy_property import MAX_CACHED_OBJECTS, Derived
 
 
 def test_it_is_made_once_for_an_object_and_again_for_an_equal_one() -> None:
@@ -12,11 +12,13 @@ def test_it_is_made_once_for_an_object_and_again_for_an_equal_one() -> None:
 
     kept = Derived(total)
     one, equal = tuple([1, 2]), tuple([1, 2])  # noqa: C409  two objects
-    assert [kept.of(one), kept.of(one), kept.of(equal)] == [3, 3, 3]
+    assert [kept.value_for(one), kept.value_for(one), kept.value_for(equal)] == [3, 3, 3]
     assert len(made) == 2
 
 
 def test_however_many_there_are_few_are_kept_and_each_has_its_own() -> None:
     kept = Derived[tuple[int, ...], int](sum)
-    assert [kept.of((number,)) for number in range(3 * MAX_KEPT)] == list(range(3 * MAX_KEPT))
-    assert len(kept._kept) <= MAX_KEPT
+    assert [kept.value_for((number,)) for number in range(3 * MAX_CACHED_OBJECTS)] == list(
+        range(3 * MAX_CACHED_OBJECTS)
+    )
+    assert len(kept._kept) <= MAX_CACHED_OBJECTS

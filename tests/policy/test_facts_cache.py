@@ -94,6 +94,6 @@ def test_nodes_that_take_no_pods_do_not_count_for_the_largest():
 
 def test_an_owner_is_known_as_soon_as_it_is_told():
     gathering = FactsCache()
-    assert told(gathering, workload("ReplicaSet/web-1", owner="Deployment/web")).above(
+    assert told(gathering, workload("ReplicaSet/web-1", owner="Deployment/web")).find_controller(
         "team-a", Owner("ReplicaSet", "web-1")
     ) == Owner("Deployment", "web")

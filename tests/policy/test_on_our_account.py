@@ -58,11 +58,11 @@ def test_a_label_by_which_a_controller_tells_its_pods_is_left():
 
 def test_a_failing_action_leaves_nothing_of_itself():
     draft = PodChanges(subject=PodContext(pod=pod(), namespace=NAMESPACE), policy="first")
-    before = draft.kept()
-    draft.claim("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
-    draft.restore(before)
+    before = draft.create_savepoint()
+    draft.claim_field("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
+    draft.restore_savepoint(before)
     draft.policy = "second"
-    assert draft.claim("labels[a]", None, "c", reasons.POLICY_SAYS("it"))
+    assert draft.claim_field("labels[a]", None, "c", reasons.POLICY_SAYS("it"))
 
 
 def test_only_the_word_none_means_a_pod_without_a_class():

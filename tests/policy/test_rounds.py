@@ -208,4 +208,4 @@ def test_volumes_that_a_policy_named_are_no_other_ones_the_next_time():
     both = policies(scratch, policy("{safeToEvictVolumes: {hostPaths: true}}", name="b"))
     volumes = (Volume(name="tmp", empty_dir=EmptyDir()), Volume(name="host", host_path={}))
     once = decided(pod(volumes=volumes), both).pod
-    assert decided(changed_annotation.without(once), both).changes == ()
+    assert decided(changed_annotation.remove_annotation(once), both).changes == ()

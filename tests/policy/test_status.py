@@ -1,7 +1,7 @@
 """What a policy's status says, and the schema that takes it."""
 
 from trimtab.cluster.api.meta import Dated, ManagedFields
-from trimtab.policy.status import PolicyStatus, StatusCondition, plain, read, schema
+from trimtab.policy.status import PolicyStatus, StatusCondition, plain, read, status_schema
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -16,7 +16,7 @@ def test_what_somebody_else_wrote_is_an_empty_one() -> None:
 
 
 def test_every_field_is_in_the_schema() -> None:
-    assert set(schema()["properties"]) == set(plain(PolicyStatus())) | {"harm"}
+    assert set(status_schema()["properties"]) == set(plain(PolicyStatus())) | {"harm"}
 
 
 def test_an_object_was_written_when_its_spec_was_last_written() -> None:

@@ -29,7 +29,7 @@ from trimtab.policy.actions import (
     topology_spread,
 )
 from trimtab.policy.match import (
-    Test,
+    PodPredicate,
     allows_opt_out,
     annotations_asked_for,
     asks_for_requests,
@@ -52,19 +52,19 @@ Unmet = Callable[[Any, PodBeforeAndAfter], str | None]
 """An action's settings and a result → the field that is not as the action says; None: all of it is."""
 
 ACTIONS: tuple[tuple[str, Propose, Unmet], ...] = (
-    ("runtime_class", runtime_class.propose, runtime_class.unmet),
-    ("overhead", overhead.propose, overhead.unmet),
-    ("priority_class", priority_class.propose, priority_class.unmet),
-    ("requests", requests.propose, requests.unmet),
-    ("limits", limits.propose, limits.unmet),
-    ("placement", placement.propose, placement.unmet),
-    ("topology_spread", topology_spread.propose, topology_spread.unmet),
-    ("scheduler_name", scheduler_name.propose, scheduler_name.unmet),
-    ("termination_grace_period", termination_grace_period.propose, termination_grace_period.unmet),
-    ("empty_dirs", empty_dirs.propose, empty_dirs.unmet),
-    ("safe_to_evict_volumes", safe_to_evict_volumes.propose, safe_to_evict_volumes.unmet),
-    ("labels", labels.propose, labels.unmet),
-    ("annotations", labels.propose_annotations, labels.unmet_annotations),
+    ("runtime_class", runtime_class.propose_changes, runtime_class.find_unmet_field),
+    ("overhead", overhead.propose_changes, overhead.find_unmet_field),
+    ("priority_class", priority_class.propose_changes, priority_class.find_unmet_field),
+    ("requests", requests.propose_changes, requests.find_unmet_field),
+    ("limits", limits.propose_changes, limits.find_unmet_field),
+    ("placement", placement.propose_changes, placement.find_unmet_field),
+    ("topology_spread", topology_spread.propose_changes, topology_spread.find_unmet_field),
+    ("scheduler_name", scheduler_name.propose_changes, scheduler_name.find_unmet_field),
+    ("termination_grace_period", termination_grace_period.propose_changes, termination_grace_period.find_unmet_field),
+    ("empty_dirs", empty_dirs.propose_changes, empty_dirs.find_unmet_field),
+    ("safe_to_evict_volumes", safe_to_evict_volumes.propose_changes, safe_to_evict_volumes.find_unmet_field),
+    ("labels", labels.propose_changes, labels.find_unmet_field),
+    ("annotations", labels.propose_annotation_changes, labels.find_unmet_annotation),
 )
 """Field of `Actions` → what it would do, and what it misses in a pod where it is required. A class comes first: what
 it brings decides what placement contradicts."""
@@ -96,12 +96,12 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     matched: MatchedPolicy
     applies: bool
     """Of mode `apply`; the others only watch."""
-    matches: Test
+    matches: PodPredicate
     actions: tuple[tuple[str, Propose, Any], ...]
     """What it does: name, function, settings."""
     required: tuple[RequiredAction, ...]
     """Those of them without which the pod must not run."""
-    in_namespace: Test
+    in_namespace: PodPredicate
     """The condition on the namespace alone."""
     changes_guaranteed: bool
     names_daemons: bool
@@ -112,7 +112,7 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     means_container: Callable[[ContainerRef], bool] | None
     """Of which containers its match speaks; None: of all."""
 
-    def places(self, subject: PodContext) -> tuple[ContainerRef, ...]:
+    def select_containers(self, subject: PodContext) -> tuple[ContainerRef, ...]:
         """The containers that requests and limits of this policy mean."""
         return subject.places if self.means_container is None else tuple(filter(self.means_container, subject.places))
 
@@ -126,14 +126,14 @@ def possible(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, .
     """The policies, in their order, that are left to be asked whether they mean the pod."""
     index = policies.once(_Index)
     kinds = tuple(owner.kind for owner in subject.owners) or ("Pod",)
-    return index.find(subject.namespace, kinds)
+    return index.find_candidates(subject.namespace, kinds)
 
 
-def possible_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+def find_candidates_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
     """Those of `possible` whose match asks for annotations or requests."""
     index = policies.once(_AmountsIndex)
     kinds = tuple(owner.kind for owner in subject.owners) or ("Pod",)
-    return index.find(subject.namespace, kinds)
+    return index.find_candidates(subject.namespace, kinds)
 
 
 _MOST = 4096
@@ -151,7 +151,7 @@ class _Index:
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return policies.once(turns)
 
-    def find(self, namespace: str, kinds: tuple[str, ...]) -> tuple[CompiledPolicy, ...]:
+    def find_candidates(self, namespace: str, kinds: tuple[str, ...]) -> tuple[CompiledPolicy, ...]:
         found = self._found.get((namespace, kinds))
         if found is None:
             if len(self._found) >= _MOST:
@@ -276,7 +276,7 @@ def _is_found_again(policies: Policies, subject: PodContext, like: ApplicablePol
     requests aside, and where each match that asks for those answers as it did.
     """
     return _chosen_by(like.subject) == _chosen_by(subject) and all(
-        turn.matches(subject) is (turn in like.meaning) for turn in possible_by_amounts(policies, subject)
+        turn.matches(subject) is (turn in like.meaning) for turn in find_candidates_by_amounts(policies, subject)
     )
 
 

@@ -67,7 +67,7 @@ BOOST = "vpaCpuStartupBoost/"
 """Annotation, the container's name behind it: the VPA gave the container more cpu for its start."""
 
 
-def boosts(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+def is_boosting_cpu(subject: PodContext, place: ContainerRef, resource: str) -> bool:
     """Is the VPA boosting this container's cpu? What it wrote down to go back to must stay true."""
     return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
 
@@ -76,7 +76,7 @@ WRITTEN_BY_VPA = "vpaUpdates"
 """Annotation of the VPA's webhook: "Pod resources updated by NAME: container 0: cpu request, memory request"."""
 
 
-def has_written(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> bool:
     """Does the VPA say that it wrote this request itself? That holds also before any VPA is known here."""
     if WRITTEN_BY_VPA not in subject.annotations:  # nearly every pod: asked for every container, resource and policy
         return False
@@ -116,7 +116,7 @@ def of(subject: PodContext) -> VerticalPodAutoscaler | None:
 def _is_called(subject: PodContext) -> bool:
     """Is the VPA's webhook called for this pod, as far as that is known?"""
     return any(
-        reach == ANYWHERE or reach.includes(subject.namespace_labels, subject.labels)
+        reach == ANYWHERE or reach.includes_pod(subject.namespace_labels, subject.labels)
         for reach in subject.facts.vpa_reach
     )
 
@@ -154,7 +154,7 @@ class VpaConstraintsIndex:
         return self._known[key]
 
 
-def sizings(subject: PodContext) -> VpaConstraintsIndex:
+def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
     """Of the VPA that manages the pod."""
     return VpaConstraintsIndex(subject.once(of), subject)
 
@@ -279,7 +279,7 @@ _DEFAULT = ContainerPolicy()
 
 def _read(vpa: VerticalPodAutoscaler, subject: PodContext) -> _Said:
     """A VPA and a pod may both name thousands of containers."""
-    policies, targets, upper = _NAMED.of(vpa)
+    policies, targets, upper = _NAMED.value_for(vpa)
     return _Said(
         name=vpa.metadata.name, uncorrected=_cannot_correct(vpa, subject), policies=policies, targets=targets,
         upper=upper, resizes=vpa.spec.update_policy.update_mode in RESIZING,
@@ -304,7 +304,7 @@ _NAMED = Derived(_by_name)
 KIND = "HorizontalPodAutoscaler"
 
 
-def by_utilization(subject: PodContext) -> bool:
+def is_scaled_by_utilization(subject: PodContext) -> bool:
     """For the pod or any of its owners; True where HPAs are not listed yet (the cautious reading)."""
     if KIND not in subject.facts.known:
         return True
@@ -326,7 +326,7 @@ class _Scaled:
 
 def _scaled(subject: PodContext) -> list[_Scaled]:
     found = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
-    return [_SCALED.of(hpas) for hpas in found if hpas]
+    return [_SCALED.value_for(hpas) for hpas in found if hpas]
 
 
 def _together(hpas: tuple[HorizontalPodAutoscaler, ...]) -> _Scaled:

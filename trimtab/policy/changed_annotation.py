@@ -35,7 +35,7 @@ class ChangedAnnotation:
     by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
-    def values(self) -> dict[str, str]:
+    def value_by_field(self) -> dict[str, str]:
         """Field → the value we gave it; fields we removed are not in it."""
         return {name: value for fields in self.by.values() for name, value in fields.items() if value != REMOVED}
 
@@ -65,7 +65,7 @@ def read(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | 
     written = _decoded(pod) if signer.keys is not None else None
     if written is None or not signer.is_recent(written.at):
         return None
-    if not signer.verifies(written.sig, written.at, *_parts(pod, namespace, written.by)):
+    if not signer.verify_signature(written.sig, written.at, *_parts(pod, namespace, written.by)):
         return None
     return ChangedAnnotation(written.by)
 
@@ -106,14 +106,14 @@ def write(
     for found in last.values():
         by.setdefault(found.policy, {})[found.field] = REMOVED if found.after is None else str(found.after)
     told = {policy: fields for policy, fields in by.items() if fields}
-    at = signer.at if signer.keys is not None else 0
-    signature = signer.sign(at, *_parts(pod, namespace, told)) if signer.keys is not None else ""
+    at = signer.timestamp_seconds if signer.keys is not None else 0
+    signature = signer.sign_parts(at, *_parts(pod, namespace, told)) if signer.keys is not None else ""
     written = _Written(pod=fingerprint(pod, namespace), by=told, at=at, sig=signature)
     text = msgspec.json.encode(written, order="sorted").decode()
     return _with(pod, {**get(pod.metadata.annotations, {}), ANNOTATION: text}), ChangedAnnotation(told)
 
 
-def without(pod: Pod) -> Pod:
+def remove_annotation(pod: Pod) -> Pod:
     """The pod without any marker."""
     kept = {k: v for k, v in get(pod.metadata.annotations, {}).items() if k != ANNOTATION}
     return _with(pod, kept)

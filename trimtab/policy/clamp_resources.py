@@ -19,8 +19,8 @@ from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_defaulted
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodContext
-from trimtab.policy.recorded_usage import known_usage
-from trimtab.policy.write_resources import ClampedResource, rewrite
+from trimtab.policy.recorded_usage import find_recorded_usage
+from trimtab.policy.write_resources import ClampedResource, write_clamped_resources
 
 _NO_BOUNDS = LimitRangeBounds()
 _factor = lru_cache(maxsize=256)(Fraction)
@@ -49,13 +49,13 @@ class _ContainerResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return f"{self.place.name}.limits.{self.resource}"
 
 
-def settle(draft: PodChanges) -> None:
+def clamp_resources(draft: PodChanges) -> None:
     """Turn the wants of all policies into the containers of the draft's pod."""
     keys = sorted({**draft.requests, **draft.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
     if not keys or _pod_level(draft):
         return
     subject = draft.subject
-    bounds, sizes = subject.facts.bounds.get(subject.namespace, {}), subject.once(autoscalers.sizings)
+    bounds, sizes = subject.facts.bounds.get(subject.namespace, {}), subject.once(autoscalers.index_vpa_constraints)
     cells = [
         _ContainerResource(
             subject=subject, place=key[0], resource=key[1], bounds=bounds.get(key[1], _NO_BOUNDS),
@@ -66,7 +66,7 @@ def settle(draft: PodChanges) -> None:
         for key in keys
     ]  # fmt: skip
     obstacles = _Obstacles(draft)
-    rewrite(
+    write_clamped_resources(
         draft,
         [_settled(draft, _straight(draft, _guarded(draft, _as_applied(draft, cell))), obstacles) for cell in cells],
     )
@@ -79,7 +79,7 @@ def _pod_level(draft: PodChanges) -> bool:
         return False
     reason = reasons.POD_LEVEL_RESOURCES("the pod sets resources for all its containers together")
     for want in (*draft.requests.values(), *draft.limits.values()):
-        draft.leave("resources", reason, policy=want.policy)
+        draft.leave_unchanged("resources", reason, policy=want.policy)
     return True
 
 
@@ -89,10 +89,10 @@ def _as_applied(draft: PodChanges, cell: _ContainerResource) -> _ContainerResour
     if (
         request is not None
         and cell.written_request is not None
-        and draft.stays_applied(cell.request_name, request.policy)
+        and draft.must_stay_applied(cell.request_name, request.policy)
     ):
         cell = replace(cell, request=None)
-    if limit is not None and cell.written_limit is not None and draft.stays_applied(cell.limit_name, limit.policy):
+    if limit is not None and cell.written_limit is not None and draft.must_stay_applied(cell.limit_name, limit.policy):
         cell = replace(cell, limit=None)
     return cell
 
@@ -103,10 +103,10 @@ def _guarded(draft: PodChanges, cell: _ContainerResource) -> _ContainerResource:
         return cell
     reason = reasons.GUARANTEED_LEFT_ALONE("the pod is Guaranteed, and the policy does not say `guaranteed: change`")
     if cell.request is not None and not cell.request.changes_guaranteed:
-        draft.leave(cell.request_name, reason, policy=cell.request.policy)
+        draft.leave_unchanged(cell.request_name, reason, policy=cell.request.policy)
         cell = replace(cell, request=None)
     if cell.limit is not None and not cell.limit.changes_guaranteed:
-        draft.leave(cell.limit_name, reason, policy=cell.limit.policy)
+        draft.leave_unchanged(cell.limit_name, reason, policy=cell.limit.policy)
         cell = replace(cell, limit=None)
     return cell
 
@@ -121,7 +121,7 @@ def _straight(draft: PodChanges, cell: _ContainerResource) -> _ContainerResource
     if _factor(want.factor) * share.percent == 100 and not share.bounded:
         return cell
     reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
-    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
+    draft.leave_unchanged(cell.limit_name, reason, loud=True, policy=want.policy)
     return replace(cell, limit=None)
 
 
@@ -148,10 +148,10 @@ def _standing_limit(draft: PodChanges, cell: _ContainerResource, obstacles: "_Ob
         return cell.written_limit if cell.written_limit is not None or back is None else back.value
     if cell.limit.factor is not None:
         return None
-    obstacle = obstacles.of(cell)
+    obstacle = obstacles.obstacle_for(cell)
     if obstacle is None:
         return None
-    draft.leave(cell.limit_name, obstacle, loud=True, policy=cell.limit.policy)
+    draft.leave_unchanged(cell.limit_name, obstacle, loud=True, policy=cell.limit.policy)
     return cell.written_limit
 
 
@@ -163,7 +163,7 @@ class _Obstacles:
         self._draft = draft
         self._known: dict[str, Reason | None] = {}
 
-    def of(self, cell: _ContainerResource) -> Reason | None:
+    def obstacle_for(self, cell: _ContainerResource) -> Reason | None:
         """None: they can."""
         if cell.resource not in self._known:
             self._known[cell.resource] = _obstacle(self._draft, cell)
@@ -182,7 +182,7 @@ def _obstacle(draft: PodChanges, cell: _ContainerResource) -> Reason | None:
     if whole is not None:
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {whole} bounds the {resource} limits of the whole pod")
     # The pod as decided so far: another PriorityClass may bring it under another quota.
-    quota = counts_limit(facts.quotas.get(cell.subject.namespace, ()), draft.pod, resource)
+    quota = counts_limit(facts.quotas.get(cell.subject.namespace, ()), draft.changed_pod, resource)
     return reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} counts limits.{resource}") if quota else None
 
 
@@ -205,7 +205,7 @@ def _request(
     sizing = cell.vpa
     if sizing is not None and sizing.keeps_ratio and standing is not None:
         reason = reasons.VPA_RATIO(f"VPA {sizing.name} keeps the limit:request ratio, and the limit {standing} stays")
-        draft.leave(cell.request_name, reason, loud=True, policy=want.policy)
+        draft.leave_unchanged(cell.request_name, reason, loud=True, policy=want.policy)
         return cell.written_request, None
     number, moved = quantity.scheduler_value(cell.resource, want.value), None
     floors, ceilings = _floors(cell, standing), _ceilings(cell, standing)
@@ -218,7 +218,7 @@ def _request(
     hard = [least for least, says in floors if says.startswith("LimitRange")]
     if number <= 0 or any(number < least for least in hard):
         reason = reasons.LIMIT_RANGE_REFUSES(f"no {cell.resource} request meets LimitRange and limit together")
-        draft.leave(cell.request_name, reason, loud=True, policy=want.policy)
+        draft.leave_unchanged(cell.request_name, reason, loud=True, policy=want.policy)
         return cell.written_request, None
     return quantity.format_quantity(cell.resource, number), moved
 
@@ -271,7 +271,7 @@ def _limit(
     return _not_lowered(draft, cell, limit) if cell.resource == "ephemeral-storage" else limit
 
 
-HEADROOM = 15
+PEAK_HEADROOM_PERCENT = 15
 """Percent above the greatest use that is known: a memory limit at or below it kills the container."""
 
 
@@ -285,18 +285,18 @@ def _not_deadly(draft: PodChanges, cell: _ContainerResource, limit: Written) -> 
     """
     assert cell.limit is not None
     policy, written, number = cell.limit.policy, cell.written_limit, quantity.scheduler_value("memory", limit)
-    usage = known_usage(cell.subject, cell.place, "memory")
+    usage = find_recorded_usage(cell.subject, cell.place, "memory")
     peak = None if usage is None or usage.max is None else quantity.scheduler_value("memory", usage.max)
     if peak is None and usage is None and (cell.place, "memory") in draft.guesses:
         reason = reasons.LIMIT_AFTER_DEFAULT("the request is a mere default, and no use of memory is known")
-        draft.leave(cell.limit_name, reason, loud=True, policy=policy)
+        draft.leave_unchanged(cell.limit_name, reason, loud=True, policy=policy)
         return written
     if usage is not None and peak is not None:
-        least = -(-peak * (100 + HEADROOM) // 100 // (1 << 20)) * (1 << 20)
+        least = -(-peak * (100 + PEAK_HEADROOM_PERCENT) // 100 // (1 << 20)) * (1 << 20)
         highest = None if cell.bounds.max is None else _down(cell, cell.bounds.max.value)
         if number < least and highest is not None and highest < least:
             reason = reasons.LIMIT_BELOW_PEAK(f"a LimitRange allows {_text(cell, highest)}, the peak is {usage.max}")
-            draft.leave(cell.limit_name, reason, loud=True, policy=policy)
+            draft.leave_unchanged(cell.limit_name, reason, loud=True, policy=policy)
             return written
         number = max(number, least)
     return _not_lowered(
@@ -314,20 +314,20 @@ def _not_lowered(draft: PodChanges, cell: _ContainerResource, limit: Written) ->
         return limit
     if number >= quantity.scheduler_value(cell.resource, written):
         return limit
-    if not draft.is_ours(cell.limit_name, written):
+    if not draft.was_set_before(cell.limit_name, written):
         sentence = f"the limit {written} is the author's, and {_text(cell, number)} is less"
-        draft.leave(cell.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=cell.limit.policy)
+        draft.leave_unchanged(cell.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=cell.limit.policy)
     return written
 
 
 def _report_below_peak(draft: PodChanges, cell: _ContainerResource, limit: Written) -> None:
     """The author's own limit stays; whoever reads reasons learns that it kills."""
-    usage = known_usage(cell.subject, cell.place, "memory")
+    usage = find_recorded_usage(cell.subject, cell.place, "memory")
     if usage is None or usage.max is None or quantity.compare(usage.max, limit) <= 0:
         return
     want = cell.limit or cell.request
     reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, and the container was seen to use {usage.max}")
-    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy if want is not None else None)
+    draft.leave_unchanged(cell.limit_name, reason, loud=True, policy=want.policy if want is not None else None)
 
 
 def _wanted_limit(cell: _ContainerResource, standing: Written | None, request: Written | None) -> Written | None:

@@ -95,7 +95,7 @@ class ClusterFacts:
         """Is the VPA's own webhook able to act on any pod?"""
         return bool(self.vpa_reach)
 
-    def above(self, namespace: str, owner: Owner) -> Owner | None:
+    def find_controller(self, namespace: str, owner: Owner) -> Owner | None:
         """The owner's own controller, as far as it is known or its name tells.
 
         A Job not listed yet tells its CronJob: its name ends in the minute of its schedule (eight digits).
@@ -109,7 +109,7 @@ class ClusterFacts:
 
     def chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
         """The pod's controllers, nearest first."""
-        return chain(pod.metadata, namespace, self.above)
+        return chain(pod.metadata, namespace, self.find_controller)
 
 
 NOTHING_KNOWN = ClusterFacts(known=frozenset())
@@ -143,8 +143,8 @@ def from_snapshot(
         updated=updated,
         created=_created(snapshot),
         recommendations=recommendations,
-        largest_node=largest_of(shapes),
-        nodes=nodes_of(shapes, daemons, closed, growing),
+        largest_node=largest_allocatable(shapes),
+        nodes=build_node_shapes(shapes, daemons, closed, growing),
         machines=machines,
         problems=problems,
     )
@@ -154,17 +154,17 @@ _Namespaced = TypeVar("_Namespaced", LimitRange, ResourceQuota)
 Target = tuple[str, str, str]
 
 
-def home(found: LimitRange | ResourceQuota) -> str:
+def namespace_of(found: LimitRange | ResourceQuota) -> str:
     """The namespace it speaks for."""
     return found.metadata.namespace or "default"
 
 
-def by_name(found: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
+def name_order(found: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
     """The order within a namespace, so that equal facts give equal decisions."""
     return found.metadata.name
 
 
-def by_age(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
+def age_order(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
     """The oldest counts."""
     return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
 
@@ -180,21 +180,21 @@ def hpa_target(hpa: HorizontalPodAutoscaler) -> Target:
 
 def _by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Namespaced, ...]]:
     found: dict[str, list[_Namespaced]] = {}
-    for item in sorted(objects, key=by_name):
-        found.setdefault(home(item), []).append(item)
+    for item in sorted(objects, key=name_order):
+        found.setdefault(namespace_of(item), []).append(item)
     return {namespace: tuple(items) for namespace, items in found.items()}
 
 
 def _by_target(vpas: Iterable[VerticalPodAutoscaler]) -> dict[Target, tuple[VerticalPodAutoscaler, ...]]:
     found: dict[Target, list[VerticalPodAutoscaler]] = {}
-    for vpa in sorted(vpas, key=by_age):
+    for vpa in sorted(vpas, key=age_order):
         found.setdefault(vpa_target(vpa), []).append(vpa)
     return {target: tuple(same) for target, same in found.items()}
 
 
 def _hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[Target, tuple[HorizontalPodAutoscaler, ...]]:
     found: dict[Target, list[HorizontalPodAutoscaler]] = {}
-    for hpa in sorted(hpas, key=by_name):
+    for hpa in sorted(hpas, key=name_order):
         found.setdefault(hpa_target(hpa), []).append(hpa)
     return {target: tuple(same) for target, same in found.items()}
 
@@ -227,7 +227,7 @@ def _counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Target, in
 def _created(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
     found: dict[tuple[str, str, str], Seconds] = {}
     for kind, item in snapshot.workloads():
-        moment = creation(item.metadata)
+        moment = creation_time(item.metadata)
         if item.metadata.controller is None and moment is not None:
             found[item.metadata.namespace or "default", kind, item.metadata.name] = moment
     return found
@@ -244,7 +244,7 @@ def _nodes(snapshot: Snapshot) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, 
     return (*shapes_by_state(counter.shapes()), machines)
 
 
-def nodes_of(
+def build_node_shapes(
     shapes: tuple[NodeShape, ...],
     daemons: tuple[PodSpec, ...],
     closed: tuple[NodeShape, ...],
@@ -255,7 +255,7 @@ def nodes_of(
     return NO_NODES if found == NO_NODES else found
 
 
-def creation(metadata: Metadata) -> Seconds | None:
+def creation_time(metadata: Metadata) -> Seconds | None:
     """When the object was made; None where that is not written, or makes no sense."""
     return seconds(metadata.creation_timestamp)
 
@@ -265,7 +265,7 @@ def _recommendations(maps: Iterable[ConfigMap], own_namespace: str) -> tuple[Rec
     workloads: dict[str, Mapping[str, ContainerUsage]] = {}
     problems: list[Unreadable] = []
     for shard in sorted(maps, key=lambda found: found.metadata.name):
-        found = shard_of(shard, own_namespace)
+        found = decode_shard(shard, own_namespace)
         if isinstance(found, Unreadable):
             problems.append(found)
         else:
@@ -273,7 +273,7 @@ def _recommendations(maps: Iterable[ConfigMap], own_namespace: str) -> tuple[Rec
     return Recommendations(workloads), tuple(problems)
 
 
-def shard_of(found: ConfigMap, own_namespace: str) -> Workloads | Unreadable | None:
+def decode_shard(found: ConfigMap, own_namespace: str) -> Workloads | Unreadable | None:
     """A shard of recommendations, or what is wrong with it; None: it is none.
 
     Only our own namespace is believed: a label is something that every tenant can write.
@@ -283,7 +283,7 @@ def shard_of(found: ConfigMap, own_namespace: str) -> Workloads | Unreadable | N
     return decode(f"ConfigMap {found.metadata.namespace}/{found.metadata.name}", found.data.get(KEY, ""))
 
 
-def largest_of(shapes: Iterable[NodeShape]) -> dict[str, int]:
+def largest_allocatable(shapes: Iterable[NodeShape]) -> dict[str, int]:
     """Per resource, the most that one kind of nodes can hold."""
     found: dict[str, int] = {}
     for shape in shapes:

@@ -18,7 +18,7 @@ from trimtab.policy import changed_annotation, reasons, required_actions
 from trimtab.policy.actions import overhead, priority_class, runtime_class
 from trimtab.policy.applicable_policies import ApplicablePolicies, CompiledPolicy, MatchedPolicy, ask
 from trimtab.policy.changed_annotation import ChangedAnnotation
-from trimtab.policy.clamp_resources import settle
+from trimtab.policy.clamp_resources import clamp_resources
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.match import MatchDependencies, always_left_alone, match_asks, opt_out_reason
 from trimtab.policy.pod_changes import FieldChange, FieldKept, PodChanges
@@ -110,7 +110,7 @@ def decided(
             break
         decision = _together(decision, again)
     if watching and first is not None and asked is not None and decision.denied is None:
-        denied = required_actions.refusal(first, asked, decision.pod, decision.left)
+        denied = required_actions.find_refusal(first, asked, decision.pod, decision.left)
         if denied is not None:
             return change(decision, pod=pod, changes=(), skipped=None, denied=denied), asked
     return decision, asked
@@ -202,11 +202,11 @@ def _decision(
 ) -> Decision:
     if draft.denied is not None:
         return Decision(pod=subject.pod, denied=draft.denied, left=tuple(draft.left), failures=tuple(failures))
-    pod, written = draft.pod, None
+    pod, written = draft.changed_pod, None
     if draft.changes:
         pod, written = changed_annotation.write(pod, subject.namespace, before, draft.changes, subject.terms.signer)
     elif before is None and changed_annotation.ANNOTATION in subject.annotations and not _stays_unverified(subject):
-        pod = changed_annotation.without(pod)
+        pod = changed_annotation.remove_annotation(pod)
     return Decision(
         pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures), marker=written
     )
@@ -255,7 +255,7 @@ def _every_turn(
         subject=subject,
         silent=silent,
         is_guarded=is_guarded,
-        applied_before=before.values if before else {},
+        applied_before=before.value_by_field if before else {},
         decided_before=before.deciders if before else {},
     )
     failures: list[str] = []
@@ -264,7 +264,7 @@ def _every_turn(
         if turn.applies:
             _take(turn, draft, failures)
         else:
-            stands = draft.kept()
+            stands = draft.create_savepoint()
             if _is_eager(turn, draft, stands):
                 trials.append((place, stands))
     _finish(draft, failures)
@@ -274,7 +274,7 @@ def _every_turn(
 def _finish(draft: PodChanges, failures: list[str]) -> None:
     """What follows from all turns together."""
     draft.policy = ""
-    for name, finish in (("requests and limits", settle), ("overhead", overhead.finish)):
+    for name, finish in (("requests and limits", clamp_resources), ("overhead", overhead.finish_overhead)):
         _safely(name, finish, (draft,), draft, failures)
 
 
@@ -282,11 +282,11 @@ def _take(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) -> None:
     draft.policy = turn.name
     draft.changes_guaranteed = turn.changes_guaranteed
     draft.names_daemons = turn.names_daemons
-    places, withheld = turn.places(draft.subject), draft.subject.withheld
+    places, withheld = turn.select_containers(draft.subject), draft.subject.withheld
     for name, propose, settings in turn.actions:
         why = withheld.get((turn.name, name)) if withheld else None
         if why is not None:
-            draft.leave(name, why, loud=True)
+            draft.leave_unchanged(name, why, loud=True)
         elif draft.is_guarded:
             _safely(name, propose, (settings, draft, places), draft, failures)
         else:
@@ -296,8 +296,8 @@ def _take(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) -> None:
 def _is_eager(turn: CompiledPolicy, draft: PodChanges, stands: tuple[Any, ...]) -> bool:
     """Would this policy decide anything now? What it decides and says is taken back, to where the draft `stands`."""
     _take(turn, draft, [])
-    eager = draft.moved_since(stands)
-    draft.restore(stands)
+    eager = draft.changed_since(stands)
+    draft.restore_savepoint(stands)
     return eager
 
 
@@ -308,16 +308,16 @@ def _safely(
     if not draft.is_guarded:
         step(*given)
         return
-    before = draft.kept()
+    before = draft.create_savepoint()
     try:
         step(*given)
     except NotAQuantity as error:
-        draft.restore(before)
-        draft.leave(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
+        draft.restore_savepoint(before)
+        draft.leave_unchanged(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
-        draft.restore(before)
+        draft.restore_savepoint(before)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
-        draft.leave(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
+        draft.leave_unchanged(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
 
 
 def _would(draft: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_Trial]) -> tuple[FieldChange, ...]:
@@ -329,7 +329,7 @@ def _would(draft: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_T
     draft.silent = draft.is_guarded = True
     found: list[FieldChange] = []
     for place, stands in reversed(trials):
-        draft.restore(stands)
+        draft.restore_savepoint(stands)
         watching, failures = turns[place], list[str]()
         for turn in (watching, *[later for later in turns[place + 1 :] if later.applies]):
             _take(turn, draft, failures)

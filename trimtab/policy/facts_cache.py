@@ -21,10 +21,10 @@ from trimtab.policy.cluster_facts import (
     EVERYTHING,
     OWN_NAMESPACE,
     ClusterFacts,
-    by_age,
-    by_name,
-    home,
+    age_order,
     hpa_target,
+    name_order,
+    namespace_of,
     vpa_target,
 )
 from trimtab.policy.facts_index import (
@@ -53,9 +53,9 @@ class FactsCache:
         self._runtime_classes: NamedFacts[RuntimeClass] = NamedFacts()
         self._priority_classes: NamedFacts[PriorityClass] = NamedFacts()
         self._limit_ranges = LimitRangeFacts()
-        self._quotas: GroupedMap[Key, str, ResourceQuota] = GroupedMap(home, by_name)
-        self._vpas: GroupedMap[Key, Target, VerticalPodAutoscaler] = GroupedMap(vpa_target, by_age)
-        self._hpas: GroupedMap[Key, Target, HorizontalPodAutoscaler] = GroupedMap(hpa_target, by_name)
+        self._quotas: GroupedMap[Key, str, ResourceQuota] = GroupedMap(namespace_of, name_order)
+        self._vpas: GroupedMap[Key, Target, VerticalPodAutoscaler] = GroupedMap(vpa_target, age_order)
+        self._hpas: GroupedMap[Key, Target, HorizontalPodAutoscaler] = GroupedMap(hpa_target, name_order)
         self._owners = OwnerFacts()
         self._nodes = NodeFacts(self._owners)
         self._shards = RecommendationShards()
@@ -89,24 +89,24 @@ class FactsCache:
             vpa_reach = self._last.vpa_reach
         found = ClusterFacts(
             known=known,
-            namespaces=self._namespaces.whole(),
-            runtime_classes=self._runtime_classes.whole(),
-            priority_classes=self._priority_classes.whole(),
-            limit_ranges=self._limit_ranges.whole(),
-            bounds=self._limit_ranges.bounds(),
-            quotas=self._quotas.whole(),
-            vpas=self._vpas.whole(),
+            namespaces=self._namespaces.current_mapping(),
+            runtime_classes=self._runtime_classes.current_mapping(),
+            priority_classes=self._priority_classes.current_mapping(),
+            limit_ranges=self._limit_ranges.current_mapping(),
+            bounds=self._limit_ranges.bounds_by_namespace(),
+            quotas=self._quotas.current_mapping(),
+            vpas=self._vpas.current_mapping(),
             vpa_reach=vpa_reach,
-            hpas=self._hpas.whole(),
-            owners=self._owners.above(),
-            created=self._owners.created(),
-            replicas=self._owners.replicas(),
-            updated=self._owners.updated(),
-            recommendations=self._shards.whole(),
-            largest_node=self._nodes.largest(),
-            nodes=self._nodes.whole(),
-            machines=self._nodes.machines(),
-            problems=self._shards.problems(),
+            hpas=self._hpas.current_mapping(),
+            owners=self._owners.controller_by_owner(),
+            created=self._owners.creation_by_owner(),
+            replicas=self._owners.replicas_by_owner(),
+            updated=self._owners.updated_by_owner(),
+            recommendations=self._shards.current_recommendations(),
+            largest_node=self._nodes.largest_allocatable(),
+            nodes=self._nodes.current_shapes(),
+            machines=self._nodes.nodes_by_machine(),
+            problems=self._shards.unreadable_shards(),
         )
         if not _same(self._last, found):
             self._last = found

@@ -27,7 +27,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Workloads
 from trimtab.cluster.replicas import Replicas
 from trimtab.cluster.timestamps import Seconds
-from trimtab.policy.cluster_facts import by_name, home, largest_of, nodes_of
+from trimtab.policy.cluster_facts import build_node_shapes, largest_allocatable, name_order, namespace_of
 from trimtab.policy.retained_facts import RetainedNamespace, RetainedOwner
 
 K = TypeVar("K")
@@ -62,7 +62,7 @@ class PersistentMap(Generic[K, Value]):
         else:
             self._next.pop(key, None)
 
-    def whole(self) -> Mapping[K, Value]:
+    def current_mapping(self) -> Mapping[K, Value]:
         """Everything told so far. The same object as last time unless something differs; it never changes."""
         if self._next:
             # A copy takes a millisecond for fifty thousand entries, a loop over them sixty.
@@ -108,17 +108,17 @@ class GroupedMap(Generic[K, G, Value]):
             del self._members[group]
         self._changed.add(group)
 
-    def of(self, group: G) -> tuple[Value, ...]:
+    def sorted_members(self, group: G) -> tuple[Value, ...]:
         """Those of one group in their order."""
         return tuple(sorted(self._members.get(group, {}).values(), key=self._order))
 
-    def whole(self) -> Mapping[G, tuple[Value, ...]]:
+    def current_mapping(self) -> Mapping[G, tuple[Value, ...]]:
         """As `PersistentMap.whole`."""
         for group in self._changed:
-            found = self.of(group)
+            found = self.sorted_members(group)
             self._table.put(group, found) if found else self._table.drop(group)
         self._changed.clear()
-        return self._table.whole()
+        return self._table.current_mapping()
 
 
 V = TypeVar("V")
@@ -146,8 +146,8 @@ class NamedFacts(Generic[V]):
     def drop(self, key: Key) -> None:
         self._table.drop(key[1])
 
-    def whole(self) -> Mapping[str, V]:
-        return self._table.whole()
+    def current_mapping(self) -> Mapping[str, V]:
+        return self._table.current_mapping()
 
 
 class NamespaceFacts:
@@ -168,15 +168,15 @@ class NamespaceFacts:
         if key[1] == self._own:
             self.paused = False
 
-    def whole(self) -> Mapping[str, Labels]:
-        return self._labels.whole()
+    def current_mapping(self) -> Mapping[str, Labels]:
+        return self._labels.current_mapping()
 
 
 class LimitRangeFacts:
     """By namespace, and what those of a namespace say together."""
 
     def __init__(self) -> None:
-        self._ranges: GroupedMap[Key, str, LimitRange] = GroupedMap(home, by_name)
+        self._ranges: GroupedMap[Key, str, LimitRange] = GroupedMap(namespace_of, name_order)
         self._bounds: PersistentMap[str, Mapping[str, LimitRangeBounds]] = PersistentMap()
 
     def put(self, key: Key, value: LimitRange) -> None:
@@ -188,17 +188,17 @@ class LimitRangeFacts:
         self._bound(key[0] or "default")
 
     def _bound(self, namespace: str) -> None:
-        found = self._ranges.of(namespace)
+        found = self._ranges.sorted_members(namespace)
         if found:
             self._bounds.put(namespace, container_bounds(found))
         else:
             self._bounds.drop(namespace)
 
-    def whole(self) -> Mapping[str, tuple[LimitRange, ...]]:
-        return self._ranges.whole()
+    def current_mapping(self) -> Mapping[str, tuple[LimitRange, ...]]:
+        return self._ranges.current_mapping()
 
-    def bounds(self) -> Mapping[str, Mapping[str, LimitRangeBounds]]:
-        return self._bounds.whole()
+    def bounds_by_namespace(self) -> Mapping[str, Mapping[str, LimitRangeBounds]]:
+        return self._bounds.current_mapping()
 
 
 class OwnerFacts:
@@ -212,20 +212,20 @@ class OwnerFacts:
         self._updated: PersistentMap[Target, int] = PersistentMap()
         self._daemons: PersistentMap[Target, PodSpec] = PersistentMap()
 
-    def above(self) -> Mapping[Target, Owner | None]:
-        return self._above.whole()
+    def controller_by_owner(self) -> Mapping[Target, Owner | None]:
+        return self._above.current_mapping()
 
-    def created(self) -> Mapping[Target, Seconds]:
-        return self._created.whole()
+    def creation_by_owner(self) -> Mapping[Target, Seconds]:
+        return self._created.current_mapping()
 
-    def replicas(self) -> Mapping[Target, Replicas]:
-        return self._replicas.whole()
+    def replicas_by_owner(self) -> Mapping[Target, Replicas]:
+        return self._replicas.current_mapping()
 
-    def updated(self) -> Mapping[Target, int]:
-        return self._updated.whole()
+    def updated_by_owner(self) -> Mapping[Target, int]:
+        return self._updated.current_mapping()
 
-    def daemons(self) -> Mapping[Target, PodSpec]:
-        return self._daemons.whole()
+    def daemon_by_owner(self) -> Mapping[Target, PodSpec]:
+        return self._daemons.current_mapping()
 
     def put(self, target: Target, value: RetainedOwner) -> None:
         self._above.put(target, value.above)
@@ -305,25 +305,27 @@ class NodeFacts:
         for machine in self._machine_of.pop(key[1], ()):
             self._machines.drop((key[1], machine))
 
-    def machines(self) -> Machines:
-        return self._machines.whole()
+    def nodes_by_machine(self) -> Machines:
+        return self._machines.current_mapping()
 
-    def whole(self) -> NodeShapes:
+    def current_shapes(self) -> NodeShapes:
         """The same object while no kind comes or goes, no daemon changes and no group begins or ends to grow."""
-        stands = (self._counter.changes, self._owners.daemons(), self.growing)
+        stands = (self._counter.changes, self._owners.daemon_by_owner(), self.growing)
         if stands[0] != self._stands[0] or stands[1] is not self._stands[1] or stands[2] != self._stands[2]:
             daemons = stands[1]
             self._stands = stands
             shapes, closed = shapes_by_state(self._counter.shapes())
-            whole = nodes_of(shapes, tuple(daemons[target] for target in sorted(daemons)), closed, self.growing)
+            whole = build_node_shapes(
+                shapes, tuple(daemons[target] for target in sorted(daemons)), closed, self.growing
+            )
             self._whole = self._whole if whole == self._whole else whole
-            found = largest_of(shapes)
+            found = largest_allocatable(shapes)
             self._largest = self._largest if found == self._largest else found
         return self._whole
 
-    def largest(self) -> Mapping[str, int]:
+    def largest_allocatable(self) -> Mapping[str, int]:
         """Resource → the most that one node can hold; the same object while it stays that much."""
-        self.whole()
+        self.current_shapes()
         return self._largest
 
 
@@ -347,7 +349,7 @@ class RecommendationShards:
         self._shards: dict[str, Workloads] = {}
         self._bad: dict[str, Unreadable] = {}
         self._workloads: PersistentMap[str, Mapping[str, ContainerUsage]] = PersistentMap()
-        self._told = Recommendations(self._workloads.whole())
+        self._told = Recommendations(self._workloads.current_mapping())
         self._problems: tuple[Unreadable, ...] = ()
 
     def put(self, key: Key, value: Workloads | Unreadable | None) -> None:
@@ -373,13 +375,13 @@ class RecommendationShards:
             else:
                 self._workloads.drop(workload)
 
-    def whole(self) -> Recommendations:
-        workloads = self._workloads.whole()
+    def current_recommendations(self) -> Recommendations:
+        workloads = self._workloads.current_mapping()
         if workloads is not self._told.workloads:
             self._told = Recommendations(workloads)
         return self._told
 
-    def problems(self) -> tuple[Unreadable, ...]:
+    def unreadable_shards(self) -> tuple[Unreadable, ...]:
         """In order of name; the same object while they are the same."""
         found = tuple(self._bad[name] for name in sorted(self._bad))
         if found != self._problems:

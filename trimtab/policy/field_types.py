@@ -19,7 +19,7 @@ _CONFIG = ConfigDict(extra="forbid", alias_generator=to_camel, use_attribute_doc
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def words(cls: type[C]) -> type[C]:
+def policy_type(cls: type[C]) -> type[C]:
     """A class of the language: immutable, camelCase in YAML, unknown fields refused, docstrings in the schema."""
     cls.__pydantic_config__ = _CONFIG  # type: ignore[attr-defined]
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-MAX_KEPT = 256
+MAX_CACHED_OBJECTS = 256
 """Objects whose outcome is kept at once."""
 
 
@@ -25,13 +25,13 @@ class Derived(Generic[K, V]):
         self._make = make
         self._kept: dict[int, tuple[K, V]] = {}
 
-    def of(self, found: K) -> V:
+    def value_for(self, found: K) -> V:
         """By identity: the object itself is kept beside the outcome, so that no other one gets its place."""
         kept = self._kept.get(id(found))
         if kept is not None and kept[0] is found:
             return kept[1]
         made = self._make(found)
-        if len(self._kept) >= MAX_KEPT:
+        if len(self._kept) >= MAX_CACHED_OBJECTS:
             self._kept.clear()
         self._kept[id(found)] = (found, made)
         return made

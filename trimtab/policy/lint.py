@@ -10,8 +10,8 @@ from trimtab.policy import reasons
 from trimtab.policy.actions.placement import shown
 from trimtab.policy.actions.placement_fields import PlacementAction
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.lint_conflicts import disagreements, overruled
-from trimtab.policy.lint_fields import odd_words
+from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
+from trimtab.policy.lint_fields import find_odd_fields
 from trimtab.policy.match import namespace_name_test
 from trimtab.policy.pod_context import CRITICAL, NAME_LABEL
 from trimtab.policy.podpolicy import PodPolicy, Policies
@@ -48,8 +48,8 @@ def lint(policies: Policies, facts: ClusterFacts | None = None) -> tuple[LintFin
     for index, policy in enumerate(policies.all):
         before = policies.all[:index]
         reasons_found = [
-            *_idle(policy), *_missing(policy, facts), *_chosen(policy), *odd_words(policy),
-            *overruled(policy, before), *disagreements(policy, before),
+            *_idle(policy), *_missing(policy, facts), *_chosen(policy), *find_odd_fields(policy),
+            *find_overruled(policy, before), *find_disagreements(policy, before),
         ]  # fmt: skip
         found += [LintFinding(policy=policy.name, reason=reason) for reason in reasons_found]
     requiring = {policy.name for policy in policies.all if policy.spec.mode == "apply" and _requires_class(policy)}
@@ -98,7 +98,7 @@ def _unlike(policy: PodPolicy, facts: ClusterFacts) -> Iterator[Reason]:
         if not any(fnmatchcase(known, name) for known in facts.namespaces):
             yield NOT_IN_CLUSTER(f"the cluster has no namespace {name}")
     if spaces is not None and spaces.selector is not None and facts.namespaces:
-        selector, is_named = spaces.selector.selector, namespace_name_test(spaces)
+        selector, is_named = spaces.selector.api_selector, namespace_name_test(spaces)
         meant = (name for name in facts.namespaces if is_named(name))
         if not any(labels_match(selector, {NAME_LABEL: name, **facts.namespaces[name]}) for name in meant):
             yield NOT_IN_CLUSTER("no namespace of the cluster has the labels that the policy selects")

@@ -28,21 +28,21 @@ NEVER_DECIDES = Code(
 )
 
 
-def disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
+def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
     """With policies of equal priority that are asked before this one."""
     if not _acts(policy):
         return
     for other in before:
         if other.spec.priority != policy.spec.priority or not _acts(other):
             continue
-        mine, theirs = wanted(policy), wanted(other)
+        mine, theirs = wanted_values(policy), wanted_values(other)
         fields = sorted(field for field in mine.keys() & theirs.keys() if mine[field] != theirs[field])
         if fields and can_meet(policy.spec.match, other.spec.match):
             said = ", ".join(f"{field} {mine[field]} (there {theirs[field]})" for field in fields)
             yield DISAGREES(f"{other.name} has priority {other.spec.priority}, too, and decides first: {said}")
 
 
-def overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
+def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
     """By one that is asked before and means at least the same pods."""
     for other in before:
         decides = always_decides(policy)
@@ -80,7 +80,7 @@ def always_decides(policy: PodPolicy) -> frozenset[str]:
     return frozenset() if any(part is not None for part in others) else frozenset(found)
 
 
-def wanted(policy: PodPolicy) -> Mapping[str, str]:
+def wanted_values(policy: PodPolicy) -> Mapping[str, str]:
     """Field → the value that the policy wants, in words, of the fields that only one policy can decide."""
     actions, found = policy.spec.actions, dict[str, str]()
     if actions.requests is not None:

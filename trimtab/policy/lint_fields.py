@@ -66,7 +66,7 @@ _LONGEST_SECONDS = 7 * 86400
 """A week. A node with such a pod is as good as never drained."""
 
 
-def odd_words(policy: PodPolicy) -> Iterator[Reason]:
+def find_odd_fields(policy: PodPolicy) -> Iterator[Reason]:
     """All that is odd about one policy, whatever others and the cluster say."""
     yield from _requests(policy)
     yield from _asked(policy)

@@ -18,8 +18,8 @@ from trimtab.policy.pod_context import (
     AdmissionSettings,
     ContainerRef,
     PodContext,
-    is_image,
-    means,
+    matches_container,
+    matches_image,
 )
 from trimtab.policy.podpolicy import (
     AmountCondition,
@@ -32,7 +32,7 @@ from trimtab.policy.podpolicy import (
     PolicyLabelSelector,
 )
 
-Test = Callable[[PodContext], bool]
+PodPredicate = Callable[[PodContext], bool]
 """A question about a pod, its patterns read once for many pods."""
 
 
@@ -66,7 +66,7 @@ def opt_out_reason(subject: PodContext) -> Reason:
     return reasons.OPTED_OUT(f"namespace {subject.namespace} says {OPT_OUT}")
 
 
-def pod_test(match: Match, *, required: bool = False) -> Test:
+def pod_test(match: Match, *, required: bool = False) -> PodPredicate:
     """All conditions of `match`, and none of its exclusions.
 
     required: the policy has a required action, so a namespace whose labels are not known yet counts as selected, and
@@ -95,16 +95,16 @@ def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
     """Is this owner among the policy's share? The same owners every time; a larger share keeps them."""
     if policy.spec.rollout >= 100:
         return True
-    drawn = hashlib.blake2b(f"{policy.name}\n{subject.identity}".encode(), digest_size=8).digest()
+    drawn = hashlib.blake2b(f"{policy.name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
     return int.from_bytes(drawn, "big") % 100 < policy.spec.rollout
 
 
-def namespace_test(match: Match, *, required: bool = False) -> Test:
+def namespace_test(match: Match, *, required: bool = False) -> PodPredicate:
     """The condition on the namespace alone."""
     return _in_namespaces(match.namespaces or NamespaceMatch(), unknown=required)
 
 
-def _asked(given: Conditions, *, unknown: bool) -> Iterator[Test]:
+def _asked(given: Conditions, *, unknown: bool) -> Iterator[PodPredicate]:
     """Cheapest questions first; what is not given is not asked."""
     if given.namespaces is not None:
         yield _in_namespaces(given.namespaces, unknown=unknown)
@@ -127,11 +127,11 @@ def _asked(given: Conditions, *, unknown: bool) -> Iterator[Test]:
         yield lambda subject: of_account(subject.pod.spec.service_account_name or "default")
     if given.requests:
         asks = amounts_test(given.requests)
-        yield lambda subject: asks(subject.once(asked_amounts))
+        yield lambda subject: asks(subject.once(requested_amounts))
     yield from _found_out(given)
 
 
-def _found_out(given: Conditions) -> Iterator[Test]:
+def _found_out(given: Conditions) -> Iterator[PodPredicate]:
     """What has to be looked up, or looked for in every container."""
     if given.containers is not None:
         is_meant = containers_test(given.containers)
@@ -141,13 +141,13 @@ def _found_out(given: Conditions) -> Iterator[Test]:
         yield lambda subject: managed == (subject.once(autoscalers.of) is not None)
     if given.hpa is not None:
         by_utilization = given.hpa == "utilization"
-        yield lambda subject: by_utilization == subject.once(autoscalers.by_utilization)
+        yield lambda subject: by_utilization == subject.once(autoscalers.is_scaled_by_utilization)
 
 
-def _in_namespaces(namespaces: NamespaceMatch, *, unknown: bool) -> Test:
+def _in_namespaces(namespaces: NamespaceMatch, *, unknown: bool) -> PodPredicate:
     """`unknown`: is a namespace selected whose labels are not known?"""
     by_name = namespace_name_test(namespaces)
-    selector = None if namespaces.selector is None else namespaces.selector.selector
+    selector = None if namespaces.selector is None else namespaces.selector.api_selector
 
     def is_in(subject: PodContext) -> bool:
         if not by_name(subject.namespace):
@@ -166,7 +166,7 @@ def namespace_name_test(namespaces: NamespaceMatch) -> Callable[[str], bool]:
     return lambda name: included(name) and not excluded(name)
 
 
-def _labelled(wanted: dict[str, str]) -> Test:
+def _labelled(wanted: dict[str, str]) -> PodPredicate:
     patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
 
     def is_labelled(subject: PodContext) -> bool:
@@ -176,8 +176,8 @@ def _labelled(wanted: dict[str, str]) -> Test:
     return is_labelled
 
 
-def _selected(wanted: PolicyLabelSelector) -> Test:
-    selector = wanted.selector
+def _selected(wanted: PolicyLabelSelector) -> PodPredicate:
+    selector = wanted.api_selector
     return lambda subject: labels_match(selector, subject.labels)
 
 
@@ -187,7 +187,7 @@ def _named(patterns: tuple[str, ...]) -> Callable[[object], bool]:
     return lambda name: named(name) if isinstance(name, str) and name else nothing
 
 
-def _owned(wanted: tuple[str, ...]) -> Test:
+def _owned(wanted: tuple[str, ...]) -> PodPredicate:
     is_wanted = glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
     return lambda subject: any(map(is_wanted, subject.owner_names))
 
@@ -197,9 +197,9 @@ def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
     asks = amounts_test(containers.requests) if containers.requests else None
 
     def is_meant(place: ContainerRef) -> bool:
-        if containers.not_images and is_image(containers.not_images, place.container.image):
+        if containers.not_images and matches_image(containers.not_images, place.container.image):
             return False
-        if not means(containers.names, containers.roles, containers.images, place):
+        if not matches_container(containers.names, containers.roles, containers.images, place):
             return False
         return asks is None or asks(_amounts_of(place))
 
@@ -223,7 +223,7 @@ def _bounds(resource: str, amount: AmountCondition) -> tuple[float, float]:
     return low, high
 
 
-def asked_amounts(subject: PodContext) -> Amounts | None:
+def requested_amounts(subject: PodContext) -> Amounts | None:
     """What the pod asks for without overhead; None where a quantity cannot be read."""
     try:
         return requests_without_overhead(subject.pod.spec)
@@ -238,7 +238,7 @@ def _amounts_of(place: ContainerRef) -> Amounts | None:
         return None
 
 
-def _annotated(wanted: dict[str, str]) -> Test:
+def _annotated(wanted: dict[str, str]) -> PodPredicate:
     patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
 
     def is_annotated(subject: PodContext) -> bool:

@@ -113,7 +113,7 @@ class PodChanges:
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 
-    def kept(self) -> tuple[Any, ...]:
+    def create_savepoint(self) -> tuple[Any, ...]:
         """Where the draft stands, for `restore`. What it collects only grows, so counts tell."""
         return (
             self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
@@ -121,7 +121,7 @@ class PodChanges:
             len(self.yielding), len(self.bounds),
         )  # fmt: skip
 
-    def restore(self, kept: tuple[Any, ...]) -> None:
+    def restore_savepoint(self, kept: tuple[Any, ...]) -> None:
         """Everything as it was at `kept`."""
         self.metadata, self.spec, self.denied, changes, *counts = kept
         del self.changes[changes:]
@@ -133,20 +133,20 @@ class PodChanges:
             while len(collected) > count:
                 collected.popitem()
 
-    def moved_since(self, kept: tuple[Any, ...]) -> bool:
+    def changed_since(self, kept: tuple[Any, ...]) -> bool:
         """Was anything decided since then? Things said count for nothing."""
-        now = self.kept()
+        now = self.create_savepoint()
         return any(a is not b for a, b in zip(now[:3], kept[:3], strict=True)) or now[3:-4] != kept[3:-4]
 
     @property
-    def pod(self) -> Pod:
+    def changed_pod(self) -> Pod:
         """The pod as decided so far; the very same object where nothing changed."""
         before = self.subject.pod
         if self.metadata is before.metadata and self.spec is before.spec:
             return before
         return change(before, metadata=self.metadata, spec=self.spec)
 
-    def claim(
+    def claim_field(
         self, name: str, before: Value, after: Value, reason: Reason, *, replaces: bool | str | None = None
     ) -> bool:
         """May the policy whose turn it is give the field this value? Notes the change, or why not.
@@ -159,17 +159,17 @@ class PodChanges:
         if before == after:
             return False
         goes = before is not None if replaces is None else replaces
-        if goes and self.stays_applied(name, written=goes if isinstance(goes, str) else name):
+        if goes and self.must_stay_applied(name, written=goes if isinstance(goes, str) else name):
             return False
         if self.is_foreign(name, before):
-            self.leave(
+            self.leave_unchanged(
                 name, reasons.CHANGED_AFTER_US(f"{name} was {self.applied_before[name]}, is now {before}"), loud=True
             )
             return False
         self.changes.append(FieldChange(field=name, before=before, after=after, policy=self.policy, reason=reason))
         return True
 
-    def stays_applied(self, name: str, policy: str | None = None, *, written: str | None = None) -> bool:
+    def must_stay_applied(self, name: str, policy: str | None = None, *, written: str | None = None) -> bool:
         """Must what its author wrote stay, because the pod itself will be applied again? Then says so.
 
         written: the field in which they wrote it; None: this one.
@@ -177,7 +177,7 @@ class PodChanges:
         by = applied_by(self.subject, written or name)
         if by:
             stays = reasons.APPLIED(f"{name} stays as it is written: the pod itself is kept by {by}")
-            self.leave(name, stays, loud=True, policy=policy)
+            self.leave_unchanged(name, stays, loud=True, policy=policy)
         return bool(by)
 
     def decide_first(self, name: str, after: Value) -> bool:
@@ -187,7 +187,9 @@ class PodChanges:
         if first[0] == self.policy:
             return True
         if first[1] != after:
-            self.leave(name, reasons.OVERRULED(f"{first[0]} decided {name} ({_shown(first[1])}, not {_shown(after)})"))
+            self.leave_unchanged(
+                name, reasons.OVERRULED(f"{first[0]} decided {name} ({_shown(first[1])}, not {_shown(after)})")
+            )
         return False
 
     def is_overruled(self, name: str, after: Value) -> bool:
@@ -197,11 +199,11 @@ class PodChanges:
             first is not None and first[0] != self.policy and not self.decide_first(name, after) and first[1] != after
         )
 
-    def decided(self, name: str) -> bool:
+    def is_decided(self, name: str) -> bool:
         """Has any policy decided this field?"""
         return name in self._deciders
 
-    def decided_by_another(self, name: str) -> bool:
+    def is_decided_by_another(self, name: str) -> bool:
         """Has a policy that was asked before this one decided the field?"""
         return name in self._asked and self._deciders[name][0] != self.policy
 
@@ -210,21 +212,21 @@ class PodChanges:
         ours = self.applied_before.get(name)
         return ours is not None and before is not None and ours != str(before)
 
-    def removed_before(self, name: str) -> bool:
+    def was_removed_before(self, name: str) -> bool:
         """Did an earlier call of ours remove the field?"""
         return name in self.decided_before and self.decided_before[name][1] is None
 
-    def is_ours(self, name: str, value: Written) -> bool:
+    def was_set_before(self, name: str, value: Written) -> bool:
         """Did an earlier call of ours give the field this value?"""
         return self.applied_before.get(name) == str(value)
 
-    def note(self, name: str, before: Value, after: Value, reason: Reason, policy: str | None = None) -> None:
+    def record_change(self, name: str, before: Value, after: Value, reason: Reason, policy: str | None = None) -> None:
         """A change that follows from another one."""
         self.changes.append(
             FieldChange(field=name, before=before, after=after, policy=policy or self.policy, reason=reason)
         )
 
-    def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
+    def leave_unchanged(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
         """Say why something stays as it is; said once."""
         if not self.silent:
             self.left.setdefault(FieldKept(field=name, policy=policy or self.policy, reason=reason, loud=loud))

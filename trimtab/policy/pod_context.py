@@ -48,11 +48,11 @@ class MarkerSigner:
     """Seconds since 1970, divided by `SLOT_SECONDS`."""
 
     @property
-    def at(self) -> int:
+    def timestamp_seconds(self) -> int:
         """What a marker says of when it was written: seconds since 1970."""
         return self.slot * SLOT_SECONDS
 
-    def sign(self, at: int, *parts: str) -> str:
+    def sign_parts(self, at: int, *parts: str) -> str:
         """The signature; empty without keys."""
         return self.keys.sign(_PURPOSE, str(at), *parts) if self.keys is not None else ""
 
@@ -60,7 +60,7 @@ class MarkerSigner:
         """Was it so short a while ago that it may be an earlier call of the same request?"""
         return -_MAX_SLOTS_AHEAD <= self.slot - at // SLOT_SECONDS <= _MAX_SLOTS
 
-    def verifies(self, signature: str, at: int, *parts: str) -> bool:
+    def verify_signature(self, signature: str, at: int, *parts: str) -> bool:
         """Did a replica of ours sign these parts, just now?"""
         return self.keys is not None and self.is_recent(at) and self.keys.verify(signature, _PURPOSE, str(at), *parts)
 
@@ -263,7 +263,7 @@ class PodContext:
         return name if name in CRITICAL else ""
 
     @property
-    def windows(self) -> bool:
+    def is_windows(self) -> bool:
         """Does the pod run on Windows? By `spec.os`, or because it asks for nodes of that system."""
         spec = self.pod.spec
         os = get(spec.os, None)
@@ -275,29 +275,31 @@ class PodContext:
         return bool(terms) and all(any(map(_asks_for_windows, get(t.match_expressions, ()))) for t in terms)
 
     @property
-    def identity(self) -> str:
+    def rollout_identity(self) -> str:
         """Stable for all pods of one owner: what a rollout draws by."""
         metadata = self.pod.metadata
         name = str(self.top) if self.top else f"Pod/{metadata.name or metadata.generate_name}"
         return f"{self.namespace}/{name}"
 
 
-def means(names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...], place: ContainerRef) -> bool:
+def matches_container(
+    names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...], place: ContainerRef
+) -> bool:
     """Do these patterns mean this container? A list that is empty means all."""
     return (
         (not names or glob(names)(place.container.name))
         and (not roles or place.role in roles)
-        and (not images or is_image(images, place.container.image))
+        and (not images or matches_image(images, place.container.image))
     )
 
 
-def is_image(patterns: tuple[str, ...], image: str) -> bool:
+def matches_image(patterns: tuple[str, ...], image: str) -> bool:
     """As written or by its full name: `docker.io/*` means `nginx:1.27`, too."""
     test = glob(patterns)
-    return test(image) or test(full_name(image))
+    return test(image) or test(full_image_name(image))
 
 
-def full_name(image: str) -> str:
+def full_image_name(image: str) -> str:
     """With the registry that a short name leaves out (distribution/reference `splitDockerDomain`)."""
     return _remembered(image) if len(image) <= _MOST_REMEMBERED else _full_name(image)
 
@@ -324,7 +326,7 @@ class PodBeforeAndAfter:
     after: PodContext
     places: tuple[ContainerRef, ...]
     """The containers of the pod as it will be that the policy means."""
-    left: Mapping[str, Reason]
+    kept_reasons: Mapping[str, Reason]
     """Field → why the policy left it as it is."""
 
     @property

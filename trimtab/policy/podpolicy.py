@@ -35,7 +35,7 @@ from trimtab.policy.field_types import (
     Quantity,
     Role,
     Whole,
-    words,
+    policy_type,
 )
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ API_VERSION = "trimtab.dev/v1alpha1"
 KIND = "PodPolicy"
 
 
-@words
+@policy_type
 class PolicySelectorRequirement:
     """One expression of a label selector, as everywhere in Kubernetes."""
 
@@ -57,7 +57,7 @@ class PolicySelectorRequirement:
             raise ValueError("values with In and NotIn, and only with them")
 
 
-@words
+@policy_type
 class PolicyLabelSelector:
     """A label selector, as everywhere in Kubernetes."""
 
@@ -65,14 +65,14 @@ class PolicyLabelSelector:
     match_expressions: tuple[PolicySelectorRequirement, ...] = ()
 
     @property
-    def selector(self) -> LabelSelector:
+    def api_selector(self) -> LabelSelector:
         expressions = (
             SelectorRequirement(key=e.key, operator=e.operator, values=e.values) for e in self.match_expressions
         )
         return LabelSelector(match_labels=self.match_labels or {}, match_expressions=tuple(expressions))
 
 
-@words
+@policy_type
 class NamespaceMatch:
     """Namespaces by name and by label."""
 
@@ -83,7 +83,7 @@ class NamespaceMatch:
     """By the namespace's own labels."""
 
 
-@words
+@policy_type
 class AmountCondition:
     """How much of a resource is asked for; everything given must hold."""
 
@@ -105,7 +105,7 @@ class AmountCondition:
             raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
 
 
-@words
+@policy_type
 class Containers:
     """Some of a pod's containers."""
 
@@ -120,7 +120,7 @@ class Containers:
     """What the container asks for, by resource."""
 
 
-@words
+@policy_type
 class Conditions:
     """What a pod must be like; everything given must hold, everything absent is not asked."""
 
@@ -152,7 +152,7 @@ class Conditions:
     means other replicas."""
 
 
-@words
+@policy_type
 class Match(Conditions):
     """Which pods a policy means. Empty: every pod that is not always left alone."""
 
@@ -160,7 +160,7 @@ class Match(Conditions):
     """But not these: a pod that any of them means is left out."""
 
 
-@words
+@policy_type
 class Actions:
     """What a policy does. Each is optional; one at least is given."""
 
@@ -179,7 +179,7 @@ class Actions:
     annotations: Annotations | None = None
 
 
-@words
+@policy_type
 class Spec:
     """One policy."""
 
@@ -203,7 +203,7 @@ class Spec:
     actions: Actions
 
 
-@words
+@policy_type
 class PolicyMetadata:
     """Name, and whatever else an object's metadata holds (labels, annotations, managed fields)."""
 
@@ -220,7 +220,7 @@ class PodPolicy:
     line: int | None = None
 
     @property
-    def order(self) -> tuple[int, str]:
+    def decision_order(self) -> tuple[int, str]:
         """The first to decide sorts first."""
         return (-self.spec.priority, self.name)
 
@@ -241,4 +241,4 @@ class Policies:
 
     @classmethod
     def of(cls, *policies: PodPolicy) -> "Policies":
-        return cls(tuple(sorted(policies, key=lambda p: p.order)))
+        return cls(tuple(sorted(policies, key=lambda p: p.decision_order)))

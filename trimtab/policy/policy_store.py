@@ -44,11 +44,11 @@ class PolicyStore:
 
     def policies(self) -> Policies:
         """All in force, in the order in which they decide; the same object while nothing differs."""
-        found = self._policies.whole()
+        found = self._policies.current_mapping()
         if found is not self._told[0]:
             self._told = found, Policies.of(*found.values())
         return self._told[1]
 
     def broken(self) -> Mapping[str, tuple[ConfigError, ...]]:
         """Name → what is wrong; the same object while nothing differs."""
-        return self._broken.whole()
+        return self._broken.current_mapping()

@@ -71,7 +71,7 @@ def _pods_differ(resource: str, usage: Percentiles) -> str:
     return f"pod {usage.pod} uses {amount} of {resource} on average, far more than the other pods, and is not covered"
 
 
-def known_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
+def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
     """Of the topmost owner of which it is known, however old; None where it is known of none."""
     for _, usage in subject.usage_of(place.container.name):
         percentiles = None if isinstance(usage, NotYet) else usage.of(resource)

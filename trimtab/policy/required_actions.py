@@ -51,7 +51,7 @@ def _may_mean(turn: CompiledPolicy, subject: PodContext) -> bool:
     return turn.in_namespace(subject) and not (subject.opt_out == "namespace" and allows_opt_out(turn.policy, subject))
 
 
-def refusal(
+def find_refusal(
     first: ApplicablePolicies, last: ApplicablePolicies, after: Pod, left: Iterable[FieldKept]
 ) -> Reason | None:
     """Why the pod must be denied; None: it carries all that is required of it.
@@ -81,7 +81,7 @@ def _listed(turn: CompiledPolicy) -> str:
 def _unmet(turn: CompiledPolicy, before: PodContext, after: PodContext, said: tuple[FieldKept, ...]) -> Reason | None:
     failed = {word: one.reason for one in said if _is_ours(one) for word in [action.name for action in turn.required]}
     left = failed | {one.field: one.reason for one in said if one.policy == turn.name}
-    result = PodBeforeAndAfter(before=before, after=after, places=turn.places(after), left=left)
+    result = PodBeforeAndAfter(before=before, after=after, places=turn.select_containers(after), kept_reasons=left)
     for action in turn.required:
         field = action.unmet(action.settings, result)
         if field is None:

@@ -30,7 +30,7 @@ from trimtab.cluster.replicas import Replicas, replicas_of, replicas_told, updat
 from trimtab.cluster.snapshot import KINDS, ConfigMap
 from trimtab.cluster.timestamps import Seconds
 from trimtab.policy.autoscalers import RESIZING
-from trimtab.policy.cluster_facts import creation, shard_of
+from trimtab.policy.cluster_facts import creation_time, decode_shard
 
 OWNERS = tuple(kind for kind, shape in KINDS.items() if issubclass(shape, Workload))
 """Kinds that own pods, or own what owns pods."""
@@ -70,73 +70,74 @@ def holds(own_namespace: str) -> Mapping[str, Hold]:
     """Kind → what is held of its objects, in the form `FactsCache` takes."""
 
     def shard(found: ConfigMap) -> Workloads | Unreadable | None:
-        return shard_of(found, own_namespace)
+        return decode_shard(found, own_namespace)
 
     return {
-        "Namespace": namespace, "RuntimeClass": named, "PriorityClass": named, "LimitRange": named,
-        "ResourceQuota": quota, "VerticalPodAutoscaler": vpa, "HorizontalPodAutoscaler": named,
-        "Node": seen_node, "ConfigMap": shard, AUTOSCALER: growing_groups, **{kind: owner_of(kind) for kind in OWNERS},
+        "Namespace": retain_namespace, "RuntimeClass": retain_named, "PriorityClass": retain_named,
+        "LimitRange": retain_named, "ResourceQuota": retain_quota, "VerticalPodAutoscaler": retain_vpa,
+        "HorizontalPodAutoscaler": retain_named, "Node": seen_node, "ConfigMap": shard, AUTOSCALER: growing_groups,
+        **{kind: owner_projection(kind) for kind in OWNERS},
     }  # fmt: skip
 
 
-def namespace(found: Namespace) -> RetainedNamespace:
+def retain_namespace(found: Namespace) -> RetainedNamespace:
     return RetainedNamespace(get(found.metadata.labels, {}), bool(paused(found.metadata)))
 
 
 N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscaler, ResourceQuota, VerticalPodAutoscaler)
 
 
-def named(found: N) -> N:
+def retain_named(found: N) -> N:
     """All of it but who it is: name, namespace and age are enough of that."""
     meta = found.metadata
     bare = Metadata(name=meta.name, namespace=meta.namespace, creation_timestamp=meta.creation_timestamp)
     return change(found, metadata=bare)
 
 
-def quota(found: ResourceQuota) -> ResourceQuota:
+def retain_quota(found: ResourceQuota) -> ResourceQuota:
     """What it counts, what it allows and how much of that is used: the last changes with every pod, and answers that
     are remembered stay (`cluster_facts.Freshness.USED`)."""
-    return named(found)
+    return retain_named(found)
 
 
-def vpa(found: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
+def retain_vpa(found: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
     """Without the bounds around its recommendation, which move every minute."""
     said = found.status.recommendation.container_recommendations
     targets = tuple(ContainerRecommendation(container_name=s.container_name, target=s.target) for s in said)
-    return change(named(found), status=VPAStatus(recommendation=Recommended(container_recommendations=targets)))
+    return change(retain_named(found), status=VPAStatus(recommendation=Recommended(container_recommendations=targets)))
 
 
 def vpa_with_growth(found: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
     """The same with its upper bounds where it resizes pods in place: they change all the time, and plans count them."""
     if found.spec.update_policy.update_mode not in RESIZING:
-        return vpa(found)
+        return retain_vpa(found)
     said = found.status.recommendation.container_recommendations
     bounds = tuple(
         ContainerRecommendation(container_name=s.container_name, target=s.target, upper_bound=s.upper_bound)
         for s in said
     )
-    return change(named(found), status=VPAStatus(recommendation=Recommended(container_recommendations=bounds)))
+    return change(retain_named(found), status=VPAStatus(recommendation=Recommended(container_recommendations=bounds)))
 
 
-def owner_of(kind: str) -> Callable[[Workload], RetainedOwner]:
+def owner_projection(kind: str) -> Callable[[Workload], RetainedOwner]:
     """What is held of an owner of this kind."""
     if kind == "ReplicaSet":
-        return lambda found: seen_owner(found, replicas_told(found.metadata))
+        return lambda found: retain_owner(found, replicas_told(found.metadata))
     if kind not in COUNTED:
-        return seen_owner
+        return retain_owner
     if kind == "DaemonSet":
         return lambda found: replace(_counted(kind, found), daemon=daemon_of(found))
     return lambda found: _counted(kind, found)
 
 
 def _counted(kind: str, found: Workload) -> RetainedOwner:
-    return seen_owner(found, replicas_of(kind, found), updated_of(kind, found))
+    return retain_owner(found, replicas_of(kind, found), updated_of(kind, found))
 
 
-def seen_owner(found: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
+def retain_owner(found: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
     """Its own controller, or when it was made where it has none; and its pods."""
     above = owner(found)
-    created = creation(found.metadata) if above is None else None  # type: ignore[union-attr]
+    created = creation_time(found.metadata) if above is None else None  # type: ignore[union-attr]
     return RetainedOwner(above, created, replicas, updated)
 
 

@@ -153,7 +153,7 @@ def _structural_root() -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": _structural(spec_schema()),
-            "status": status.schema(),
+            "status": status.status_schema(),
         },
     }
 

@@ -77,7 +77,7 @@ def plain(status: PolicyStatus) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def schema() -> dict[str, Any]:
+def status_schema() -> dict[str, Any]:
     """For the CustomResourceDefinition."""
     numbers = {
         "observedGeneration": OBSERVED, "matched": MATCHED, "changed": CHANGED, "unpatched": UNPATCHED,

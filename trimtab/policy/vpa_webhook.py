@@ -37,7 +37,7 @@ class WebhookReach:
     conditional: bool = False
     """Expressions that nobody here evaluates narrow it further."""
 
-    def includes(self, namespace: Labels | None, pod: Mapping[str, str]) -> bool:
+    def includes_pod(self, namespace: Labels | None, pod: Mapping[str, str]) -> bool:
         """Is it called for a pod with these labels in a namespace with those? What is not known is not included."""
         if self.conditional:
             return False

@@ -36,19 +36,19 @@ class WrittenRequest(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(dict[str, WrittenRequest]).decode
 
 
-def written_request(subject: PodContext, name: str, stands: Written) -> Written:
+def find_written_request(subject: PodContext, name: str, stands: Written) -> Written:
     """What the author wrote, where the pod says that the request that stands was made of it; else what stands."""
     found = subject.once(_records).get(name) if ANNOTATION in subject.annotations else None
     return found.written if found is not None and quantity.same(found.given, stands) else stands
 
 
-def recorded(metadata: Metadata, made: Mapping[str, WrittenRequest]) -> str:
+def encode_written_requests(metadata: Metadata, made: Mapping[str, WrittenRequest]) -> str:
     """The annotation's text with these requests beside those that it tells of already."""
     told = _readable(get(metadata.annotations, {}).get(ANNOTATION, ""))
     return msgspec.json.encode({**told, **made}, order="sorted").decode()
 
 
-def with_record(metadata: Metadata, text: str) -> Metadata:
+def with_written_requests(metadata: Metadata, text: str) -> Metadata:
     """The metadata with this annotation."""
     return change(metadata, annotations={**get(metadata.annotations, {}), ANNOTATION: text})
 
@@ -81,7 +81,7 @@ class ClampedResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     limit_want: ResourceRequest | None
 
 
-def rewrite(draft: PodChanges, settled: list[ClampedResource]) -> None:
+def write_clamped_resources(draft: PodChanges, settled: list[ClampedResource]) -> None:
     """Write what differs into the draft; take it all back where the class of service would change unasked."""
     changes, spec = _within_pod_bounds(draft, settled, _changes(draft, settled))
     if not changes:
@@ -89,13 +89,13 @@ def rewrite(draft: PodChanges, settled: list[ClampedResource]) -> None:
     unasked = _unasked(draft.subject, qos(spec), changes)
     if unasked is not None:
         for found in changes:
-            draft.leave(found.field, unasked, loud=True, policy=found.policy)
+            draft.leave_unchanged(found.field, unasked, loud=True, policy=found.policy)
         return
-    quota = newly_unmet(draft, spec)
+    quota = find_newly_unmet_quota(draft, spec)
     if quota is not None:
         for found in changes:
             reason = reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} would refuse the pod: it counts more than this")
-            draft.leave(found.field, reason, loud=True, policy=found.policy)
+            draft.leave_unchanged(found.field, reason, loud=True, policy=found.policy)
         return
     draft.spec = spec
     draft.changes += changes
@@ -114,11 +114,11 @@ def _record_shares(draft: PodChanges, settled: list[ClampedResource], changes: l
     if not made:
         return
     before = get(draft.metadata.annotations, {}).get(ANNOTATION)
-    text = recorded(draft.metadata, {name: record for name, (_, record) in made.items()})
+    text = encode_written_requests(draft.metadata, {name: record for name, (_, record) in made.items()})
     policy = next(iter(made.values()))[0].policy
     reason = reasons.POLICY_SAYS("it tells what was written, so that a share is taken of it once")
-    draft.note(f"annotations[{ANNOTATION}]", before, text, reason, policy)
-    draft.metadata = with_record(draft.metadata, text)
+    draft.record_change(f"annotations[{ANNOTATION}]", before, text, reason, policy)
+    draft.metadata = with_written_requests(draft.metadata, text)
 
 
 def _unasked(subject: PodContext, after: QoS, changes: list[FieldChange]) -> Reason | None:
@@ -140,7 +140,7 @@ def _unasked(subject: PodContext, after: QoS, changes: list[FieldChange]) -> Rea
     return None
 
 
-def newly_unmet(draft: PodChanges, spec: PodSpec) -> str | None:
+def find_newly_unmet_quota(draft: PodChanges, spec: PodSpec) -> str | None:
     """The quota that would refuse the pod with this spec and would not have as it came.
 
     A change may bring a pod under a quota: BestEffort no more, or of another PriorityClass.
@@ -164,7 +164,7 @@ def _within_pod_bounds(
             continue
         reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {by} bounds the {resource} of the whole pod")
         for found in (c for c in changes if c.field.endswith(f".{resource}")):
-            draft.leave(found.field, reason, loud=True, policy=found.policy)
+            draft.leave_unchanged(found.field, reason, loud=True, policy=found.policy)
         changes = [c for c in changes if not c.field.endswith(f".{resource}")]
         spec = _written(draft.spec, settled, changes)
     return changes, spec
@@ -207,13 +207,13 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
     A limit that we removed, and that somebody put back, is theirs, too: they would put it back again.
     """
     for name, before, after, want in sides:
-        if after is None and before is not None and draft.removed_before(name):
+        if after is None and before is not None and draft.was_removed_before(name):
             sentence = f"an earlier call removed it, it is now {before}"
         elif after is not None and draft.is_foreign(name, _text(before)):
             sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
         else:
             continue
-        draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
+        draft.leave_unchanged(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
         return True
     return False
 

@@ -19,7 +19,7 @@ def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: Contai
         name = f"{place.name}.requests.{resource}"
         written = requests.get(resource, limits.get(resource))
         if written is not None and str(written) != str(pieces):
-            draft.leave(name, reasons.ALREADY_SET(f"the container asks for {written} itself"))
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container asks for {written} itself"))
             continue
         if not draft.decide_first(name, str(pieces)) or written is not None:
             continue

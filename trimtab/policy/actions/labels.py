@@ -8,7 +8,7 @@ from pydantic import Field
 from trimtab.cluster.api.meta import change, get
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import pod_label_unlisted
-from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, words
+from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -18,7 +18,7 @@ _CONTROLLERS = frozenset(
 _CONTROLLERS_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 
 
-@words
+@policy_type
 class ListedValue:
     """A value that a pod chooses by one of its labels."""
 
@@ -27,7 +27,7 @@ class ListedValue:
     """The values that the pod may choose."""
 
 
-@words
+@policy_type
 class Labels:
     """Labels to add. A label that a workload's selector uses must not be replaced: `override` is for the others."""
 
@@ -49,7 +49,7 @@ class Labels:
             raise ValueError(f"{twice} once, in add, fromNamespace or fromPod")
 
 
-@words
+@policy_type
 class Annotations:
     """Annotations to add."""
 
@@ -59,7 +59,7 @@ class Annotations:
     required: Required = False
 
 
-def propose(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the labels that are missing; replace others only with `override`."""
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
@@ -67,19 +67,21 @@ def propose(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...
         if value:
             wanted[key] = value
         else:
-            draft.leave(f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the namespace has no label {label}"))
+            draft.leave_unchanged(
+                f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the namespace has no label {label}")
+            )
     for key, chosen in (settings.from_pod or {}).items():
         unlisted = pod_label_unlisted(chosen.label, chosen.among, draft.subject)
         if unlisted is None:
             wanted[key] = draft.subject.labels[chosen.label]
         else:
-            draft.leave(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
+            draft.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
     labels = _added("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
     if labels is not None:
         draft.metadata = change(draft.metadata, labels=labels)
 
 
-def propose_annotations(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the annotations that are missing; replace others only with `override`."""
     before = get(draft.metadata.annotations, {})
     annotations = _added("annotations", settings.add, settings.override, draft, before)
@@ -87,7 +89,7 @@ def propose_annotations(settings: Annotations, draft: PodChanges, places: tuple[
         draft.metadata = change(draft.metadata, annotations=annotations)
 
 
-def unmet(settings: Labels, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
     """The first label that the pod lacks, or carries with another value."""
     present = get(result.after.pod.metadata.labels, {})
     known = result.after.namespace_labels or {}
@@ -104,7 +106,7 @@ def _is_chosen(value: ListedValue, present: dict[str, str], found: str | None) -
     return found is not None and found in value.among and found == present.get(value.label)
 
 
-def unmet_annotations(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_annotation(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
     """The first annotation that the pod lacks, or carries with another value."""
     return _lacking("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
 
@@ -123,10 +125,10 @@ def _added(
         name = f"{part}[{key}]"
         if part == "labels" and draft.subject.owners and _is_controllers(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers tell their pods by {key}")
-            draft.leave(name, reason, loud=True)
+            draft.leave_unchanged(name, reason, loud=True)
         elif before is not None and before != value and not override:
-            draft.leave(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
-        elif draft.claim(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
+        elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
     return {**present, **added} if added else None
 

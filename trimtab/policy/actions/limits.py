@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from trimtab.cluster.resources import limits_of
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_limit_read
-from trimtab.policy.field_types import Required, words
+from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -34,7 +34,7 @@ LimitRule = Annotated[
 `request x 1.5`: the request times a factor of at least 1."""
 
 
-@words
+@policy_type
 class LimitsAction:
     """What becomes of the containers' limits."""
 
@@ -57,7 +57,7 @@ def limit_rules(settings: LimitsAction) -> Iterator[tuple[str, str]]:
         yield "ephemeral-storage", settings.ephemeral_storage
 
 
-def propose(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """One want per container and resource that this policy is the first to decide."""
     rules = tuple(limit_rules(settings))
     for place in places:
@@ -65,7 +65,7 @@ def propose(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRe
             _propose(rule, draft, place, resource, required=settings.required)
 
 
-def unmet(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
     """The first limit that is not as the rule says."""
     written = {place.name: limits_of(place.container.resources) for place in result.before.places}
     for place in result.places:
@@ -87,27 +87,27 @@ def unmet(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
 def _propose(rule: str, draft: PodChanges, place: ContainerRef, resource: str, *, required: bool) -> None:
     name = f"{place.name}.limits.{resource}"
     written = limits_of(place.container.resources).get(resource)
-    if autoscalers.boosts(draft.subject, place, resource):
-        draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
+    if autoscalers.is_boosting_cpu(draft.subject, place, resource):
+        draft.leave_unchanged(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
         return
     first = draft.decide_first(name, rule)
     if not first or rule == "keep" or (rule == "remove" and written is None):
         return
     if written is not None and not required and is_limit_read(draft.subject, place, resource):
         sentence = f"container {place.container.name} is told its {resource} limit, {written}"
-        draft.leave(name, reasons.LIMIT_READ(sentence))
+        draft.leave_unchanged(name, reasons.LIMIT_READ(sentence))
         return
     reason = (
         reasons.LIMIT_REMOVED("the policy removes it") if rule == "remove" else reasons.POLICY_SAYS(f"limit = {rule}")
     )
     draft.limits[place, resource] = ResourceRequest(
-        place=place, resource=resource, value=None, factor=factor(rule), policy=draft.policy, reason=reason,
+        place=place, resource=resource, value=None, factor=limit_factor(rule), policy=draft.policy, reason=reason,
         changes_guaranteed=draft.changes_guaranteed,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
-def factor(rule: str) -> str | None:
+def limit_factor(rule: str) -> str | None:
     """ "request x 1.5" → "1.5", "request" → "1"; None for `remove` and `keep`."""
     match = _RULE.fullmatch(rule)
     return (match[2] or "1") if match and rule.startswith("request") else None

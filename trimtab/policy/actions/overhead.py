@@ -10,14 +10,14 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import same
 from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Required, words
+from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "overhead"
 
 
-@words
+@policy_type
 class OverheadAction:
     """Overhead that the pod brings itself."""
 
@@ -30,11 +30,11 @@ class OverheadAction:
     required: Required = False
 
 
-def propose(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Treat what the pod brings as the policy says."""
     if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.known:
         return
-    if draft.subject.windows and not settings.required:
+    if draft.subject.is_windows and not settings.required:
         return
     name = get(draft.spec.runtime_class_name, "")
     found = draft.subject.facts.runtime_classes.get(name)
@@ -47,7 +47,7 @@ def propose(settings: OverheadAction, draft: PodChanges, places: tuple[Container
         _contradicting(settings, draft, name, defined)
 
 
-def unmet(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
     """The field, where the pod carries an overhead that its class does not define."""
     own = get(result.spec.overhead, {})
     found = result.after.facts.runtime_classes.get(get(result.spec.runtime_class_name, ""))
@@ -62,35 +62,35 @@ def _stray(settings: OverheadAction, draft: PodChanges) -> None:
     elif settings.stray == "deny" and own and draft.decide_first(FIELD, "denied"):
         draft.denied = reason
     elif settings.stray == "warn" and own:
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _contradicting(settings: OverheadAction, draft: PodChanges, name: str, defined: Mapping[str, Written]) -> None:
     own = shown(get(draft.spec.overhead, {}))
     if draft.subject.terms.overhead == "server" or draft.applied_before.get(FIELD) == own:
-        draft.leave(FIELD, contradicts(name, own, shown(defined)), loud=True)
+        draft.leave_unchanged(FIELD, overhead_contradiction(name, own, shown(defined)), loud=True)
         return
     if settings.contradicting == "strip":
         _strip(draft, own)
         return
-    reason = contradicts(name, own, shown(defined))
+    reason = overhead_contradiction(name, own, shown(defined))
     if settings.contradicting == "deny" and draft.decide_first(FIELD, "denied"):
         draft.denied = reason
     elif settings.contradicting == "warn":
         draft.decide_first(FIELD, own)
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _strip(draft: PodChanges, own: str) -> None:
-    if draft.claim(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it"), replaces=False):
+    if draft.claim_field(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it"), replaces=False):
         draft.spec = change(draft.spec, overhead=UNSET)
 
 
-def contradicts(name: str, own: str, defined: str) -> Reason:
+def overhead_contradiction(name: str, own: str, defined: str) -> Reason:
     return reasons.OVERHEAD_CONTRADICTS(f"the pod brings overhead {own}, RuntimeClass {name} defines {defined}")
 
 
-def finish(draft: PodChanges) -> None:
+def finish_overhead(draft: PodChanges) -> None:
     """After all policies, for the class the pod will have.
 
     Where the server's RuntimeClass admission is on, look whether it did its work; where it is off, do it: overhead
@@ -113,18 +113,18 @@ def _verify(draft: PodChanges, found: RuntimeClass) -> None:
     if had and found.overhead.pod_fixed and not get(draft.spec.overhead, {}):
         name = found.metadata.name
         reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead and the pod carries none")
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _bring(draft: PodChanges, found: RuntimeClass) -> None:
     own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
     if own and not same(defined, own):
-        if not draft.decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
-            draft.denied = contradicts(found.metadata.name, shown(own), shown(defined) or "none")
+        if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
+            draft.denied = overhead_contradiction(found.metadata.name, shown(own), shown(defined) or "none")
         return
     if defined and not own:
-        draft.note(FIELD, None, shown(defined), reason)
+        draft.record_change(FIELD, None, shown(defined), reason)
         draft.spec = change(draft.spec, overhead=dict(defined))
     _bring_scheduling(draft, found, reason)
 
@@ -133,11 +133,13 @@ def _bring_scheduling(draft: PodChanges, found: RuntimeClass, reason: Reason) ->
     selector = get(draft.spec.node_selector, {})
     missing = {k: v for k, v in found.scheduling.node_selector.items() if k not in selector}
     for key, value in sorted(missing.items()):
-        draft.note(f"nodeSelector[{key}]", None, value, reason)
+        draft.record_change(f"nodeSelector[{key}]", None, value, reason)
     tolerations = get(draft.spec.tolerations, ())
     lacking = tuple(t for t in found.scheduling.tolerations if not covered(t, tolerations))
     for toleration in lacking:
-        draft.note(f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason)
+        draft.record_change(
+            f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason
+        )
     if missing:
         draft.spec = change(draft.spec, node_selector={**selector, **missing})
     if lacking:

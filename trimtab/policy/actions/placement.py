@@ -25,20 +25,20 @@ from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 
-def propose(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """All of it, or none and why."""
     found = resolved(settings, draft.subject)
     if isinstance(found, Reason):
-        draft.leave("placement", found, loud=found.code is not reasons.POD_LABEL_MISSING)
+        draft.leave_unchanged("placement", found, loud=found.code is not reasons.POD_LABEL_MISSING)
         return
     settings = found
     if _overruled(settings, draft):
         return
     obstacle = _obstacle(settings, draft)
     if obstacle is not None:
-        draft.leave("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
+        draft.leave_unchanged("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
         return
-    stands, stands_spec, said = draft.kept(), draft.spec, len(draft.left)
+    stands, stands_spec, said = draft.create_savepoint(), draft.spec, len(draft.left)
     _select(settings, draft)
     _require(settings, draft)
     _require_any(settings, draft)
@@ -48,11 +48,11 @@ def propose(settings: PlacementAction, draft: PodChanges, places: tuple[Containe
     if missing is None:
         return
     obstacles, half_applied = tuple(draft.left)[said:], draft.spec is not stands_spec
-    draft.restore(stands)
+    draft.restore_savepoint(stands)
     draft.left |= dict.fromkeys(obstacles)
     if half_applied:
         sentence = f"{missing} cannot be given, so none of the policy's placement is"
-        draft.leave("placement", reasons.PLACEMENT_PART(sentence), loud=True)
+        draft.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
 
 
 def missing_part(settings: PlacementAction, spec: PodSpec) -> str | None:
@@ -72,12 +72,12 @@ def missing_part(settings: PlacementAction, spec: PodSpec) -> str | None:
             return _preferred_name(label)
     present = get(spec.tolerations, ())
     for wish in settings.tolerate:
-        if not covered(wish.toleration, present):
-            return _tolerated_name(wish.toleration)
+        if not covered(wish.api_toleration, present):
+            return _tolerated_name(wish.api_toleration)
     return None
 
 
-def unmet(settings: PlacementAction, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> str | None:
     """The first part of it that the pod lacks."""
     found = resolved(settings, result.after)
     return "placement" if isinstance(found, Reason) else missing_part(found, result.spec)
@@ -145,7 +145,9 @@ def _select(settings: PlacementAction, draft: PodChanges) -> None:
     added = {
         key: value
         for key, value in wanted
-        if draft.claim(f"nodeSelector[{key}]", selector.get(key), value, reason, replaces=is_kept or key in selector)
+        if draft.claim_field(
+            f"nodeSelector[{key}]", selector.get(key), value, reason, replaces=is_kept or key in selector
+        )
     }
     if added:
         draft.spec = change(draft.spec, node_selector={**selector, **added})
@@ -158,7 +160,7 @@ def _require(settings: PlacementAction, draft: PodChanges) -> None:
         if _everywhere(draft.spec, requirement):
             draft.decide_first(_required_name(label), shown(requirement))  # also where it was written down before
             continue
-        if draft.claim(
+        if draft.claim_field(
             _required_name(label), None, shown(requirement),
             reasons.POLICY_SAYS("the policy requires it of the node"), replaces=own,
         ):  # fmt: skip
@@ -189,9 +191,9 @@ def _require_any(settings: PlacementAction, draft: PodChanges) -> None:
     says = reasons.POLICY_SAYS("the policy requires one of these of the node")
     before = [term for term in required_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
     if len(before) * len(settings.require_any) > _MOST_TERMS:
-        draft.leave(name, reasons.PLACEMENT_PART(f"it would take more than {_MOST_TERMS} terms"), loud=True)
+        draft.leave_unchanged(name, reasons.PLACEMENT_PART(f"it would take more than {_MOST_TERMS} terms"), loud=True)
         return
-    if not draft.claim(name, None, f"one of {len(settings.require_any)} groups", says, replaces=own):
+    if not draft.claim_field(name, None, f"one of {len(settings.require_any)} groups", says, replaces=own):
         return
     terms = [_with_all(term, group) for term in before for group in _alternatives(settings)]
     draft.spec = _with_node_affinity(draft.spec, required=NodeSelector(node_selector_terms=tuple(terms)))
@@ -240,7 +242,7 @@ def _prefer(settings: PlacementAction, draft: PodChanges) -> None:
             continue
         name = _preferred_name(label)
         prefers = reasons.POLICY_SAYS("the policy prefers such nodes")
-        if draft.claim(name, None, shown(requirement), prefers, replaces=own):
+        if draft.claim_field(name, None, shown(requirement), prefers, replaces=own):
             term = PreferredTerm(
                 weight=label.weight or 50, preference=NodeSelectorTerm(match_expressions=(requirement,))
             )
@@ -254,14 +256,14 @@ def _preferred(spec: PodSpec) -> tuple[PreferredTerm, ...]:
 
 def _tolerate(settings: PlacementAction, draft: PodChanges) -> None:
     for wish in settings.tolerate:
-        toleration = wish.toleration
+        toleration = wish.api_toleration
         present = get(draft.spec.tolerations, ())
         if covered(toleration, present):
             continue
         name = _tolerated_name(toleration)
         text = f"{toleration.operator} {toleration.value}".strip()
         tolerates = reasons.POLICY_SAYS("the policy tolerates the taint")
-        if draft.claim(name, None, text, tolerates, replaces=grows_applied(draft.subject, "tolerations")):
+        if draft.claim_field(name, None, text, tolerates, replaces=grows_applied(draft.subject, "tolerations")):
             draft.spec = change(draft.spec, tolerations=(*present, toleration))
 
 

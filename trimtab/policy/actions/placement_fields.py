@@ -13,7 +13,7 @@ from trimtab.cluster.api.meta import UNSET, SelectorRequirement
 from trimtab.cluster.api.pod import Toleration
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
-from trimtab.policy.field_types import LabelKey, LabelValue, Required, Whole, words
+from trimtab.policy.field_types import LabelKey, LabelValue, Required, Whole, policy_type
 from trimtab.policy.pod_context import PodContext
 
 
@@ -34,7 +34,7 @@ def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
         raise ValueError(f"`among` with {word}, and only with it: the values that a pod may choose")
 
 
-@words
+@policy_type
 class NodeLabel:
     """One thing asked of a node's label; give exactly one of the conditions."""
 
@@ -88,7 +88,7 @@ class NodeLabel:
         _check_listed("inPodLabel", self.in_pod_label, self.among)
 
 
-@words
+@policy_type
 class AddedToleration:
     """A taint to put up with."""
 
@@ -109,7 +109,7 @@ class AddedToleration:
     """How long to stay once a NoExecute taint appears; absent: for ever."""
 
     @property
-    def toleration(self) -> Toleration:
+    def api_toleration(self) -> Toleration:
         """As Kubernetes writes it."""
         operator = self.operator or ("Equal" if self.value is not None else "Exists")
         return Toleration(
@@ -136,7 +136,7 @@ class AddedToleration:
             raise ValueError("effect NoExecute where seconds are given")
 
 
-@words
+@policy_type
 class PlacementAction:
     """Where a pod may run, and where it would rather."""
 

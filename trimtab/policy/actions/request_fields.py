@@ -18,11 +18,11 @@ from trimtab.policy.field_types import (
     Required,
     Role,
     UsageRule,
-    words,
+    policy_type,
 )
 
 
-@words
+@policy_type
 class RequestRule:
     """How one resource's request is found, from whatever."""
 
@@ -57,7 +57,7 @@ class RequestRule:
             raise ValueError(f"an `otherwise` ({self.otherwise}) not above the max ({self.max})")
 
 
-@words
+@policy_type
 class ResourceRequestRule(RequestRule):
     """How the request of cpu or memory is found."""
 
@@ -97,7 +97,7 @@ class ResourceRequestRule(RequestRule):
             raise ValueError(f"a minPercent ({self.min_percent}%) not above the maxPercent ({self.max_percent}%)")
 
 
-@words
+@policy_type
 class PlainRequest(RequestRule):
     """How the request of a resource is found of which no usage is measured."""
 
@@ -106,7 +106,7 @@ class PlainRequest(RequestRule):
     what the container asks for itself, kept between `min` and `max`; `otherwise` where it asks for nothing."""
 
 
-@words
+@policy_type
 class ContainerRequests:
     """A rule for some containers; the first that means a container counts."""
 
@@ -120,7 +120,7 @@ class ContainerRequests:
     """Extended resource → how many pieces, as request and limit, where the container names none."""
 
 
-@words
+@policy_type
 class RequestsAction:
     """First requests for containers."""
 

@@ -26,33 +26,33 @@ from trimtab.policy.actions.request_fields import (
 )
 from trimtab.policy.changed_annotation import is_defaulted
 from trimtab.policy.pod_changes import PodChanges, RequestToLimitRatio, ResourceRequest
-from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, means
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, matches_container
 from trimtab.policy.recorded_usage import doubts, killed, origin
-from trimtab.policy.write_resources import written_request
+from trimtab.policy.write_resources import find_written_request
 
 
-def propose(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """One want per container and resource that this policy is the first to decide."""
     requests = draft.subject.once(_PodRequests)
     for place in places:
         rules = _rules(settings, place)
         if rules.cpu is not None:
-            _propose(rules.cpu, draft, requests.of(draft.subject, place, "cpu"))
+            _propose(rules.cpu, draft, requests.request_for(draft.subject, place, "cpu"))
         if rules.memory is not None:
-            _propose(rules.memory, draft, requests.of(draft.subject, place, "memory"))
+            _propose(rules.memory, draft, requests.request_for(draft.subject, place, "memory"))
         if rules.ephemeral_storage is not None:
-            _propose(rules.ephemeral_storage, draft, requests.of(draft.subject, place, "ephemeral-storage"))
+            _propose(rules.ephemeral_storage, draft, requests.request_for(draft.subject, place, "ephemeral-storage"))
         if rules.extended:
             propose_extended(rules.extended, draft, place)
 
 
-def unmet(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
     """The first request that is missing, or was to be replaced and was not; what a VPA decides is no lack."""
     for place in result.places:
         rules, written = _rules(settings, place), requests_of(place.container.resources)
         for resource, rule in rules_of(rules):
             name = f"{place.name}.requests.{resource}"
-            if _is_unmet(rule, written.get(resource), result.left.get(name)):
+            if _is_unmet(rule, written.get(resource), result.kept_reasons.get(name)):
                 return name
         for resource in rules.extended or {}:
             if resource not in written:
@@ -78,7 +78,7 @@ def _is_outside(rule: RequestRule, written: Written) -> bool:
 def _rules(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
     """The first that means the container."""
     for special in settings.containers:
-        if means(special.names, special.roles, special.images, place):
+        if matches_container(special.names, special.roles, special.images, place):
             return special
     return settings
 
@@ -102,11 +102,11 @@ class _PodRequests:
     that keeps it."""
 
     def __init__(self, subject: PodContext) -> None:
-        self._sizes = subject.once(autoscalers.sizings)
+        self._sizes = subject.once(autoscalers.index_vpa_constraints)
         self._is_annotated = bool(subject.annotations)
         self._known: dict[tuple[ContainerRef, str], _Request] = {}
 
-    def of(self, subject: PodContext, place: ContainerRef, resource: str) -> _Request:
+    def request_for(self, subject: PodContext, place: ContainerRef, resource: str) -> _Request:
         """The request of one container of the subject's pod for one resource."""
         found = self._known.get((place, resource))
         if found is None:
@@ -127,9 +127,9 @@ class _PodRequests:
 
 def _kept_by_vpa(subject: PodContext, place: ContainerRef, resource: str, written: Written | None) -> Reason | None:
     """Why what a VPA gave stays as it is."""
-    if autoscalers.boosts(subject, place, resource):
+    if autoscalers.is_boosting_cpu(subject, place, resource):
         return reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts")
-    if written is not None and autoscalers.has_written(subject, place, resource):
+    if written is not None and autoscalers.has_vpa_written(subject, place, resource):
         return reasons.VPA_DECIDES(f"a VPA wrote the {resource} request of {place.container.name}")
     return None
 
@@ -137,12 +137,12 @@ def _kept_by_vpa(subject: PodContext, place: ContainerRef, resource: str, writte
 def _propose(rule: RequestRule, draft: PodChanges, request: _Request) -> None:
     place, resource, name, own = request.place, request.resource, request.name, request.own
     origin = rule.from_
-    if origin == "limit" and (rule.when == "always" or not draft.decided_by_another(name)):
+    if origin == "limit" and (rule.when == "always" or not draft.is_decided_by_another(name)):
         # With `always` it will be the share once the limit is written down, whoever filled the gap before.
         bounded = bool(rule.min or rule.max or rule.round)
         draft.shares.setdefault((place, resource), RequestToLimitRatio(draft.policy, rule.percent, bounded))
     if request.stays is not None:
-        draft.leave(name, request.stays)
+        draft.leave_unchanged(name, request.stays)
         return
     # What nothing is known of, also where it was written down before: by an earlier call, or into a manifest.
     if (
@@ -159,7 +159,7 @@ def _propose(rule: RequestRule, draft: PodChanges, request: _Request) -> None:
     if own is not None:
         if rule.when == "missing" and origin != "request":
             if not draft.silent:
-                draft.leave(name, reasons.ALREADY_SET(f"the container asks for {own} itself"))
+                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container asks for {own} itself"))
             draft.yielding[place, resource] = (*draft.yielding.get((place, resource), ()), rule)
             return
         wrote = _wrote(rule, draft.subject, name, own)
@@ -167,11 +167,13 @@ def _propose(rule: RequestRule, draft: PodChanges, request: _Request) -> None:
             draft.decide_first(name, str(own))  # so that what this policy wrote once is not another one's the next time
             return
         if draft.yielding and _has_given(draft, place, resource, own, sizing):
-            draft.leave(name, reasons.ALREADY_SET(f"the container asks for {own}, as a policy before this one gives"))
+            draft.leave_unchanged(
+                name, reasons.ALREADY_SET(f"the container asks for {own}, as a policy before this one gives")
+            )
             return
     found = _found(rule, draft.subject, place, resource, wrote, sizing)
     if isinstance(found, Reason):
-        draft.leave(name, found)
+        draft.leave_unchanged(name, found)
         return
     if found is None:
         if origin == "request":
@@ -180,14 +182,14 @@ def _propose(rule: RequestRule, draft: PodChanges, request: _Request) -> None:
     written = request.written
     if written is not None and own is None and not found.is_recommended and rule.when == "missing":
         sentence = f"a LimitRange gave {written}, and the policy has no recommendation"
-        draft.leave(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
+        draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
     value, reason = _bounded(rule, resource, found.amount, found.reason, wrote)
     for earlier in draft.bounds.get((place, resource), ()) if draft.bounds else ():
         value, reason = _bounded(earlier, resource, quantity.scheduler_value(resource, value), reason)
     doubt = _doubt(rule, resource, found, own, value) if isinstance(rule, ResourceRequestRule) else None
     if doubt is not None:
-        draft.leave(name, doubt)
+        draft.leave_unchanged(name, doubt)
         return
     if draft.decide_first(name, value):
         draft.requests[place, resource] = ResourceRequest(
@@ -208,7 +210,7 @@ def _is_share(rule: RequestRule) -> bool:
 
 def _wrote(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written:
     """What a share is a share of: what was written before an earlier share was made of it."""
-    return written_request(subject, name, own) if _is_share(rule) else own
+    return find_written_request(subject, name, own) if _is_share(rule) else own
 
 
 def _is_as_asked(rule: RequestRule, resource: str, own: Written, wrote: Written) -> bool:
@@ -254,7 +256,9 @@ def _propose_target(
     field, name = f"{place.name}.requests.{resource}", sizing.name
     if own is not None:
         if rule.when == "always":
-            draft.leave(field, reasons.VPA_DECIDES(f"VPA {name} recommends {resource} for {place.container.name}"))
+            draft.leave_unchanged(
+                field, reasons.VPA_DECIDES(f"VPA {name} recommends {resource} for {place.container.name}")
+            )
         return
     value = quantity.format_quantity(resource, sizing.target or 0)
     if draft.decide_first(field, value):

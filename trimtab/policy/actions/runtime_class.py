@@ -12,14 +12,14 @@ from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
 from trimtab.policy.affinity_conflicts import contradiction
 from trimtab.policy.field_owners import grows_applied
-from trimtab.policy.field_types import Flag, ObjectName, Required, words
+from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "runtimeClassName"
 
 
-@words
+@policy_type
 class RuntimeClassChoice:
     """The class a pod runs under; its overhead comes with it."""
 
@@ -30,7 +30,7 @@ class RuntimeClassChoice:
     required: Required = False
 
 
-def propose(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Set the class, or say why not."""
     before = get(draft.spec.runtime_class_name, None)
     if before == settings.name:
@@ -38,15 +38,15 @@ def propose(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[Conta
         return
     obstacle = _obstacle(settings, draft, before)
     if obstacle is not None:
-        draft.leave(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
+        draft.leave_unchanged(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
         return
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if draft.claim(FIELD, before, settings.name, reason, replaces=bool(before) or _kept_list(settings, draft)):
+    if draft.claim_field(FIELD, before, settings.name, reason, replaces=bool(before) or _kept_list(settings, draft)):
         old = draft.subject.facts.runtime_classes.get(before or "")
         draft.spec = change(_without_old(draft, old), runtime_class_name=settings.name)
 
 
-def unmet(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
     """The field, where the pod would run under another class, or under none."""
     return None if get(result.spec.runtime_class_name, None) == settings.name else FIELD
 
@@ -64,7 +64,7 @@ def _kept_list(settings: RuntimeClassChoice, draft: PodChanges) -> str:
 
 def _obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str | None) -> Reason | None:
     facts = draft.subject.facts
-    if draft.subject.windows and not settings.required:  # the author writes `os`, and that exempts no pod
+    if draft.subject.is_windows and not settings.required:  # the author writes `os`, and that exempts no pod
         return reasons.WINDOWS("a Windows pod gets no RuntimeClass by policy")
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod names RuntimeClass {before} itself")
@@ -114,7 +114,7 @@ def _without_old(draft: PodChanges, old: RuntimeClass | None) -> PodSpec:
     """Cleans up after the old class: its overhead, or the server answers 403; its scheduling, or it stays for ever."""
     spec = draft.spec
     if spec.overhead is not UNSET:
-        draft.note("overhead", _amounts(spec), None, reasons.CLEANED_UP("it was the old class's"))
+        draft.record_change("overhead", _amounts(spec), None, reasons.CLEANED_UP("it was the old class's"))
         spec = change(spec, overhead=UNSET)
     if old is None:
         return spec
@@ -125,7 +125,7 @@ def _without_old(draft: PodChanges, old: RuntimeClass | None) -> PodSpec:
         ("tolerations", spec.tolerations, bare.tolerations),
     ):
         if before != after:
-            draft.note(name, "the old class's", None, brought)
+            draft.record_change(name, "the old class's", None, brought)
     return bare
 
 

@@ -9,7 +9,7 @@ from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.cluster.api.pod import Volume
 from trimtab.cluster.selectors import glob
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Flag, Pattern, Required, words
+from trimtab.policy.field_types import Flag, Pattern, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -17,7 +17,7 @@ LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
-@words
+@policy_type
 class SafeToEvictVolumes:
     """Scratch volumes that must not keep a node alive."""
 
@@ -28,12 +28,12 @@ class SafeToEvictVolumes:
     required: Required = False
 
 
-def propose(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Name them in the autoscaler's annotation, beside those that are named there already."""
     annotations = get(draft.metadata.annotations, {})
     name = f"annotations[{LOCAL_VOLUMES}]"
     if annotations.get(SAFE_TO_EVICT) == "false":
-        draft.leave(name, reasons.NEVER_EVICT("the pod says safe-to-evict: false"))
+        draft.leave_unchanged(name, reasons.NEVER_EVICT("the pod says safe-to-evict: false"))
         return
     before = annotations.get(LOCAL_VOLUMES)
     named = [part for part in (before or "").split(",") if part]
@@ -44,11 +44,11 @@ def propose(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[Conta
         draft.decide_first(name, before)  # so that what this policy wrote once is not another one's the next time
         return
     after = ",".join([*named, *added])
-    if added and draft.claim(name, before, after, reasons.POLICY_SAYS("these volumes hold nothing worth a node")):
+    if added and draft.claim_field(name, before, after, reasons.POLICY_SAYS("these volumes hold nothing worth a node")):
         draft.metadata = change(draft.metadata, annotations={**annotations, LOCAL_VOLUMES: after})
 
 
-def unmet(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
     """The annotation, where one of these volumes would still keep a node alive."""
     annotations = get(result.after.pod.metadata.annotations, {})
     named = set(annotations.get(LOCAL_VOLUMES, "").split(","))

@@ -2,7 +2,7 @@
 
 from trimtab.cluster.api.meta import change
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Flag, ObjectName, Required, words
+from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -11,7 +11,7 @@ _DEFAULT = "default-scheduler"
 """What the API server writes where the author names none (pkg/apis/core/v1/defaults.go)."""
 
 
-@words
+@policy_type
 class SchedulerChoice:
     """The scheduler of pods, such as one that packs."""
 
@@ -22,7 +22,7 @@ class SchedulerChoice:
     required: Required = False
 
 
-def propose(settings: SchedulerChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Name the scheduler, or say why not."""
     before = draft.spec.scheduler_name
     if before == settings.name:
@@ -30,15 +30,15 @@ def propose(settings: SchedulerChoice, draft: PodChanges, places: tuple[Containe
         return
     own = before not in ("", _DEFAULT)
     if own and not settings.override:
-        draft.leave(FIELD, reasons.ALREADY_SET(f"the pod names scheduler {before} itself"))
+        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names scheduler {before} itself"))
     elif draft.spec.node_name:
-        draft.leave(FIELD, reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself"))
-    elif draft.claim(
+        draft.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself"))
+    elif draft.claim_field(
         FIELD, before or None, settings.name, reasons.POLICY_SAYS(f"the policy says {settings.name}"), replaces=own
     ):
         draft.spec = change(draft.spec, scheduler_name=settings.name)
 
 
-def unmet(settings: SchedulerChoice, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: SchedulerChoice, result: PodBeforeAndAfter) -> str | None:
     """The field, where another scheduler would place the pod."""
     return None if result.spec.scheduler_name == settings.name else FIELD

@@ -6,7 +6,7 @@ apart. So a policy gives bounds, not a default.
 
 from trimtab.cluster.api.meta import change
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Required, Whole, words
+from trimtab.policy.field_types import Required, Whole, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -15,7 +15,7 @@ _DEFAULT = 30
 """Of the API server (pkg/apis/core/v1/defaults.go)."""
 
 
-@words
+@policy_type
 class TerminationGracePeriod:
     """Bounds for the time that a pod has to end."""
 
@@ -31,7 +31,7 @@ class TerminationGracePeriod:
             raise ValueError("minSeconds, maxSeconds or both, from 0 on, the minimum not above the maximum")
 
 
-def propose(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Bring the time within the bounds."""
     before = draft.spec.termination_grace_period_seconds
     after = _bounded(settings, _DEFAULT if before is None else before)
@@ -39,11 +39,11 @@ def propose(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[C
         draft.decide_first(FIELD, after)  # so that what this policy wrote once is not another one's the next time
         return
     says = reasons.POLICY_SAYS(f"the policy allows {_said(settings)}")
-    if draft.claim(FIELD, before, after, says, replaces=before not in (None, _DEFAULT)):
+    if draft.claim_field(FIELD, before, after, says, replaces=before not in (None, _DEFAULT)):
         draft.spec = change(draft.spec, termination_grace_period_seconds=after)
 
 
-def unmet(settings: TerminationGracePeriod, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: TerminationGracePeriod, result: PodBeforeAndAfter) -> str | None:
     """The field, where the time is outside the bounds."""
     found = result.spec.termination_grace_period_seconds
     seconds = _DEFAULT if found is None else found

@@ -7,14 +7,14 @@ from pydantic import Field
 from trimtab.cluster.api.meta import UNSET, LabelSelector, change, get
 from trimtab.cluster.api.pod import TopologySpreadConstraint
 from trimtab.policy import reasons
-from trimtab.policy.field_types import LabelKey, Required, words
+from trimtab.policy.field_types import LabelKey, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 _HASH = "pod-template-hash"
 
 
-@words
+@policy_type
 class SpreadConstraint:
     """One constraint, added where the pod has none for this topology."""
 
@@ -32,7 +32,7 @@ class SpreadConstraint:
             raise ValueError("whenUnsatisfiable DoNotSchedule where minDomains is given")
 
 
-@words
+@policy_type
 class TopologySpread:
     """Default spread constraints for pods that have none for the topology."""
 
@@ -52,7 +52,7 @@ class TopologySpread:
             raise ValueError("each topologyKey once")
 
 
-def propose(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add what is missing, topology by topology."""
     key = next((label for label in settings.by if label in draft.subject.labels), None)
     placed = draft.spec.node_name or draft.subject.is_daemon
@@ -61,13 +61,13 @@ def propose(settings: TopologySpread, draft: PodChanges, places: tuple[Container
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")
         for spread in settings.constraints:
-            draft.leave(f"topologySpreadConstraints[{spread.topology_key}]", reason)
+            draft.leave_unchanged(f"topologySpreadConstraints[{spread.topology_key}]", reason)
         return
     for spread in settings.constraints:
         _add(spread, key, draft)
 
 
-def unmet(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
+def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
     """The first topology over which nothing spreads the pod."""
     present = {constraint.topology_key for constraint in get(result.spec.topology_spread_constraints, ())}
     missing = (spread.topology_key for spread in settings.constraints if spread.topology_key not in present)
@@ -79,10 +79,10 @@ def _add(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
     present = get(draft.spec.topology_spread_constraints, ())
     written = draft.subject.pod.spec.topology_spread_constraints
     if written is not UNSET and any(c.topology_key == spread.topology_key for c in written):
-        draft.leave(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
+        draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
         return
     text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
-    if draft.claim(name, None, text, reasons.POLICY_SAYS("the policy spreads replicas")):
+    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads replicas")):
         constraint = TopologySpreadConstraint(
             max_skew=spread.max_skew,
             topology_key=spread.topology_key,

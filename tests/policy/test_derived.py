@@ -21,4 +21,4 @@ def test_however_many_there_are_few_are_kept_and_each_has_its_own() -> None:
     assert [kept.value_for((number,)) for number in range(3 * MAX_CACHED_OBJECTS)] == list(
         range(3 * MAX_CACHED_OBJECTS)
     )
-    assert len(kept._kept) <= MAX_CACHED_OBJECTS
+    assert len(kept._cache) <= MAX_CACHED_OBJECTS

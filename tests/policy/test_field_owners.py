@@ -181,14 +181,14 @@ def test_fields_that_make_no_sense_keep_all_that_is_written(fields: Any) -> None
 
 def test_managed_fields_are_read_only_where_a_written_value_would_go(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
-    real = server_side._managed.decode
+    real = server_side._managed_decoder.decode
 
     class Decoder:
         def decode(self, body: bytes) -> Any:
             asked.append(body)
             return real(body)
 
-    monkeypatch.setattr(server_side, "_managed", Decoder())
+    monkeypatch.setattr(server_side, "_managed_decoder", Decoder())
     reviewed("{labels: {add: {a: b}}}", "Apply")
     reviewed(LIMITS, "Update")
     assert asked == []

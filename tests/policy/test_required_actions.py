@@ -76,7 +76,7 @@ def test_a_policy_that_decided_first_denies():
 
 
 def test_an_error_of_ours_denies(monkeypatch):
-    monkeypatch.setattr(runtime_class_action, "_obstacle", lambda *_: 1 / 0)
+    monkeypatch.setattr(runtime_class_action, "_find_obstacle", lambda *_: 1 / 0)
     assert "failed with ZeroDivisionError [action-failed]" in why(pod())
 
 

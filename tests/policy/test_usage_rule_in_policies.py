@@ -51,7 +51,9 @@ def test_the_reason_says_which_percentile_and_why() -> None:
 def test_no_rule_goes_below_what_a_killed_container_needs(rule: str) -> None:
     found = asked(rule, floor="615Mi", kills=2, killed=1_772_323_200)
     assert (changed(found)[MEMORY], [c.reason.code.name for c in found.changes]) == ("615Mi", ["oom-killed"])
-    assert "killed for want of memory (2 times, last on 2026-03-01)" in " ".join(str(c.reason) for c in found.changes)
+    assert "killed because it ran out of memory (2 times, last on 2026-03-01)" in " ".join(
+        str(c.reason) for c in found.changes
+    )
 
 
 def test_the_largest_pod_counts_where_the_policy_says_so() -> None:

@@ -98,14 +98,15 @@ class ClusterFacts:
         """Returns the owner's own controller, as far as it is known or follows from the owner's name.
 
         The CronJob of a Job that is not listed yet follows from the Job's name, which ends in the minute of the
-        schedule (eight digits or more).
+        schedule (eight digits).
         """
         key = (namespace, owner.kind, owner.name)
         if key in self.owners or owner.kind != "Job":
             return self.owners.get(key)
+        # pkg/controller/cronjob/utils.go, `getJobName`: "{name}-{minutes since 1970}".
         base, dash, minute = owner.name.rpartition("-")
-        known = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
-        return Owner("CronJob", base) if known else None
+        is_listed = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
+        return Owner("CronJob", base) if is_listed else None
 
     def chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
         """Returns the pod's controllers, the nearest first."""

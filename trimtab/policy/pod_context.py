@@ -29,8 +29,7 @@ from trimtab.policy.lazy_property import computed_property
 
 SLOT_SECONDS = 10
 """-"""
-# An annotation of this many slots ago is still trusted: a replica wrote it 20 to 30 seconds ago. The API server limits
-# all calls of one request together (request timeout, webhook `timeoutSeconds` of at most 30).
+# An annotation of this many slots ago is still trusted: a replica wrote it 20 to 30 seconds ago.
 _MAX_SLOTS = 2
 # The clock of the replica that wrote the annotation may be ahead of this one's.
 _MAX_SLOTS_AHEAD = 1

@@ -1,7 +1,7 @@
-"""What is a PodPolicy?
+"""Defines a PodPolicy as types.
 
-The types of the policy language: the JSON Schema and the CustomResourceDefinition are generated from them, and after
-the loader there is nothing else. Values are checked by `load`; a policy built in code is believed.
+The JSON Schema and the CustomResourceDefinition are generated from these types, and no code after the loader handles
+anything else. `load` checks all values; policies that are built in code are not checked again.
 """
 
 from collections.abc import Callable
@@ -66,6 +66,7 @@ class PolicyLabelSelector:
 
     @property
     def api_selector(self) -> LabelSelector:
+        """The selector as the API object that `labels_match` takes."""
         expressions = (
             SelectorRequirement(key=e.key, operator=e.operator, values=e.values) for e in self.match_expressions
         )
@@ -221,23 +222,23 @@ class PodPolicy:
 
     @property
     def decision_order(self) -> tuple[int, str]:
-        """The first to decide sorts first."""
+        """The sort key: the policy that decides first sorts first."""
         return (-self.spec.priority, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """A checked set of policies in the order in which they decide."""
+    """A checked set of policies, in the order in which they decide."""
 
     all: tuple[PodPolicy, ...] = ()
-    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, make: "Callable[[Policies], T]") -> T:
-        """What `make` makes of this set, made when it is first asked for: the set never changes."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: T = self._made[make]
-        return made
+        """Returns `make(self)`, computed when it is first needed: the set never changes."""
+        if make not in self._computed:
+            self._computed[make] = make(self)
+        value: T = self._computed[make]
+        return value
 
     @classmethod
     def of(cls, *policies: PodPolicy) -> "Policies":

@@ -1,4 +1,4 @@
-"""Which labels and annotations should a pod carry?"""
+"""Adds labels and annotations to pods."""
 
 from collections import Counter
 from typing import Annotated
@@ -12,10 +12,11 @@ from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, pol
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
-_CONTROLLERS = frozenset(
+# Labels by which controllers find their pods (pkg/apis/apps, pkg/apis/batch).
+_CONTROLLER_LABELS = frozenset(
     {"pod-template-hash", "controller-revision-hash", "job-name", "controller-uid", "pod-template-generation"}
 )
-_CONTROLLERS_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
+_CONTROLLER_LABEL_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 
 
 @policy_type
@@ -41,10 +42,10 @@ class Labels:
     required: Required = False
 
     def __post_init__(self) -> None:
-        given = [*(self.add or {}), *(self.from_namespace or {}), *(self.from_pod or {})]
-        if self.add is None and not given:
+        keys = [*(self.add or {}), *(self.from_namespace or {}), *(self.from_pod or {})]
+        if self.add is None and not keys:
             raise ValueError("add, fromNamespace or fromPod")
-        twice = next((key for key, times in Counter(given).items() if times > 1), None)
+        twice = next((key for key, times in Counter(keys).items() if times > 1), None)
         if twice is not None:
             raise ValueError(f"{twice} once, in add, fromNamespace or fromPod")
 
@@ -60,7 +61,7 @@ class Annotations:
 
 
 def propose_changes(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Add the labels that are missing; replace others only with `override`."""
+    """Adds the labels that are missing; replaces others only with `override`."""
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
         value = (draft.subject.namespace_labels or {}).get(label)
@@ -76,7 +77,7 @@ def propose_changes(settings: Labels, draft: PodChanges, places: tuple[Container
             wanted[key] = draft.subject.labels[chosen.label]
         else:
             draft.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
-    labels = _added("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
+    labels = _merge_entries("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
     if labels is not None:
         draft.metadata = change(draft.metadata, labels=labels)
 
@@ -84,47 +85,51 @@ def propose_changes(settings: Labels, draft: PodChanges, places: tuple[Container
 def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the annotations that are missing; replace others only with `override`."""
     before = get(draft.metadata.annotations, {})
-    annotations = _added("annotations", settings.add, settings.override, draft, before)
+    annotations = _merge_entries("annotations", settings.add, settings.override, draft, before)
     if annotations is not None:
         draft.metadata = change(draft.metadata, annotations=annotations)
 
 
 def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
-    """The first label that the pod lacks, or carries with another value."""
+    """Returns the first label that the pod lacks, or has with another value."""
     present = get(result.after.pod.metadata.labels, {})
-    known = result.after.namespace_labels or {}
-    brought = settings.from_namespace or {}
-    # A namespace without the label gives no value that the pod could carry: then the pod lacks it.
-    missing = next((key for key, label in brought.items() if present.get(key, "") != known.get(label, None)), None)
+    namespace_labels = result.after.namespace_labels or {}
+    from_namespace = settings.from_namespace or {}
+    # A namespace without the label gives no value that the pod could have: then the pod lacks its label. `get` returns
+    # "" for the pod and None for the namespace, so that a label absent from both still counts as missing.
+    missing = next(
+        (key for key, label in from_namespace.items() if present.get(key, "") != namespace_labels.get(label, None)),
+        None,
+    )
     if missing is None:
         chosen = (settings.from_pod or {}).items()
-        missing = next((key for key, value in chosen if not _is_chosen(value, present, present.get(key))), None)
-    return _lacking("labels", settings.add or {}, present) or (f"labels[{missing}]" if missing else None)
+        missing = next((key for key, value in chosen if not _has_listed_value(value, present, present.get(key))), None)
+    return _first_missing("labels", settings.add or {}, present) or (f"labels[{missing}]" if missing else None)
 
 
-def _is_chosen(value: ListedValue, present: dict[str, str], found: str | None) -> bool:
-    return found is not None and found in value.among and found == present.get(value.label)
+def _has_listed_value(value: ListedValue, present: dict[str, str], current: str | None) -> bool:
+    return current is not None and current in value.among and current == present.get(value.label)
 
 
 def find_unmet_annotation(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
-    """The first annotation that the pod lacks, or carries with another value."""
-    return _lacking("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
+    """Returns the first annotation that the pod lacks, or has with another value."""
+    return _first_missing("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
 
 
-def _lacking(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:
+def _first_missing(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:
     return next((f"{part}[{key}]" for key, value in wanted.items() if present.get(key) != value), None)
 
 
-def _added(
+def _merge_entries(
     part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: dict[str, str]
 ) -> dict[str, str] | None:
-    """What the mapping becomes; None where nothing changes."""
+    """Returns the mapping with its new entries; None where nothing changes."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
         name = f"{part}[{key}]"
-        if part == "labels" and draft.subject.owners and _is_controllers(key):
-            reason = reasons.CONTROLLERS_LABEL(f"controllers tell their pods by {key}")
+        if part == "labels" and draft.subject.owners and _is_controller_label(key):
+            reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by {key}")
             draft.leave_unchanged(name, reason, loud=True)
         elif before is not None and before != value and not override:
             draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
@@ -133,6 +138,6 @@ def _added(
     return {**present, **added} if added else None
 
 
-def _is_controllers(key: str) -> bool:
-    """Labels by which a controller tells its pods: another value, and it would count the pod as lost."""
-    return key in _CONTROLLERS or key.startswith(_CONTROLLERS_PREFIXES)
+def _is_controller_label(key: str) -> bool:
+    """Returns whether a controller finds its pods by this label: with another value it would count the pod as lost."""
+    return key in _CONTROLLER_LABELS or key.startswith(_CONTROLLER_LABEL_PREFIXES)

@@ -1,8 +1,5 @@
-"""May a pod choose a value by one of its labels? Only among those that the policy lists.
-
-What may a policy say of the nodes of a pod? The words, with the values that labels of namespace and pod give them;
-`placement` does what they say.
-"""
+"""Settings of the placement action, and their resolution: a value may come from a label of the pod or of its namespace.
+A pod may choose only among the values that the policy lists."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -18,7 +15,7 @@ from trimtab.policy.pod_context import PodContext
 
 
 def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
-    """Why the pod chooses nothing by this label; None where its value is one of those listed."""
+    """Returns why the pod chooses no value by this label; None where its value is one of those listed."""
     value = subject.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
@@ -64,7 +61,7 @@ class NodeLabel:
 
     @property
     def requirement(self) -> SelectorRequirement:
-        """As Kubernetes writes it."""
+        """The condition as Kubernetes writes it in a node selector term."""
         operator, values = self._condition
         return SelectorRequirement(key=self.label, operator=operator, values=values)
 
@@ -81,9 +78,9 @@ class NodeLabel:
         return ("DoesNotExist", ()) if self.absent else ("Exists", ())
 
     def __post_init__(self) -> None:
-        given = [self.in_, self.not_in, self.exists, self.absent, self.in_namespace_label, self.in_pod_label]
-        numbers = [self.above is not None, self.below is not None]
-        if sum(map(bool, given)) + sum(numbers) != 1:
+        conditions = [self.in_, self.not_in, self.exists, self.absent, self.in_namespace_label, self.in_pod_label]
+        has_bounds = [self.above is not None, self.below is not None]
+        if sum(map(bool, conditions)) + sum(has_bounds) != 1:
             raise ValueError("exactly one of in, notIn, exists, absent, above, below, inNamespaceLabel, inPodLabel")
         _check_listed("inPodLabel", self.in_pod_label, self.among)
 
@@ -110,7 +107,7 @@ class AddedToleration:
 
     @property
     def api_toleration(self) -> Toleration:
-        """As Kubernetes writes it."""
+        """The toleration as Kubernetes writes it in a pod's spec."""
         operator = self.operator or ("Equal" if self.value is not None else "Exists")
         return Toleration(
             key=self.key or "",
@@ -154,46 +151,47 @@ class PlacementAction:
 
 
 def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
-    """With the values of labels of the namespace and of the pod; a Reason where they do not have all of them."""
+    """Returns the settings with the values that labels of the namespace and of the pod give them; a Reason where a
+    label is missing or its value is not listed."""
     groups = (settings.require, *settings.require_any, settings.prefer)
-    asked = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
-    asked_taints = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
-    if not asked and not asked_taints:
+    labels_to_resolve = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
+    taints_to_resolve = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
+    if not labels_to_resolve and not taints_to_resolve:
         return settings
-    sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in asked]
-    sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in asked_taints]
+    sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in labels_to_resolve]
+    sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in taints_to_resolve]
     missing = next(filter(None, (_missing_value(*source, subject) for source in sources)), None)
     if missing is not None:
         return missing
     of_namespace, of_pod = subject.namespace_labels or {}, subject.labels
 
-    def label(found: NodeLabel) -> NodeLabel:
-        if found.in_namespace_label is not None:
-            return replace(found, in_=(of_namespace[found.in_namespace_label],), in_namespace_label=None)
-        if found.in_pod_label is not None:
-            return replace(found, in_=(of_pod[found.in_pod_label],), in_pod_label=None, among=())
-        return found
+    def resolve_label(label: NodeLabel) -> NodeLabel:
+        if label.in_namespace_label is not None:
+            return replace(label, in_=(of_namespace[label.in_namespace_label],), in_namespace_label=None)
+        if label.in_pod_label is not None:
+            return replace(label, in_=(of_pod[label.in_pod_label],), in_pod_label=None, among=())
+        return label
 
-    def taint(found: AddedToleration) -> AddedToleration:
-        if found.value_from_namespace is not None:
-            return replace(found, value=of_namespace[found.value_from_namespace], value_from_namespace=None)
-        if found.value_from_pod is not None:
-            return replace(found, value=of_pod[found.value_from_pod], value_from_pod=None, among=())
-        return found
+    def resolve_taint(taint: AddedToleration) -> AddedToleration:
+        if taint.value_from_namespace is not None:
+            return replace(taint, value=of_namespace[taint.value_from_namespace], value_from_namespace=None)
+        if taint.value_from_pod is not None:
+            return replace(taint, value=of_pod[taint.value_from_pod], value_from_pod=None, among=())
+        return taint
 
     return replace(
         settings,
-        require=tuple(map(label, settings.require)),
-        require_any=tuple(tuple(map(label, group)) for group in settings.require_any),
-        prefer=tuple(map(label, settings.prefer)),
-        tolerate=tuple(map(taint, settings.tolerate)),
+        require=tuple(map(resolve_label, settings.require)),
+        require_any=tuple(tuple(map(resolve_label, group)) for group in settings.require_any),
+        prefer=tuple(map(resolve_label, settings.prefer)),
+        tolerate=tuple(map(resolve_taint, settings.tolerate)),
     )
 
 
 def _missing_value(
     of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
 ) -> Reason | None:
-    """Why there is no value; None: there is one."""
+    """Returns why there is no value; None: there is one."""
     if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
         return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")
     return None if of_pod is None else pod_label_unlisted(of_pod, among, subject)

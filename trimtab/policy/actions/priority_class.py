@@ -1,8 +1,8 @@
-"""How important is this pod?
+"""Sets the PriorityClass of pods.
 
-`priorityClassName` never goes alone: the API server has filled `priority` and `preemptionPolicy` from the old class
-before we are called, and refuses a pod where they do not fit the new one. They are removed in the same patch, and the
-server fills them again.
+`priorityClassName` never changes alone. The API server fills in `priority` and `preemptionPolicy` from the old class
+before it calls webhooks, and refuses a pod where they do not fit the new class. They are removed in the same patch, and
+the server fills them in again.
 """
 
 from trimtab.cluster.api.meta import UNSET, change, get
@@ -27,12 +27,13 @@ class PriorityClassChoice:
 
 
 def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Set the class and clear what hung on the old one, or say why not."""
+    """Sets the class and removes what followed from the old one, or records why not."""
     classes = draft.subject.facts.priority_classes
     before = get(draft.spec.priority_class_name, "")
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
         return
+    # The API server writes the name of the default class into pods that name none (plugin/pkg/admission/priority).
     own = before and not (before in classes and classes[before].global_default)
     if own and not settings.override:
         draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names PriorityClass {before} itself"))
@@ -50,21 +51,21 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
             FIELD, reasons.QUOTA_COUNTS_LIMIT(f"under {settings.name}, {quota} would refuse it"), loud=True
         )
         return
-    _set(settings, draft, before or None, own=bool(own))
+    _set_class(settings, draft, before or None, own=bool(own))
 
 
 def find_unmet_field(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
-    """The field, where the pod would run with another priority."""
+    """Returns the field where the pod would run with another priority."""
     return None if get(result.spec.priority_class_name, "") == settings.name else FIELD
 
 
-def _set(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:
-    says = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if not draft.claim_field(FIELD, before, settings.name, says, replaces=own):
+def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:
+    reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
+    if not draft.claim_field(FIELD, before, settings.name, reason, replaces=own):
         return
-    cleared = reasons.CLEANED_UP("it came from the old class")
+    cleanup = reasons.CLEANED_UP("it follows from the old class")
     if draft.spec.priority is not UNSET:
-        draft.record_change("priority", draft.spec.priority, None, cleared)
+        draft.record_change("priority", draft.spec.priority, None, cleanup)
     if draft.spec.preemption_policy is not UNSET:
-        draft.record_change("preemptionPolicy", draft.spec.preemption_policy, None, cleared)
+        draft.record_change("preemptionPolicy", draft.spec.preemption_policy, None, cleanup)
     draft.spec = change(draft.spec, priority_class_name=settings.name, priority=UNSET, preemption_policy=UNSET)

@@ -1,4 +1,4 @@
-"""What may a policy say of containers' requests? The words; `requests` does what they say."""
+"""Settings of the requests action: how a container's request of each resource is computed."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -136,7 +136,7 @@ class RequestsAction:
 
 
 def rules_of(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:
-    """(resource, rule) of those that are given."""
+    """Yields (resource, rule) for each resource that has a rule."""
     for resource, rule in (
         ("cpu", settings.cpu), ("memory", settings.memory), ("ephemeral-storage", settings.ephemeral_storage),
     ):  # fmt: skip

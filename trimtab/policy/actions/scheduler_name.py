@@ -1,4 +1,4 @@
-"""Which scheduler places this pod?"""
+"""Sets the scheduler that places a pod."""
 
 from trimtab.cluster.api.meta import change
 from trimtab.policy import reasons
@@ -7,8 +7,8 @@ from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "schedulerName"
+# The API server writes this name where the author names none (pkg/apis/core/v1/defaults.go).
 _DEFAULT = "default-scheduler"
-"""What the API server writes where the author names none (pkg/apis/core/v1/defaults.go)."""
 
 
 @policy_type
@@ -23,22 +23,26 @@ class SchedulerChoice:
 
 
 def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Name the scheduler, or say why not."""
+    """Sets the scheduler, or records why not."""
     before = draft.spec.scheduler_name
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
         return
-    own = before not in ("", _DEFAULT)
-    if own and not settings.override:
+    is_own_choice = before not in ("", _DEFAULT)
+    if is_own_choice and not settings.override:
         draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names scheduler {before} itself"))
     elif draft.spec.node_name:
         draft.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself"))
     elif draft.claim_field(
-        FIELD, before or None, settings.name, reasons.POLICY_SAYS(f"the policy says {settings.name}"), replaces=own
+        FIELD,
+        before or None,
+        settings.name,
+        reasons.POLICY_SAYS(f"the policy says {settings.name}"),
+        replaces=is_own_choice,
     ):
         draft.spec = change(draft.spec, scheduler_name=settings.name)
 
 
 def find_unmet_field(settings: SchedulerChoice, result: PodBeforeAndAfter) -> str | None:
-    """The field, where another scheduler would place the pod."""
+    """Returns the field where another scheduler would place the pod."""
     return None if result.spec.scheduler_name == settings.name else FIELD

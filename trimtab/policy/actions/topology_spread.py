@@ -1,4 +1,4 @@
-"""How should replicas be spread where nobody said so?"""
+"""Spreads replicas over the domains of a topology where their author set no constraint for it."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from trimtab.policy.field_types import LabelKey, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
-_HASH = "pod-template-hash"
+_TEMPLATE_HASH = "pod-template-hash"
 
 
 @policy_type
@@ -53,10 +53,11 @@ class TopologySpread:
 
 
 def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Add what is missing, topology by topology."""
+    """Adds the constraints that are missing, one for each topology."""
     key = next((label for label in settings.by if label in draft.subject.labels), None)
-    placed = draft.spec.node_name or draft.subject.is_daemon
-    if placed and not settings.required:
+    # Constraints cannot move a pod whose node is decided already.
+    has_node = draft.spec.node_name or draft.subject.is_daemon
+    if has_node and not settings.required:
         return
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")
@@ -64,21 +65,21 @@ def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[C
             draft.leave_unchanged(f"topologySpreadConstraints[{spread.topology_key}]", reason)
         return
     for spread in settings.constraints:
-        _add(spread, key, draft)
+        _add_constraint(spread, key, draft)
 
 
 def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
-    """The first topology over which nothing spreads the pod."""
+    """Returns the first topology that no constraint of the pod spreads over."""
     present = {constraint.topology_key for constraint in get(result.spec.topology_spread_constraints, ())}
     missing = (spread.topology_key for spread in settings.constraints if spread.topology_key not in present)
     return next((f"topologySpreadConstraints[{key}]" for key in missing), None)
 
 
-def _add(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
+def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
     name = f"topologySpreadConstraints[{spread.topology_key}]"
     present = get(draft.spec.topology_spread_constraints, ())
-    written = draft.subject.pod.spec.topology_spread_constraints
-    if written is not UNSET and any(c.topology_key == spread.topology_key for c in written):
+    author_constraints = draft.subject.pod.spec.topology_spread_constraints
+    if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):
         draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
         return
     text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
@@ -90,6 +91,6 @@ def _add(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
             label_selector=LabelSelector(match_labels={key: draft.subject.labels[key]}),
             min_domains=UNSET if spread.min_domains is None else spread.min_domains,
             # Replicas of an old revision must not keep those of the new one from spreading (KEP-3243).
-            match_label_keys=(_HASH,) if _HASH in draft.subject.labels else (),
+            match_label_keys=(_TEMPLATE_HASH,) if _TEMPLATE_HASH in draft.subject.labels else (),
         )
         draft.spec = change(draft.spec, topology_spread_constraints=(*present, constraint))

@@ -17,18 +17,18 @@ from trimtab.policy.pod_context import CRITICAL, NAME_LABEL
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
-SWITCHED_OFF = Code("switched-off", "The policy is on file and does nothing.", "Say `enabled: true` to switch it on.")
+SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")
 AUTHOR_CHOOSES = Code(
     "author-chooses",
-    "A policy with a required action matches by a fact that the pod's author chooses: a pod without it is not denied.",
-    "Match by namespace alone where the action must hold against whoever writes the pod.",
+    "A policy with a required action matches by a field that the pod's author sets: a pod without it is not denied.",
+    "Match by namespace alone where the action must hold against every author.",
 )
 NOT_IN_CLUSTER = Code(
     "not-in-the-cluster",
-    "The policy speaks of a namespace, or of nodes, that the cluster does not have now.",
-    "Correct the name; a group of nodes that grows from zero, or a namespace to come, is fine as it is.",
+    "The policy names a namespace, or nodes, that the cluster does not have now.",
+    "Correct the name. Nothing to do for a node group that grows from zero, or a namespace that is created later.",
 )
-NO_SHARE = Code("no-share", "The policy is rolled out to nobody.", "Raise `rollout` above 0%.")
+NO_SHARE = Code("no-share", "The policy is rolled out to no owner.", "Raise `rollout` above 0%.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

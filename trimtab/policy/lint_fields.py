@@ -20,12 +20,12 @@ from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
     "odd-amount",
-    "An amount is far from what any container asks for: a unit is missing, or is another one than was meant.",
+    "An amount is far from what any container requests: its unit is missing or wrong.",
     "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
 )
 ODD_BOUND = Code(
     "odd-bound",
-    "Two amounts of one rule make one of them count for nothing.",
+    "One of two amounts of a rule has no effect because of the other.",
     "Raise `otherwise` to `min` at least, or lower `min`.",
 )
 NEVER_MEANS = Code(
@@ -35,19 +35,21 @@ NEVER_MEANS = Code(
 )
 NO_SUCH_NODE = Code(
     "no-node-can-be-so",
-    "No node can meet all that the policy requires of its labels.",
-    "Take back one of the requirements; several values of one label go into one `in`.",
+    "No node can meet everything that the policy requires of its labels.",
+    "Remove one of the requirements. Write several values of one label into one `in`.",
 )
 WEIGHT_UNREAD = Code(
     "weight-unread", "A weight counts only under `prefer`.", "Remove it, or move the entry from `require` to `prefer`."
 )
 
 WORD_UNREAD = Code(
-    "word-unread", "A word of the policy counts for nothing beside the others.", "Remove it, or say what reads it."
+    "word-unread",
+    "A field of the policy has no effect with the other fields.",
+    "Remove it, or set the field that uses it.",
 )
 EVERY_CONTAINER = Code(
     "every-container",
-    "An extended resource goes to every container of the pods, and each piece is taken from a node.",
+    "Every container of the pods gets the extended resource, and each piece is taken from a node.",
     "Name the containers: `match.containers`, or `names`, `roles` or `images` under `requests.containers`.",
 )
 

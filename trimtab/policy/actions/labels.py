@@ -30,15 +30,16 @@ class ListedValue:
 
 @policy_type
 class Labels:
-    """Labels to add. A label that a workload's selector uses must not be replaced: `override` is for the others."""
+    """Labels to add. Do not replace a label that a workload's selector uses: `override` is for other labels."""
 
     add: dict[LabelKey, LabelValue] | None = None
     from_namespace: dict[LabelKey, LabelKey] | None = None
-    """Label of the pod → label of its namespace that has the value; left out where the namespace has none."""
+    """Label of the pod → label of its namespace that has the value. The label is not added where the namespace has no
+    such label."""
     from_pod: dict[LabelKey, ListedValue] | None = None
     """Label of the pod → another label of the pod that has the value, if it is among those listed."""
     override: Flag = False
-    """Replace another value that the pod carries."""
+    """Replace another value that the pod has."""
     required: Required = False
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class Annotations:
 
     add: dict[LabelKey, str]
     override: Flag = False
-    """Replace another value that the pod carries."""
+    """Replace another value that the pod has."""
     required: Required = False
 
 

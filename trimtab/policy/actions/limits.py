@@ -36,7 +36,7 @@ LimitRule = Annotated[
 
 @policy_type
 class LimitsAction:
-    """What becomes of the containers' limits."""
+    """Changes to the limits of containers."""
 
     cpu: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""

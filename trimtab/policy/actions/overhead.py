@@ -19,14 +19,14 @@ FIELD = "overhead"
 
 @policy_type
 class OverheadAction:
-    """Overhead that the pod brings itself."""
+    """Overhead that the pod itself sets."""
 
     stray: Literal["warn", "strip", "deny", "keep"] = "warn"
-    """Overhead without a class that defines it. The API server refuses such pods: `strip` saves them, `warn` only
-    tells, `deny` refuses with our words, `keep` says nothing."""
+    """Overhead without a class that defines it. The API server refuses such pods: `strip` removes the overhead, `warn`
+    only warns, `deny` refuses the pod with Trimtab's message, `keep` does nothing."""
     contradicting: Literal["deny", "strip", "warn"] = "deny"
-    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on the
-    server has filled or refused it before us: what we see then is its newer value, and only told."""
+    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on, the
+    API server has filled in or refused the overhead before the webhook is called, and Trimtab only warns."""
     required: Required = False
 
 

@@ -33,31 +33,31 @@ def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
 
 @policy_type
 class NodeLabel:
-    """One thing asked of a node's label; give exactly one of the conditions."""
+    """A condition on a label of the node. Give exactly one condition."""
 
     label: LabelKey
     in_: Annotated[tuple[LabelValue, ...], Field(alias="in")] = ()
     """One of these values."""
     not_in: tuple[LabelValue, ...] = ()
-    """None of these values (a node without the label will do)."""
+    """None of these values (a node without the label matches)."""
     exists: Literal[True] | None = None
-    """The label is there, whatever its value."""
+    """The label exists, with any value."""
     absent: Literal[True] | None = None
-    """The label is not there."""
+    """The label does not exist."""
     above: Whole | None = None
     """Its value is a whole number above this."""
     below: Whole | None = None
     """Its value is a whole number below this."""
     in_namespace_label: LabelKey | None = None
-    """The value that the pod's namespace has under this label of its own; a namespace without it gets none of the
-    policy's placement."""
+    """The value of this label of the pod's namespace. A pod of a namespace without that label gets none of the policy's
+    placement."""
     in_pod_label: LabelKey | None = None
-    """The value that the pod has under this label, if it stands in `among`; a pod without it gets none of the policy's
-    placement. Only with `match.namespaces`: a pod's author alone does not choose."""
+    """The value of this label of the pod, if it is listed in `among`. A pod without that label gets none of the
+    policy's placement. Only with `match.namespaces`: a pod's author alone does not choose."""
     among: tuple[LabelValue, ...] = ()
     """The values that a pod may choose with `inPodLabel`."""
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Under `prefer`: how much it counts, 1 to 100 (default 50)."""
+    """Under `prefer`: the weight, 1 to 100 (default 50)."""
 
     @property
     def requirement(self) -> SelectorRequirement:
@@ -87,23 +87,24 @@ class NodeLabel:
 
 @policy_type
 class AddedToleration:
-    """A taint to put up with."""
+    """A taint to tolerate."""
 
     key: LabelKey | None = None
     """Absent, with `operator: Exists`: every taint."""
     operator: Literal["Equal", "Exists"] | None = None
-    """Default: Equal where a value is given, Exists where none is."""
+    """Default: Equal with a value, Exists without one."""
     value: LabelValue | None = None
     value_from_namespace: LabelKey | None = None
-    """Instead of `value`: the label of the pod's namespace that has it."""
+    """Instead of `value`: the label of the pod's namespace that has the value."""
     value_from_pod: LabelKey | None = None
-    """Instead of `value`: the label of the pod that has it, if it stands in `among`. Only with `match.namespaces`."""
+    """Instead of `value`: the label of the pod that has the value, if it is listed in `among`. Only with
+    `match.namespaces`."""
     among: tuple[LabelValue, ...] = ()
     """The values that a pod may choose with `valueFromPod`."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Absent: every effect."""
     seconds: Whole | None = None
-    """How long to stay once a NoExecute taint appears; absent: for ever."""
+    """How long the pod stays once a NoExecute taint appears; absent: for ever."""
 
     @property
     def api_toleration(self) -> Toleration:
@@ -135,18 +136,19 @@ class AddedToleration:
 
 @policy_type
 class PlacementAction:
-    """Where a pod may run, and where it would rather."""
+    """The nodes that a pod may run on, and those that it prefers."""
 
     require: tuple[NodeLabel, ...] = ()
-    """Node labels the pod needs: ANDed into every required term it has."""
+    """Node labels that the pod needs: ANDed into every required term that it has."""
     require_any: tuple[tuple[NodeLabel, ...], ...] = ()
-    """Groups of node labels of which the pod needs one whole group: ORed, and ANDed with all else that it needs."""
+    """Groups of node labels of which the pod needs one whole group: ORed, and ANDed with everything else that it needs.
+    """
     prefer: tuple[NodeLabel, ...] = ()
-    """Node labels the pod would like, with weights."""
+    """Node labels that the pod prefers, with weights."""
     node_selector: dict[LabelKey, LabelValue] | None = None
-    """The plain form: labels that must be equal."""
+    """The simple form: labels that must be equal."""
     tolerate: tuple[AddedToleration, ...] = ()
-    """Taints of the pool, such as a dedicated one's."""
+    """Taints of the pool, such as that of a dedicated pool."""
     required: Required = False
 
 

@@ -22,7 +22,7 @@ class PriorityClassChoice:
     name: ObjectName
     """A PriorityClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
     override: Flag = False
-    """Replace another class that the pod names itself (the cluster's default class never counts as the pod's own)."""
+    """Replace another class that the pod itself names (the cluster's default class never counts as the pod's own)."""
     required: Required = False
 
 

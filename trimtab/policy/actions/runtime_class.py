@@ -21,12 +21,12 @@ FIELD = "runtimeClassName"
 
 @policy_type
 class RuntimeClassChoice:
-    """The class a pod runs under; its overhead comes with it."""
+    """The RuntimeClass of pods. The class defines their overhead."""
 
     name: ObjectName
     """A RuntimeClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
     override: Flag = False
-    """Replace another class that the pod names itself, with what that class had brought."""
+    """Replace another class that the pod itself names, with everything that follows from that class."""
     required: Required = False
 
 

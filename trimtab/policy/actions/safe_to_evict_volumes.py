@@ -19,12 +19,12 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 @policy_type
 class SafeToEvictVolumes:
-    """Scratch volumes that must not keep a node alive."""
+    """Scratch volumes that must not keep the cluster autoscaler from removing a node."""
 
     volumes: tuple[Pattern, ...] = ("*",)
     """Names of emptyDir volumes that may be lost with the pod."""
     host_paths: Flag = False
-    """hostPath volumes of these names, too."""
+    """Include hostPath volumes of these names."""
     required: Required = False
 
 

@@ -17,12 +17,12 @@ _DEFAULT = 30
 
 @policy_type
 class TerminationGracePeriod:
-    """Bounds for the time that a pod has to end."""
+    """Bounds for the time that a pod has to terminate."""
 
     min_seconds: Whole | None = None
     """Never less."""
     max_seconds: Whole | None = None
-    """Never more: a node that is drained waits as long."""
+    """Never more: the drain of a node waits as long."""
     required: Required = False
 
     def __post_init__(self) -> None:

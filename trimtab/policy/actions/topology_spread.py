@@ -21,9 +21,9 @@ class SpreadConstraint:
     topology_key: LabelKey
     """The node label whose values are the domains, such as topology.kubernetes.io/zone."""
     max_skew: Annotated[int, Field(strict=True, ge=1)] = 1
-    """How many more replicas one domain may have than the least."""
+    """How many more replicas a domain may have than the domain with the fewest."""
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """`DoNotSchedule` can keep a pod from starting; the default only prefers."""
+    """`DoNotSchedule` can keep a pod from starting; the default is only a preference."""
     min_domains: Annotated[int, Field(strict=True, ge=1)] | None = None
     """Only with DoNotSchedule."""
 
@@ -43,7 +43,7 @@ class TopologySpread:
         "app",
         "k8s-app",
     )
-    """Labels that tell replicas of one workload; the first that the pod carries is used."""
+    """Labels that select the replicas of one workload; the first that the pod has is used."""
     required: Required = False
 
     def __post_init__(self) -> None:

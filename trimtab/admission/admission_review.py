@@ -58,7 +58,7 @@ def decode(body: bytes) -> Review:
     except RecursionError:
         review = _without_object(body)
     if not review.request.uid:
-        raise NotAReview(f"expected an {KIND} whose request has a uid, came an empty one")
+        raise NotAReview(f"expected an {KIND} whose request has a uid, got an empty one")
     return review
 
 

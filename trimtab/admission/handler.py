@@ -128,10 +128,10 @@ def _here(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
 def _strange(review: wire.Review) -> str:
     """Why the review is not one we know; empty for one that is."""
     if (review.api_version, review.kind) != (wire.API_VERSION, wire.KIND):
-        return f"expected {wire.API_VERSION} {wire.KIND}, came {review.api_version} {review.kind}".strip()
+        return f"expected {wire.API_VERSION} {wire.KIND}, got {review.api_version} {review.kind}".strip()
     asked = review.request.resource
     if (asked.group, asked.resource) != ("", "pods"):
-        return f"expected pods, came {asked.resource or 'no resource'}"
+        return f"expected pods, got {asked.resource or 'no resource'}"
     return ""
 
 

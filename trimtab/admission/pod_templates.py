@@ -207,7 +207,7 @@ def _read(document: Document, kind: str, path: Path, *, is_one_of_many: bool) ->
     pod = decode(Document(file=document.file, index=document.index, value=found, node=None), Pod)
     if isinstance(pod, ConfigError):
         steps = tuple(_steps(pod.field))
-        return document.mistake((*path, *steps), pod.expected, pod.came, pod.todo)
+        return document.mistake((*path, *steps), pod.expected, pod.got, pod.todo)
     if path and kind not in KINDS:
         for place, container in enumerate(pod.spec.containers):
             if not container.image:

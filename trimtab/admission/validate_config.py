@@ -129,7 +129,7 @@ def _excess(found: _Object, raw: bytes) -> str:
         return ""
     written = len(found.spec) if is_policy else len(found.data)
     if written > MAX_BYTES:
-        return f"{'spec' if is_policy else 'data'}: expected at most {MAX_BYTES} bytes, came {written}"
+        return f"{'spec' if is_policy else 'data'}: expected at most {MAX_BYTES} bytes, got {written}"
     if len(raw) > _MAX_WHOLE_BYTES:
-        return f"metadata: expected at most {_MAX_WHOLE_BYTES} bytes of the whole object, came {len(raw)}"
+        return f"metadata: expected at most {_MAX_WHOLE_BYTES} bytes of the whole object, got {len(raw)}"
     return ""

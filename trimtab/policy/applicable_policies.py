@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from pydantic.alias_generators import to_camel
 
+from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.policy import reasons
 from trimtab.policy.actions import (
@@ -36,7 +37,6 @@ from trimtab.policy.match import (
     in_rollout,
     names_critical,
     names_daemons,
-    namespace_name_test,
     namespace_test,
     opt_out_reason,
     pod_test,
@@ -96,6 +96,7 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     applies: bool
     """True in mode `apply`; policies in the other modes only watch."""
     matches: PodPredicate
+    """Every condition but the one on the namespace, which is `in_namespace`."""
     actions: tuple[tuple[str, Propose, Any], ...]
     """The policy's actions: name, function, settings."""
     required: tuple[RequiredAction, ...]
@@ -123,16 +124,12 @@ def turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
 
 def possible(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
     """Returns, in their order, the policies that may match the pod by its namespace and its owners' kinds."""
-    index = policies.once(_CandidateIndex)
-    kinds = tuple(owner.kind for owner in subject.owners) or ("Pod",)
-    return index.find_candidates(subject.namespace, kinds)
+    return policies.once(_CandidateIndex).find_candidates(subject)
 
 
 def find_candidates_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
     """Returns the candidates whose match reads annotations or requests."""
-    index = policies.once(_AmountsCandidateIndex)
-    kinds = tuple(owner.kind for owner in subject.owners) or ("Pod",)
-    return index.find_candidates(subject.namespace, kinds)
+    return policies.once(_AmountsCandidateIndex).find_candidates(subject)
 
 
 # Pairs of namespace and kinds that are cached; clusters have hundreds.
@@ -140,26 +137,29 @@ _MAX_CACHED_KEYS = 4096
 
 
 class _CandidateIndex:
-    """Finds candidate policies by namespace and kinds of owners. Threads may share it: at worst two find the same
-    result."""
+    """Finds candidate policies by namespace and kinds of owners. Threads may share it: at worst two of them compute an
+    entry twice."""
 
     def __init__(self, policies: Policies) -> None:
         self._all = self._turns(policies)
-        self._cached: dict[tuple[str, tuple[str, ...]], tuple[CompiledPolicy, ...]] = {}
+        self._entries: dict[tuple[str, tuple[str, ...]], tuple[Labels | None, tuple[CompiledPolicy, ...]]] = {}
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return policies.once(turns)
 
-    def find_candidates(self, namespace: str, kinds: tuple[str, ...]) -> tuple[CompiledPolicy, ...]:
-        candidates = self._cached.get((namespace, kinds))
-        if candidates is None:
-            if len(self._cached) >= _MAX_CACHED_KEYS:
+    def find_candidates(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+        kinds = tuple([owner.kind for owner in subject.owners]) or ("Pod",)
+        key, labels = (subject.namespace, kinds), subject.namespace_labels
+        entry = self._entries.get(key)
+        # An entry holds for the labels that the namespace had when it was computed.
+        if entry is None or entry[0] != labels:
+            if len(self._entries) >= _MAX_CACHED_KEYS:
                 # A new dict instead of `clear`: another thread may be reading the old one.
-                self._cached = {}
-            candidates = tuple(turn for turn in self._all if _is_possible(turn.policy.spec.match, namespace, kinds))
-            self._cached[namespace, kinds] = candidates
-        return candidates
+                self._entries = {}
+            policies = (turn for turn in self._all if _is_possible_owner(turn.policy.spec.match, kinds))
+            entry = self._entries[key] = labels, tuple(turn for turn in policies if turn.in_namespace(subject))
+        return entry[1]
 
 
 def _compile_policy(policy: PodPolicy) -> CompiledPolicy:
@@ -176,7 +176,7 @@ def _compile_policy(policy: PodPolicy) -> CompiledPolicy:
         name=policy.name,
         matched=MatchedPolicy(policy=policy.name, mode=spec.mode),
         applies=spec.mode == "apply",
-        matches=pod_test(spec.match, required=bool(required)),
+        matches=pod_test(spec.match),
         actions=tuple(action for action in configured if action[2] is not None),
         required=required,
         in_namespace=namespace_test(spec.match, required=bool(required)),
@@ -199,11 +199,8 @@ class _AmountsCandidateIndex(_CandidateIndex):
 _WILDCARDS = frozenset("*?[")
 
 
-def _is_possible(match: Match, namespace: str, kinds: tuple[str, ...]) -> bool:
-    """Returns whether the match may select a pod of this namespace with owners of these kinds. Wildcards in kinds are
-    left to the match itself."""
-    if match.namespaces is not None and not namespace_name_test(match.namespaces)(namespace):
-        return False
+def _is_possible_owner(match: Match, kinds: tuple[str, ...]) -> bool:
+    """Returns whether the match may select owners of one of these kinds. Wildcards in kinds are left to the match."""
     match_kinds = [pattern.partition("/")[0] for pattern in match.owners]
     return not match_kinds or any(kind in kinds or _WILDCARDS & set(kind) for kind in match_kinds)
 

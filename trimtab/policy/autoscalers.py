@@ -73,6 +73,11 @@ def is_boosting_cpu(subject: PodContext, place: ContainerRef, resource: str) -> 
     return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
 
 
+def is_sized_by_others(subject: PodContext) -> bool:
+    """Returns whether an annotation says that a VPA wrote, or boosts, a request of one of the pod's containers."""
+    return WRITTEN_BY_VPA in subject.annotations or any(key.startswith(BOOST) for key in subject.annotations)
+
+
 # Annotation of the VPA's webhook: "Pod resources updated by NAME: container 0: cpu request, memory request".
 WRITTEN_BY_VPA = "vpaUpdates"
 

@@ -48,7 +48,7 @@ def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
         mistakes += reading.mistakes
     ours = [document for document in documents if not _is_other_object(document.value)]
     if names and not ours and not mistakes:
-        mistakes.append(ConfigError(file=", ".join(names[:3]), expected=f"at least one {KIND}", came="none"))
+        mistakes.append(ConfigError(file=", ".join(names[:3]), expected=f"at least one {KIND}", got="none"))
     return replace(_merge_documents(ours, mistakes), passed_over=len(documents) - len(ours))
 
 

@@ -18,8 +18,7 @@ from trimtab.policy.pod_context import (
     AdmissionSettings,
     ContainerRef,
     PodContext,
-    matches_container,
-    matches_image,
+    image_test,
 )
 from trimtab.policy.podpolicy import (
     AmountCondition,
@@ -66,15 +65,11 @@ def opt_out_reason(subject: PodContext) -> Reason:
     return reasons.OPTED_OUT(f"namespace {subject.namespace} says {OPT_OUT}")
 
 
-def pod_test(match: Match, *, required: bool = False) -> PodPredicate:
-    """Compiles a predicate for all conditions of `match` and none of its exclusions.
-
-    required: the policy has a required action, so a namespace whose labels are not known yet counts as selected, and as
-    excluded by nothing.
-    """
-    wanted = tuple(_compile_conditions(match, unknown=required))
-    # A pod whose namespace is not known must not escape a required action through an exclusion.
-    unwanted = tuple(tuple(_compile_conditions(excluded, unknown=False)) for excluded in match.exclude)
+def pod_test(match: Match) -> PodPredicate:
+    """Compiles a predicate for all conditions of `match` but the one on the namespace (`namespace_test`), and none of
+    its exclusions."""
+    wanted = tuple(_compile_conditions(match))
+    unwanted = tuple(_compile_exclusion(excluded) for excluded in match.exclude)
 
     def matches(subject: PodContext) -> bool:
         # Loops, not generators: this runs for every policy and pod.
@@ -106,10 +101,16 @@ def namespace_test(match: Match, *, required: bool = False) -> PodPredicate:
     return _namespace_condition(match.namespaces or NamespaceMatch(), unknown=required)
 
 
-def _compile_conditions(conditions: Conditions, *, unknown: bool) -> Iterator[PodPredicate]:
-    """Yields one predicate for each condition that is set, the cheapest first."""
-    if conditions.namespaces is not None:
-        yield _namespace_condition(conditions.namespaces, unknown=unknown)
+def _compile_exclusion(excluded: Conditions) -> tuple[PodPredicate, ...]:
+    """Compiles all conditions of an exclusion."""
+    if excluded.namespaces is None:
+        return tuple(_compile_conditions(excluded))
+    # A namespace whose labels are not known yet is not excluded: its pods must not escape a required action.
+    return _namespace_condition(excluded.namespaces, unknown=False), *_compile_conditions(excluded)
+
+
+def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
+    """Yields one predicate for each condition that is set, except the one on the namespace; the cheapest first."""
     if conditions.pod_labels:
         yield _labels_condition(conditions.pod_labels)
     if conditions.pod_selector is not None:
@@ -199,14 +200,22 @@ def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
 
 def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
     """Compiles the conditions on one container."""
+    # Read from the policy once: this runs for every policy, pod and container.
     has_amounts = amounts_test(containers.requests) if containers.requests else None
+    is_excluded_image = image_test(containers.not_images) if containers.not_images else None
+    matches_image = image_test(containers.images) if containers.images else None
+    matches_name = glob(containers.names) if containers.names else None
+    roles = containers.roles
 
     def is_selected(place: ContainerRef) -> bool:
-        if containers.not_images and matches_image(containers.not_images, place.container.image):
-            return False
-        if not matches_container(containers.names, containers.roles, containers.images, place):
-            return False
-        return has_amounts is None or has_amounts(_container_amounts(place))
+        image = place.container.image
+        return (
+            (is_excluded_image is None or not is_excluded_image(image))
+            and (matches_name is None or matches_name(place.container.name))
+            and (not roles or place.role in roles)
+            and (matches_image is None or matches_image(image))
+            and (has_amounts is None or has_amounts(_container_amounts(place)))
+        )
 
     return is_selected
 

@@ -258,13 +258,13 @@ class PodContext:
             return "pod"
         return "namespace" if _is_enabled_value(self.facts.namespaces.get(self.namespace, {}).get(OPT_OUT)) else None
 
-    @property
+    @computed_property
     def namespace_labels(self) -> Labels | None:
         """The labels of the namespace with its name label; None where the namespace is not known."""
         labels = self.facts.namespaces.get(self.namespace)
         return None if labels is None else {NAME_LABEL: self.namespace, **labels}
 
-    @property
+    @computed_property
     def critical_class(self) -> str:
         """The system's PriorityClass that the pod names; empty where it names none of them."""
         name = get(self.pod.spec.priority_class_name, "")
@@ -298,15 +298,15 @@ def matches_container(
     return (
         (not names or glob(names)(place.container.name))
         and (not roles or place.role in roles)
-        and (not images or matches_image(images, place.container.image))
+        and (not images or image_test(images)(place.container.image))
     )
 
 
-def matches_image(patterns: tuple[str, ...], image: str) -> bool:
-    """Returns whether a pattern matches the image as written or by its full name: `docker.io/*` matches `nginx:1.27`,
-    too."""
+@lru_cache(maxsize=1024)
+def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Compiles a test for images as written or by their full name: `docker.io/*` matches `nginx:1.27`, too."""
     test = glob(patterns)
-    return test(image) or test(full_image_name(image))
+    return lambda image: test(image) or test(full_image_name(image))
 
 
 def full_image_name(image: str) -> str:

@@ -24,7 +24,7 @@ from trimtab.policy.actions.request_fields import (
     ResourceRequestRule,
     rules_of,
 )
-from trimtab.policy.changed_annotation import is_defaulted
+from trimtab.policy.changed_annotation import LIMIT_RANGER, is_defaulted
 from trimtab.policy.pod_changes import PodChanges, RequestToLimitRatio, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, matches_container
 from trimtab.policy.recorded_usage import doubts, killed, origin
@@ -109,7 +109,8 @@ class _PodRequests:
 
     def __init__(self, subject: PodContext) -> None:
         self._vpa_constraints = subject.once(autoscalers.index_vpa_constraints)
-        self._is_annotated = bool(subject.annotations)
+        # LimitRanger and the VPA's webhook leave annotations; without theirs the request is the author's own.
+        self._has_other_writers = autoscalers.is_sized_by_others(subject) or LIMIT_RANGER in subject.annotations
         self._cache: dict[tuple[ContainerRef, str], _ContainerRequest] = {}
 
     def request_for(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
@@ -122,8 +123,7 @@ class _PodRequests:
     def _read(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
         current, name = requests_of(place.container.resources).get(resource), f"{place.name}.requests.{resource}"
         sizing = self._vpa_constraints.of(place, resource)
-        # LimitRanger and the VPA's webhook leave annotations; without any the request is the author's own.
-        if not self._is_annotated:
+        if not self._has_other_writers:
             return _ContainerRequest(place, resource, name, current, current, None, sizing)
         is_filled_in = current is not None and is_defaulted(subject, place, "request", resource)
         return _ContainerRequest(

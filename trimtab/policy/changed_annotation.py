@@ -29,7 +29,7 @@ REMOVED = "removed"
 
 @dataclass(frozen=True, slots=True)
 class ChangedAnnotation:
-    """What earlier calls of Trimtab did to this very pod."""
+    """The changes that earlier calls of Trimtab made to this very pod."""
 
     by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -138,6 +138,8 @@ def fingerprint(pod: Pod, namespace: str) -> str:
     It covers nothing that another webhook may change between two calls of Trimtab (it adds a sidecar, it rewrites
     images).
     """
+    # Six bytes are enough: the fingerprint only finds annotations that were copied; the signature covers the identity
+    # itself.
     return hashlib.blake2b("\n".join(_pod_identity(pod, namespace)).encode(), digest_size=6).hexdigest()
 
 
@@ -150,6 +152,7 @@ def _pod_identity(pod: Pod, namespace: str) -> list[str]:
 def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     """Returns what is signed: the pod's identity with the UID of its controller, and all recorded changes."""
     owner = pod.metadata.controller
+    # Sorted keys give every replica the same bytes to sign.
     text = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")
     return (*_pod_identity(pod, namespace), owner.uid if owner else "", text)
 
@@ -161,6 +164,7 @@ _DEFAULTED = re.compile(r"(.+) (request|limit) for (init )?container (\S+)")
 def is_defaulted(subject: PodContext, place: ContainerRef, side: Literal["request", "limit"], resource: str) -> bool:
     """Returns whether LimitRanger filled in this value, by its annotation: "LimitRanger plugin set: cpu, memory request
     for container app; cpu limit for init container prepare" (plugin/pkg/admission/limitranger/admission.go)."""
+    # Most namespaces have no LimitRange.
     if LIMIT_RANGER not in subject.annotations:
         return False
     return (place.part, place.container.name, side, resource) in subject.once(_defaulted_values)

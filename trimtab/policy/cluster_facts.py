@@ -166,6 +166,7 @@ def name_order(item: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> st
 
 def age_order(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
     """Returns the sort key of VPAs: the oldest comes first, and it is the one that counts."""
+    # RFC 3339 timestamps in UTC sort as text.
     return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
 
 
@@ -204,6 +205,7 @@ def _owner_mapping(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | Non
     owners: dict[tuple[str, str, str], Owner | None] = {}
     for kind, item in snapshot.workloads():
         controller = item.metadata.controller
+        # Manifests in files may leave the namespace out; `kubectl` then uses the one of its context.
         key = (item.metadata.namespace or "default", kind, item.metadata.name)
         owners[key] = Owner(controller.kind, controller.name) if controller else None
     return owners
@@ -230,6 +232,7 @@ def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
     times: dict[tuple[str, str, str], Seconds] = {}
     for kind, item in snapshot.workloads():
         timestamp = creation_time(item.metadata)
+        # Only the topmost owner decides whether a recommendation is older than the workload.
         if item.metadata.controller is None and timestamp is not None:
             times[item.metadata.namespace or "default", kind, item.metadata.name] = timestamp
     return times
@@ -269,6 +272,7 @@ def _decode_recommendations(
     """Decodes the shards in order of name: where two shards hold one workload, the last counts."""
     workloads: dict[str, Mapping[str, ContainerUsage]] = {}
     problems: list[Unreadable] = []
+    # Watches deliver shards in any order; the order of names makes both ways of building facts agree.
     for shard in sorted(maps, key=lambda item: item.metadata.name):
         decoded = decode_shard(shard, own_namespace)
         if isinstance(decoded, Unreadable):
@@ -333,24 +337,25 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
     """Fields of the facts that are no mappings; all of them count as read."""
     nodes: NodeShapes
     """The node shapes. Every check of an outcome reads them; they are replaced by those that the last check used."""
-    seen: dict[_Question, Any]
+    answers: dict[_Question, Any]
     """What was read by key. The facts themselves are not referenced: that would keep every version of them in memory.
     """
 
     @property
     def quotas(self) -> bool:
         """True where a quota was read, so that `Freshness.USED` is possible."""
-        return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.seen.items())
+        return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.answers.items())
 
     def since(self, facts: ClusterFacts) -> Freshness:
         """Returns whether these facts would give the same answers to all questions."""
         if not all(map(_is_unchanged, self.plain, _plain_values(facts))):
             return Freshness.OTHER
         freshness = Freshness.SAME if facts.nodes is self.nodes else Freshness.NODES
-        for (name, key), earlier in self.seen.items():
+        for (name, key), earlier in self.answers.items():
             current = _answer_question(facts, name, key)
             if _is_unchanged(earlier, current):
                 continue
+            # Numbers of existing pods and the used part of quotas change with every pod that starts.
             if name != _COUNTS_FIELD and not (name == "quotas" and _differs_in_use_only(earlier, current)):
                 return Freshness.OTHER
             freshness = freshness if freshness is Freshness.NODES else Freshness.USED

@@ -114,13 +114,10 @@ class FactsCache:
         return self._last
 
 
-# Fields that are compared by value. All other fields are the same object, or differ.
-_COMPARED_BY_VALUE = frozenset({"known", "problems"})
-
-
 def _is_same(last: ClusterFacts, new: ClusterFacts) -> bool:
     for field in fields(ClusterFacts):
         mine, other = getattr(last, field.name), getattr(new, field.name)
-        if mine is not other and not (field.name in _COMPARED_BY_VALUE and mine == other):
+        # Mappings that are equal are the same object; only the kinds that are known and the problems are built anew.
+        if mine is not other and not (isinstance(mine, frozenset | tuple) and mine == other):
             return False
     return True

@@ -268,6 +268,7 @@ class KindOwnerFacts:
         self._owners.drop(self._target(key))
 
     def _target(self, key: Key) -> Target:
+        # The same default as in `from_snapshot`.
         return (key[0] or "default", self._kind, key[1])
 
 
@@ -320,12 +321,14 @@ class NodeFacts:
         if state[0] != self._state[0] or state[1] is not self._state[1] or state[2] != self._state[2]:
             daemons = state[1]
             self._state = state
+            # Rebuilt only when a shape appears or disappears, not for each of thousands of nodes.
             shapes, closed = shapes_by_state(self._counter.shapes())
             node_shapes = build_node_shapes(
                 shapes, tuple(daemons[target] for target in sorted(daemons)), closed, self.growing
             )
             self._whole = self._whole if node_shapes == self._whole else node_shapes
             largest = largest_allocatable(shapes)
+            # Equal values keep the old object, because readers compare by identity.
             self._largest = self._largest if largest == self._largest else largest
         return self._whole
 

@@ -31,6 +31,7 @@ _INT_OR_STRING = {"x-kubernetes-int-or-string": True}
 def _check_quantity(value: Any) -> str:
     if not quantity.is_quantity(value) or isinstance(value, bool):
         raise ValueError("a quantity such as 250m, 1.5, 128Mi or 1e3")
+    # YAML reads 0.5 as a binary fraction; the text keeps the author's digits.
     if isinstance(value, float):
         raise ValueError('quotes around a fraction, such as "0.5", or 500m')
     if quantity.parse(value) <= 0:
@@ -156,6 +157,7 @@ def _check_object_name(value: Any) -> str:
 
 def _check_extended_resource(value: Any) -> str:
     host, slash, _ = _check_label_key(value).partition("/")
+    # `requests.` is the prefix of quota entries (IsExtendedResourceName excludes it).
     if not slash or host == "kubernetes.io" or host.endswith(".kubernetes.io") or host.startswith("requests."):
         raise ValueError("an extended resource of a vendor's domain, such as example.com/license")
     return str(value)

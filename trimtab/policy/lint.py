@@ -80,6 +80,7 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
     runtime_class = facts.runtime_classes.get(actions.runtime_class.name) if actions.runtime_class else None
     if runtime_class is not None and facts.nodes.shapes:
         selector = runtime_class.scheduling.node_selector
+        # Cordoned nodes count here: they may take pods again.
         shapes = (*facts.nodes.shapes, *facts.nodes.closed)
         if not any(all(shape.labels.get(key) == value for key, value in selector.items()) for shape in shapes):
             labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
@@ -89,6 +90,7 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
     if actions.runtime_class and actions.runtime_class.name not in facts.runtime_classes:
         denies = ", and every pod that the policy means is denied" if _requires_class(policy) else ""
         yield _NO_CLASS(f"RuntimeClass {actions.runtime_class.name} does not exist{denies}")
+    # The system's two classes always exist (pkg/apis/scheduling, SystemPriorityClasses).
     class_names = {*facts.priority_classes, *CRITICAL}
     if actions.priority_class and actions.priority_class.name not in class_names:
         yield reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {actions.priority_class.name} does not exist")
@@ -116,12 +118,14 @@ def _find_unmatched_labels(policy: PodPolicy, facts: ClusterFacts) -> Iterator[R
 
 def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> Iterator[Reason]:
     shapes = facts.nodes.shapes
+    # Without any node nothing can be concluded: the snapshot may simply not contain nodes.
     if not shapes:
         return
     for label in placement.require:
         if not any(requirement_matches(label.requirement, shape.labels) for shape in shapes):
             kind = f"{label.label} {shown(label.requirement)}"
             yield NOT_IN_CLUSTER(f"the cluster has no node of label {kind}")
+        # A pod that chooses a value without nodes would stay Pending.
         for value in label.among:
             if not any(shape.labels.get(label.label) == value for shape in shapes):
                 yield NOT_IN_CLUSTER(

@@ -34,6 +34,7 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
     if not _is_effective(policy):
         return
     for other in before:
+        # With different priorities the order is what the authors chose.
         if other.spec.priority != policy.spec.priority or not _is_effective(other):
             continue
         own_values, other_values = wanted_values(policy), wanted_values(other)
@@ -61,6 +62,7 @@ def _is_effective(policy: PodPolicy) -> bool:
 def _matches_all_pods_of(other: PodPolicy, policy: PodPolicy) -> bool:
     spec = other.spec
     is_fully_effective = spec.enabled and spec.mode == "apply" and spec.rollout == 100
+    # A policy that leaves pods alone which this one changes does not decide all of its fields.
     reaches_less = (
         (spec.opt_out != policy.spec.opt_out and spec.opt_out != "nobody")
         or (spec.guaranteed == "leave" and policy.spec.guaranteed == "change")
@@ -138,6 +140,7 @@ def can_meet(a: Match, b: Match) -> bool:
 
 def _namespaces_meet(a: NamespaceMatch, b: NamespaceMatch) -> bool:
     if a.selector is not None and b.selector is not None and a.selector != b.selector:
+        # Only `matchLabels` are compared: match expressions of two selectors may overlap.
         labels, others = a.selector.match_labels or {}, b.selector.match_labels or {}
         if any(others.get(key, value) != value for key, value in labels.items()):
             return False
@@ -164,6 +167,7 @@ def _patterns_meet(a: str, b: str) -> bool:
     has_wildcards = [bool(set(pattern) & set("*?[")) for pattern in (a, b)]
     if all(has_wildcards):
         return True
+    # A name without wildcards meets a pattern exactly where the pattern matches it.
     return fnmatchcase(a, b) if has_wildcards[1] else fnmatchcase(b, a)
 
 

@@ -100,6 +100,7 @@ def _selects_some_containers(policy: PodPolicy, rules: "RequestsAction | Contain
 
 def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Reason]:
     yield from _check_quantities(where, resource, [(word, getattr(rule, word)) for word in ("otherwise", "min", "max")])
+    # Valid, because `min` wins; but then `otherwise` has no effect.
     if rule.otherwise and rule.min and quantity.compare(rule.otherwise, rule.min) < 0:
         yield ODD_BOUND(f"{where}.otherwise {rule.otherwise} is below min {rule.min}, which is given instead")
     if rule.percent != 100 and rule.from_ not in ("limit", "request"):
@@ -118,6 +119,7 @@ def _describe_odd_amount(resource: str, amount: str) -> str:
     number = quantity.scheduler_value(resource, amount)
     if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
         return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
+    # The usual mistake: 128 for 128Mi, or 128m, which is a fraction of a byte.
     if resource in _IN_BYTES and quantity.parse(amount) < _MIN_MEMORY * quantity.NANO:
         return "less than 1 byte" if quantity.parse(amount) < quantity.NANO else f"{number} bytes"
     return ""
@@ -161,6 +163,7 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
     for name in namespaces.include:
         if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):
             yield NEVER_MEANS(f"namespace {name} is included, and excluded by {', '.join(namespaces.exclude)}")
+        # An installation may set other namespaces; these are the defaults.
         elif name in DEFAULT_TERMS.system_namespaces:
             yield NEVER_MEANS(f"pods of {name} are never changed")
 
@@ -170,6 +173,7 @@ def _suggest_kind(kind: str) -> str:
     kind."""
     if not kind or set(kind) & set("*?[") or kind in KINDS:
         return ""
+    # Kinds are CamelCase and singular: `deployment` and `Deployments` are the common mistakes.
     plain = kind.lower()
     match = next((name for name in KINDS if plain in (name.lower(), f"{name.lower()}s")), "")
     if match or kind[0].isupper():

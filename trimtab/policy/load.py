@@ -58,6 +58,7 @@ def _is_other_object(value: Any) -> bool:
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str):
         return False
+    # A misspelt kind with Trimtab's API group, or a wrong group with the right kind, is meant to be a policy.
     return kind.lower() != KIND.lower() and version.split("/")[0] != API_VERSION.split("/")[0]
 
 
@@ -70,6 +71,7 @@ def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError])
         name = _policy_name(document)
         if name is None:
             continue
+        # Two policies of one name would replace each other in a cluster. An invalid document reserves its name, too.
         twin = first.setdefault(name, document)
         if twin is not document:
             mistakes.append(_duplicate_name(document, twin, name))
@@ -101,10 +103,13 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigErro
     wrong_kind = _check_kind(document)
     if wrong_kind:
         return None, wrong_kind
+    # An explicit null counts as an absent field.
     value = without_nulls(document.value)
+    # A hostile document may have millions of unknown fields: one more than are reported is enough.
     unknown = islice((key for key in value if key not in _TOP), MAX_MISTAKES + 1)
     mistakes = [_unknown_field(document, (key,), _TOP) for key in unknown]
     metadata = value.get("metadata")
+    # Only the name is checked: metadata of a live object holds many fields that a policy's author does not write.
     name = {"name": metadata["name"]} if isinstance(metadata, dict) and "name" in metadata else metadata or {}
     mistakes += _validate(document, _METADATA, ("metadata",), name)[1]
     if "spec" not in value:
@@ -165,6 +170,7 @@ def _validate(document: Document, adapter: TypeAdapter[Any], at: Path, value: An
 
 
 def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
+    # pydantic adds "[key]" where the key of a mapping is invalid; the key itself is in the path already.
     path: Path = (*at, *(step for step in error["loc"] if step != "[key]"))
     value = shown(error["input"])
     match error["type"]:
@@ -176,6 +182,7 @@ def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
             return _invalid_choice(document, path, error["ctx"]["expected"], error["input"])
         case "value_error" | "assertion_error":
             expected = str(error["ctx"]["error"])
+            # A check of a whole mapping says what is missing; the mapping itself would only repeat the document.
             return document.mistake(path, expected, value if not isinstance(error["input"], dict) else "")
     return document.mistake(path, _EXPECTED.get(error["type"], _lower_first(error["msg"])), value)
 
@@ -200,6 +207,7 @@ def _invalid_choice(document: Document, path: Path, expected: str, value: object
 
 
 def _lower_first(message: str) -> str:
+    # Messages of pydantic that have no text in `_EXPECTED`.
     text = message.removeprefix("Input should be ")
     return text[:1].lower() + text[1:]
 

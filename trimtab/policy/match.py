@@ -37,6 +37,7 @@ PodPredicate = Callable[[PodContext], bool]
 
 def always_left_alone(subject: PodContext) -> Reason | None:
     """Returns why no policy is ever evaluated for the pod; None: policies decide."""
+    # The order matters for the reason that users see: the switch for everything comes first.
     if subject.terms.paused:
         return reasons.PAUSED("all changes are paused")
     if MIRROR in subject.annotations:
@@ -55,6 +56,7 @@ def is_switched_off(namespace: str, terms: AdmissionSettings) -> bool:
 def allows_opt_out(policy: PodPolicy, subject: PodContext) -> bool:
     """Returns whether the pod has opted out in a way that this policy allows."""
     allowed = policy.spec.opt_out
+    # With `pod` an opt-out of the namespace counts as well.
     return subject.opt_out is not None and (allowed == "pod" or allowed == subject.opt_out)
 
 
@@ -90,6 +92,7 @@ def pod_test(match: Match) -> PodPredicate:
 def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
     """Returns whether the pod's owner is in the policy's rollout. The hash of policy and owner gives the same owners
     every time, and a larger rollout keeps the owners of a smaller one."""
+    # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
     digest = hashlib.blake2b(f"{policy.name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
@@ -194,6 +197,7 @@ def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
 
 
 def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
+    # A kind alone means owners of any name.
     is_wanted = glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
     return lambda subject: any(map(is_wanted, subject.owner_names))
 
@@ -232,6 +236,7 @@ def amounts_test(wanted: dict[str, AmountCondition]) -> Callable[[Amounts | None
 
 def _amount_range(resource: str, amount: AmountCondition) -> tuple[float, float]:
     """Returns the range of an amount, from at least to below, in the scheduler's numbers."""
+    # `exists` and `absent` are ranges, too: at least 1, and below 1, in the scheduler's units.
     low = quantity.scheduler_value(resource, amount.at_least) if amount.at_least else 1 if amount.exists else 0
     high = quantity.scheduler_value(resource, amount.below) if amount.below else 1 if amount.absent else inf
     return low, high
@@ -263,7 +268,7 @@ def _annotations_condition(wanted: dict[str, str]) -> PodPredicate:
 
 
 class MatchDependencies(NamedTuple):
-    """What the `match` conditions of a set of policies read that policies themselves change."""
+    """The fields that the `match` conditions of a set of policies read and that policies themselves change."""
 
     annotations: frozenset[str]
     """The keys of these annotations."""

@@ -111,6 +111,7 @@ class PodChanges:
     """Fields that a policy decided, or decided once more, in this round."""
 
     def __post_init__(self) -> None:
+        # A second call of the webhook begins with the deciders of the first, so that priorities hold across both calls.
         self._deciders = dict(self.decided_before)
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
@@ -164,6 +165,7 @@ class PodChanges:
         """
         if not self.decide_first(name, after):
             return False
+        # The field is decided all the same: a later policy must not change it.
         if before == after:
             return False
         replaced = before is not None if replaces is None else replaces
@@ -192,6 +194,7 @@ class PodChanges:
     def decide_first(self, name: str, after: Value) -> bool:
         """Returns whether this policy is the first to decide the field. A later policy that wants another value is
         recorded as overruled."""
+        # `setdefault` keeps an earlier decider, also one of an earlier call.
         first = self._deciders.setdefault(name, (self.policy, after))
         self._decided_this_round[name] = None
         if first[0] == self.policy:

@@ -105,6 +105,7 @@ DEFAULT_TERMS = AdmissionSettings()
 
 def _is_enabled_value(value: str | None) -> bool:
     """Returns whether the value is anything but an explicit no: setting the key alone is a yes."""
+    # The same words in any case, as YAML 1.1 reads them.
     return value is not None and value.lower() not in ("false", "no", "off", "0")
 
 
@@ -207,6 +208,7 @@ class PodContext:
         return {}
 
     def _find_usage(self, container: str) -> Iterator[tuple[Owner, ContainerUsage | NotYet]]:
+        # The topmost owner lives longest, so it has the longest history.
         for owner in reversed(self.owners):
             usage = self.facts.recommendations.find(self.namespace, owner.kind, owner.name, container)
             yield owner, usage
@@ -252,8 +254,8 @@ class PodContext:
 
     @computed_property
     def opt_out(self) -> Literal["pod", "namespace"] | None:
-        """Where `trimtab.dev/opt-out` is set: on the pod (label or annotation), or else on its namespace (label); None:
-        nowhere."""
+        """The object that sets `trimtab.dev/opt-out`: the pod (label or annotation), or else its namespace (label);
+        None: neither."""
         if _is_enabled_value(self.annotations.get(OPT_OUT)) or _is_enabled_value(self.labels.get(OPT_OUT)):
             return "pod"
         return "namespace" if _is_enabled_value(self.facts.namespaces.get(self.namespace, {}).get(OPT_OUT)) else None
@@ -275,6 +277,7 @@ class PodContext:
         """True where the pod runs on Windows: by `spec.os`, or because it requires nodes of that system."""
         spec = self.pod.spec
         os = get(spec.os, None)
+        # `spec.os` is authoritative where it is set (KEP-2802); the selector is how older manifests choose the system.
         if os is not None:
             return os.name == "windows"
         if get(spec.node_selector, {}).get(OS_LABEL) == "windows":
@@ -320,6 +323,7 @@ _MAX_CACHED_LENGTH = 512
 
 def _expand_image_name(image: str) -> str:
     first, slash, _ = image.partition("/")
+    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
         return image
     return f"docker.io/{image}" if slash else f"docker.io/library/{image}"

@@ -48,7 +48,7 @@ LIMITS = PodSizeLimits()
 
 @dataclass(frozen=True, slots=True)
 class SizeExcess:
-    """What a pod has too much of to be decided on."""
+    """A part of a pod that is too large for Trimtab to decide on the pod."""
 
     what: str
     count: int
@@ -61,6 +61,7 @@ class SizeExcess:
 def excess_bytes(raw: bytes) -> SizeExcess | None:
     """Returns the excess in bytes; None: the pod may be parsed."""
     size = len(raw)
+    # The annotation's bytes are searched, because a pod that may be too large must not be parsed to find out.
     if size <= MAX_BYTES or (size <= _with_tolerance(MAX_BYTES) and changed_annotation.ANNOTATION.encode() in raw):
         return None
     return SizeExcess("bytes of JSON", size, MAX_BYTES)
@@ -98,6 +99,7 @@ def _is_small(pod: Pod) -> bool:
         or not (metadata.annotations is UNSET or len(metadata.annotations) <= LIMITS.annotations)
         or not (spec.node_selector is UNSET or len(spec.node_selector) <= LIMITS.node_selector_keys)
         or not (spec.tolerations is UNSET or len(spec.tolerations) <= LIMITS.tolerations)
+        # Rare fields are not measured here: a pod with any of them takes the exact count.
         or spec.topology_spread_constraints is not UNSET
         or not (spec.affinity is UNSET or _is_small_affinity(spec.affinity))
         or spec.overhead is not UNSET

@@ -54,6 +54,7 @@ class PolicySelectorRequirement:
 
     def __post_init__(self) -> None:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
+            # The same rule as apimachinery's (labels.NewRequirement), so that no selector fails later.
             raise ValueError("values with In and NotIn, and only with them")
 
 
@@ -102,6 +103,7 @@ class AmountCondition:
             raise ValueError("one of atLeast, below, exists, absent")
         if self.absent and (self.exists or self.at_least is not None or self.below is not None):
             raise ValueError("nothing beside absent")
+        # Such a range is empty: the policy would never match a pod.
         if self.at_least and self.below and quantity.compare(self.at_least, self.below) >= 0:
             raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
 
@@ -154,6 +156,7 @@ class Conditions:
 
 
 @policy_type
+# Exclusions have no exclusions of their own, which keeps a policy readable as one sentence.
 class Match(Conditions):
     """The pods that a policy applies to. Empty: every pod that is not always left alone."""
 
@@ -206,6 +209,7 @@ class Spec:
 
 
 @policy_type
+# The API server and GitOps tools add fields to metadata, so only the name is checked here.
 class PolicyMetadata:
     """The name, and everything else that an object's metadata holds (labels, annotations, managed fields)."""
 
@@ -224,6 +228,7 @@ class PodPolicy:
     @property
     def decision_order(self) -> tuple[int, str]:
         """The sort key: the policy that decides first sorts first."""
+        # The name breaks ties, so that the order never depends on the order of files or of watch events.
         return (-self.spec.priority, self.name)
 
 

@@ -87,11 +87,11 @@ def _find_unmet_action(
     turn: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
 ) -> Reason | None:
     """Returns the reason for the first required action that the pod lacks; None: it has all of them."""
-    shared = [kept.reason for kept in kept_fields if _is_shared_failure(kept)]
+    shared = [field.reason for field in kept_fields if _is_shared_failure(field)]
     # A step of all policies together that failed explains every required action; a reason of the policy's own is
     # better and replaces it.
     reasons_by_field = {action.name: reason for reason in shared for action in turn.required}
-    reasons_by_field |= {kept.field: kept.reason for kept in kept_fields if kept.policy == turn.name}
+    reasons_by_field |= {field.field: field.reason for field in kept_fields if field.policy == turn.name}
     result = PodBeforeAndAfter(
         before=before, after=after, places=turn.select_containers(after), kept_reasons=reasons_by_field
     )
@@ -107,9 +107,9 @@ def _find_unmet_action(
     return None
 
 
-def _is_shared_failure(kept: FieldKept) -> bool:
+def _is_shared_failure(field: FieldKept) -> bool:
     """Returns whether a step failed that belongs to no single policy."""
-    return not kept.policy and kept.reason.code is reasons.ACTION_FAILED
+    return not field.policy and field.reason.code is reasons.ACTION_FAILED
 
 
 def undecided(names: tuple[str, ...], cause: str) -> Reason:

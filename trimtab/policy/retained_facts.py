@@ -55,7 +55,7 @@ class RetainedNamespace:
 
 @dataclass(frozen=True, slots=True)
 class RetainedOwner:
-    """What is retained of an owner of pods."""
+    """An owner of pods, reduced to what decisions read."""
 
     above: Owner | None
     """Its own controller; None where it has none."""
@@ -94,6 +94,7 @@ N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscale
 def retain_named(item: N) -> N:
     """Returns the object with only name, namespace and creation time of its metadata."""
     meta = item.metadata
+    # Labels, annotations and managed fields are the larger part of most objects, and no decision reads them.
     bare = Metadata(name=meta.name, namespace=meta.namespace, creation_timestamp=meta.creation_timestamp)
     return change(item, metadata=bare)
 
@@ -128,6 +129,7 @@ def owner_projection(kind: str) -> Callable[[Workload], RetainedOwner]:
     """Returns the projection for owners of this kind."""
     if kind == "ReplicaSet":
         return lambda item: retain_owner(item, replicas_told(item.metadata))
+    # A CronJob: its Jobs have the pods.
     if kind not in COUNTED:
         return retain_owner
     if kind == "DaemonSet":

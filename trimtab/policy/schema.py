@@ -30,6 +30,7 @@ def _resolve_and_clean(schema: Schema, definitions: Schema) -> Schema:
         # JSON Schema draft 2020-12 allows keywords next to `$ref`; an OpenAPI v3 schema of a CRD has no references.
         own = {k: v for k, v in schema.items() if k == "description" or (k == "default" and _is_storable_default(v))}
         return {**target, **own}
+    # pydantic writes an optional field as a choice with null; the API server has no null in a structural schema.
     choices = [c for c in schema.get("anyOf", ()) if c.get("type") != "null"]
     if len(choices) == 1:
         rest = {k: v for k, v in schema.items() if k not in ("anyOf", "default", "title")}
@@ -39,6 +40,7 @@ def _resolve_and_clean(schema: Schema, definitions: Schema) -> Schema:
         cleaned.pop("default", None)
     if "const" in cleaned:
         value = cleaned.pop("const")
+        # A structural schema has `enum` and no `const`.
         cleaned |= {"enum": [value]}
     for key in ("properties",):
         if key in cleaned:
@@ -115,6 +117,7 @@ def crd() -> Schema:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
+                    # Only the watchdog may write the status, and writing it does not change the generation.
                     "subresources": {"status": {}},
                     "additionalPrinterColumns": _printer_columns(),
                     "schema": {"openAPIV3Schema": _structural_root()},
@@ -163,6 +166,7 @@ def _structural(schema: Schema) -> Schema:
     structural = {k: v for k, v in schema.items() if not (k == "additionalProperties" and v is False)}
     if "properties" in structural:
         structural["properties"] = {name: _structural(part) for name, part in structural["properties"].items()}
+        # The webhook reports an unknown field with the nearest valid name; pruning would remove the field silently.
         structural["x-kubernetes-preserve-unknown-fields"] = True
     for key in ("items", "additionalProperties"):
         if isinstance(structural.get(key), dict):

@@ -70,6 +70,7 @@ def read(value: Any) -> PolicyStatus:
     """Decodes a status; an empty one where the object has none, or one that Trimtab did not write."""
     try:
         return msgspec.convert(value, PolicyStatus) if value else PolicyStatus()
+    # A status of another version of Trimtab, or one that was edited by hand: it is written anew.
     except msgspec.ValidationError:
         return PolicyStatus()
 
@@ -77,6 +78,7 @@ def read(value: Any) -> PolicyStatus:
 def plain(status: PolicyStatus) -> dict[str, Any]:
     """Encodes the status as it is sent to the API server."""
     fields: dict[str, Any] = msgspec.to_builtins(status)
+    # A merge patch would delete a field that is null.
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -107,6 +109,7 @@ def _conditions_schema() -> dict[str, Any]:
         "type": "array",
         "description": "Loaded: the document makes sense. HarmBrake: the policy was put to warn, and why.",
         "x-kubernetes-list-type": "map",
+        # Server-side apply merges conditions by their type, as in core Kubernetes objects.
         "x-kubernetes-list-map-keys": ["type"],
         "items": {"type": "object", "required": ["type", "status"], "properties": properties},
     }

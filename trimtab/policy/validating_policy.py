@@ -51,6 +51,7 @@ def _object_name(policy: str) -> str:
 
 
 def _build_binding(policy: str, enforce: bool) -> Manifest:
+    # Deny cannot be combined with Warn (ValidatingAdmissionPolicyBinding, validationActions).
     actions = ["Deny"] if enforce else ["Warn", "Audit"]
     return {
         "apiVersion": _API,
@@ -64,8 +65,11 @@ def _build_policy(policy: PodPolicy) -> Manifest:
     spec = policy.spec
     if not spec.enabled or spec.mode != "apply":
         raise NotExpressible("spec.mode: only a policy in mode `apply` denies pods")
+    # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
         raise NotExpressible("spec.rollout: CEL cannot draw the owners that a rollout means; raise it to 100%")
+    # UPDATE is left out: of an existing pod no required field may change, so a denial would only block unrelated
+    # updates.
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     constraints: Manifest = {"resourceRules": [rule]}
     namespaces, selector = spec.match.namespaces or NamespaceMatch(), spec.match.pod_selector
@@ -87,6 +91,7 @@ def _build_policy(policy: PodPolicy) -> Manifest:
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": _object_name(policy.name)},
         "spec": {
+            # This policy replaces the webhook while that is down, so an expression that fails denies the pod.
             "failurePolicy": "Fail",
             "matchConstraints": constraints,
             "matchConditions": conditions,
@@ -118,6 +123,7 @@ def _allow_opted_out(policy: PodPolicy, expression: str) -> str:
     if policy.spec.opt_out == "nobody":
         return expression
     labels, key = "namespaceObject.metadata.labels", _cel_string(OPT_OUT)
+    # The same words as in `pod_context`: setting the key alone is a yes.
     says_no = f'{labels}[{key}].lowerAscii() in ["false", "no", "off", "0"]'
     return f"(has({labels}) && {key} in {labels} && !({says_no})) || ({expression})"
 
@@ -128,6 +134,7 @@ def _match_conditions(policy: PodPolicy) -> Iterator[str]:
     yield f"!(request.namespace in [{', '.join(map(_cel_string, protected))}])"
     mirror = f"{_cel_string(MIRROR)} in object.metadata.annotations"
     yield f"!has(object.metadata.annotations) || !({mirror})"
+    # Match conditions are ANDed, as the conditions of a policy are.
     yield from _condition_expressions(policy.spec.match, "spec.match")
     for index, excluded in enumerate(policy.spec.match.exclude):
         where = f"spec.match.exclude[{index}]"
@@ -163,6 +170,7 @@ def _container_expression(containers: Containers, where: str) -> str:
     if containers.roles:
         raise NotExpressible(f"{where}.roles: the roles of containers are Trimtab's own")
     if containers.requests:
+        # CEL's quantity library compares exact amounts, and the scheduler rounds them up.
         raise NotExpressible(f"{where}.requests: CEL cannot compare quantities as the scheduler counts them")
     parts = [f"c.name.matches({_cel_regex(containers.names)})"] if containers.names else []
     if containers.images:
@@ -205,6 +213,7 @@ def _to_regex(pattern: str) -> str:
             end = pattern.index("]", at + 1)
             # Only the backslash has a meaning of its own in a character class of RE2.
             inner, at = pattern[at:end].replace("\\", "\\\\"), end + 1
+            # `fnmatch` negates a class with "!", RE2 with "^".
             out += f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
         else:
             out += re.escape(char)

@@ -41,6 +41,7 @@ class WebhookReach:
     def includes_pod(self, namespace_labels: Labels | None, pod_labels: Mapping[str, str]) -> bool:
         """Returns whether the webhook is called for a pod with these labels in a namespace with these labels. Unknown
         counts as no."""
+        # The cautious answer: a pod that is left to the VPA must really be seen by it.
         if self.conditional:
             return False
         if self.namespaces is not None and (
@@ -90,6 +91,7 @@ def _to_target(webhook: MutatingWebhook) -> WebhookTarget:
         bool(webhook.match_conditions),
     )
     if config.service is None:
+        # A URL needs no caBundle: the API server then uses the system's trust roots.
         return WebhookTarget(None, bool(config.url), reach)
     return WebhookTarget((config.service.namespace, config.service.name), bool(config.ca_bundle), reach)
 
@@ -102,6 +104,7 @@ def _narrowing_selector(selector: LabelSelector | None) -> LabelSelector | None:
 def endpoints(endpoint_slice: EndpointSlice) -> Endpoints:
     """Returns what is retained of an EndpointSlice. An endpoint whose condition is unknown is ready (discovery/v1)."""
     service = get(endpoint_slice.metadata.labels, {}).get(SERVICE_LABEL, "")
+    # None means unknown, and consumers must treat it as ready.
     ready = any(endpoint.conditions.ready is not False for endpoint in endpoint_slice.endpoints or ())
     return Endpoints((endpoint_slice.metadata.namespace, service), ready)
 

@@ -89,6 +89,7 @@ def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -
     if not changes:
         return
     unasked = _unasked_qos_change(draft.subject, qos(spec), changes)
+    # All changes or none: each of them may be what keeps or changes the class of service.
     if unasked is not None:
         for field_change in changes:
             draft.leave_unchanged(field_change.field, unasked, loud=True, policy=field_change.policy)
@@ -161,6 +162,7 @@ def _within_pod_bounds(
     ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
     spec = _spec_with(draft.spec, clamped, changes) if changes else draft.spec
     others = {item.resource for item in clamped if item.resource not in POD_LEVEL}
+    # In a fixed order, so that the same pod always gives the same reason.
     for resource in (*POD_LEVEL, *sorted(others)) if changes and ranges else ():
         limit_range = breaks_pod_bounds(ranges, spec, resource)
         # A pod that breaks the bounds already is refused whatever Trimtab does; its changes stay for the message.
@@ -214,6 +216,7 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
     """
     for name, old, new, wanted in sides:
         if new is None and old is not None and draft.was_removed_before(name):
+            # An earlier call of the webhook in this very request, by the signed annotation.
             sentence = f"an earlier call removed it, it is now {old}"
         elif new is not None and draft.is_foreign(name, _text(old)):
             sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {old}"
@@ -244,6 +247,7 @@ def _spec_with(spec: PodSpec, clamped: Iterable[ClampedResource], changes: list[
         for side, new in (("requests", item.request), ("limits", item.limit)):
             if f"{place.name}.{side}.{item.resource}" in names:
                 changed_lists = sides.setdefault(place, {})
+                # Copied once per container and side; the mapping of the author's pod must not change.
                 if side not in changed_lists:
                     resources = parts[place.part][place.index].resources
                     changed_lists[side] = dict(requests_of(resources) if side == "requests" else limits_of(resources))

@@ -22,6 +22,7 @@ def _check_rule(value: Any) -> str:
     match = _RULE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("remove, keep, request, or request x 1.5")
+    # `Fraction` reads "1.1" exactly; a float would not.
     if match[2] is not None and Fraction(match[2]) < 1:
         raise ValueError("a factor of at least 1 (a limit below the request is refused by Kubernetes)")
     return str(value)

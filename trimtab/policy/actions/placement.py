@@ -111,8 +111,10 @@ def _required_name(label: NodeLabel) -> str:
 
 def _find_obstacle(settings: PlacementAction, draft: PodChanges) -> Reason | None:
     """Returns why the placement cannot be applied; None: nothing prevents it."""
+    # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
     if draft.spec.node_name and not settings.required:
         return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
+    # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
     if draft.subject.is_daemon and not draft.names_daemons and not settings.required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
     needed = [label.requirement for label in settings.require]
@@ -127,10 +129,12 @@ def _find_obstacle(settings: PlacementAction, draft: PodChanges) -> Reason | Non
             contradiction(draft.spec, [*needed, *group, *_runtime_class_requirements(draft)])
             for group in _alternatives(settings)
         ]
+        # One group without a contradiction is enough: groups are ORed.
         if all(contradictions):
             return reasons.CONTRADICTION(contradictions[0] or "")
         needed += _alternatives(settings)[0]
     terms = required_terms(draft.spec)
+    # An expression is added to terms that are not empty; here there is none to add it to.
     if needed and terms and all(map(is_empty, terms)):
         return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty and match no node")
     return None
@@ -250,7 +254,9 @@ def _apply_preferred(settings: PlacementAction, draft: PodChanges) -> None:
         reason = reasons.POLICY_SAYS("the policy prefers such nodes")
         if draft.claim_field(name, None, shown(requirement), reason, replaces=has_own_terms):
             term = PreferredTerm(
-                weight=label.weight or 50, preference=NodeSelectorTerm(match_expressions=(requirement,))
+                # The middle of the API's range of 1 to 100.
+                weight=label.weight or 50,
+                preference=NodeSelectorTerm(match_expressions=(requirement,)),
             )
             draft.spec = _change_node_affinity(draft.spec, preferred=(*present, term))
 
@@ -264,6 +270,7 @@ def _apply_tolerations(settings: PlacementAction, draft: PodChanges) -> None:
     for added in settings.tolerate:
         toleration = added.api_toleration
         present = get(draft.spec.tolerations, ())
+        # A toleration with a wider key, operator or effect already tolerates the taint.
         if covered(toleration, present):
             continue
         name = _tolerated_name(toleration)

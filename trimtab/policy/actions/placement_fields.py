@@ -67,6 +67,7 @@ class NodeLabel:
 
     @property
     def _condition(self) -> tuple[str, tuple[str, ...]]:
+        # One of the conditions is set (`__post_init__`), so the order of these tests does not matter.
         if self.in_:
             return "In", self.in_
         if self.not_in:
@@ -81,6 +82,7 @@ class NodeLabel:
         conditions = [self.in_, self.not_in, self.exists, self.absent, self.in_namespace_label, self.in_pod_label]
         has_bounds = [self.above is not None, self.below is not None]
         if sum(map(bool, conditions)) + sum(has_bounds) != 1:
+            # Kubernetes ANDs the expressions of a term, so two conditions are two entries of the list.
             raise ValueError("exactly one of in, notIn, exists, absent, above, below, inNamespaceLabel, inPodLabel")
         _check_listed("inPodLabel", self.in_pod_label, self.among)
 
@@ -109,6 +111,7 @@ class AddedToleration:
     @property
     def api_toleration(self) -> Toleration:
         """The toleration as Kubernetes writes it in a pod's spec."""
+        # Kubernetes defaults to Equal, also without a value. A policy without a value most likely means every value.
         operator = self.operator or ("Equal" if self.value is not None else "Exists")
         return Toleration(
             key=self.key or "",
@@ -128,8 +131,10 @@ class AddedToleration:
         _check_listed("valueFromPod", self.value_from_pod, self.among)
         if self.operator == "Exists" and self.value is not None:
             raise ValueError("no value with operator Exists")
+        # An empty key is valid with operator Exists only (core/v1 Toleration).
         if self.key is None and (self.operator == "Equal" or self.value is not None):
             raise ValueError("a key, unless the operator is Exists")
+        # The API server refuses tolerationSeconds with another effect (pkg/apis/core/validation, ValidateTolerations).
         if self.seconds is not None and self.effect != "NoExecute":
             raise ValueError("effect NoExecute where seconds are given")
 
@@ -158,6 +163,7 @@ def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction 
     groups = (settings.require, *settings.require_any, settings.prefer)
     labels_to_resolve = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
     taints_to_resolve = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
+    # Nearly every policy: nothing is copied.
     if not labels_to_resolve and not taints_to_resolve:
         return settings
     sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in labels_to_resolve]
@@ -169,6 +175,7 @@ def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction 
 
     def resolve_label(label: NodeLabel) -> NodeLabel:
         if label.in_namespace_label is not None:
+            # The resolved label is a plain `in` condition, so that no later step knows where the value came from.
             return replace(label, in_=(of_namespace[label.in_namespace_label],), in_namespace_label=None)
         if label.in_pod_label is not None:
             return replace(label, in_=(of_pod[label.in_pod_label],), in_pod_label=None, among=())

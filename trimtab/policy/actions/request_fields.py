@@ -49,6 +49,7 @@ class RequestRule:
     def __post_init__(self) -> None:
         if self.from_ == "policy" and self.otherwise is None:
             raise ValueError("`otherwise` with `from: policy`: it is the value")
+        # `from: request` without any of these would set the request to itself.
         if self.from_ == "request" and (self.percent == 0 or not (self.min or self.max or self.percent < 100)):
             raise ValueError("`min`, `max` or a `percent` from 1% to 99% with `from: request`: the request comes of it")
         if self.min and self.max and quantity.compare(self.min, self.max) > 0:
@@ -91,6 +92,7 @@ class ResourceRequestRule(RequestRule):
         if self.from_ != "usage" and (self.max_age is not None or self.min_confidence is not None):
             raise ValueError("`maxAge` and `minConfidence` only with `from: usage`: nothing else has an age")
         shares = [share for share in (self.min_percent, self.max_percent) if share is not None]
+        # `missing` never replaces a request, so there is nothing that a share could bound.
         if shares and (self.from_ != "usage" or self.when != "always"):
             raise ValueError("`minPercent` and `maxPercent` only with `from: usage` and `when: always`")
         if shares != sorted(shares):

@@ -149,6 +149,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         # With `always` the request will be the share of the limit at the next admission, whatever filled it in before.
         bounded = bool(rule.min or rule.max or rule.round)
         draft.shares.setdefault((place, resource), RequestToLimitRatio(draft.policy, rule.percent, bounded))
+    # The share above is recorded all the same: a limit must not follow a request that may become a share of it.
     if request.stays is not None:
         draft.leave_unchanged(name, request.stays)
         return
@@ -169,6 +170,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         if rule.when == "missing" and source != "request":
             if not draft.silent:
                 draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container asks for {own} itself"))
+            # Remembered, because a later policy may find this very request and must see that it is this policy's.
             draft.yielding[place, resource] = (*draft.yielding.get((place, resource), ()), rule)
             return
         share_base = _share_base(rule, draft.subject, name, own)
@@ -446,6 +448,7 @@ def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles)
         percentile = Decimal(95) if parsed_rule.percentile is None else parsed_rule.percentile
         recorded = usage.of(percentile)
         name = "the largest" if percentile == 100 else f"P{percentile.normalize():f}"
+        # A percentile that this recommendation does not hold: it was published by an older version.
         if recorded is None:
             name, recorded = "P95", usage.p95
         number = _UsageNumber(quantity.scheduler_value(resource, recorded), f"{name}{_peaks_suffix(resource)}")
@@ -453,6 +456,7 @@ def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles)
     bounds = [(usage.floor, killed(usage), reasons.OOM_KILLED)]
     if rule.pods == "largest":
         bounds.append((usage.pod_use, f"what pod {usage.pod} uses on average", reasons.FROM_USAGE))
+    # The largest of these floors gives the reason.
     for amount, description, code in bounds:
         if amount is not None and quantity.scheduler_value(resource, amount) > number.amount:
             number = _UsageNumber(quantity.scheduler_value(resource, amount), description, code)

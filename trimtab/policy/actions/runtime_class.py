@@ -44,6 +44,7 @@ def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tup
     if draft.claim_field(
         FIELD, before, settings.name, reason, replaces=bool(before) or _applied_list_that_grows(settings, draft)
     ):
+        # None where the old class was deleted: then only the overhead can be recognised as its own.
         old = draft.subject.facts.runtime_classes.get(before or "")
         draft.spec = change(_clean_up_old_class(draft, old), runtime_class_name=settings.name)
 
@@ -99,6 +100,7 @@ def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: Runtim
     spec = _without_class_scheduling(draft.spec, old_class)
     selector = get(spec.node_selector, {})
     for key, value in new_class.scheduling.node_selector.items():
+        # RuntimeClass admission merges selectors and refuses the pod on a conflict (plugin/pkg/admission/runtimeclass).
         if selector.get(key, value) != value:
             sentence = (
                 f"RuntimeClass {new_class.metadata.name} needs {key}={value}, the pod selects {key}={selector[key]}"
@@ -116,6 +118,7 @@ def _without_class_scheduling(spec: PodSpec, old_class: RuntimeClass | None) -> 
     if old_class is None:
         return spec
     class_scheduling = old_class.scheduling
+    # Entries equal to those of the class count as the class's own.
     selector = {k: v for k, v in get(spec.node_selector, {}).items() if class_scheduling.node_selector.get(k) != v}
     tolerations = tuple(t for t in get(spec.tolerations, ()) if t not in class_scheduling.tolerations)
     return change(spec, node_selector=selector or UNSET, tolerations=tolerations or UNSET)
@@ -136,6 +139,8 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
         ("nodeSelector", spec.node_selector, bare.node_selector),
         ("tolerations", spec.tolerations, bare.tolerations),
     ):
+        # The whole list is recorded as one change, because entries of the class and of the author cannot be told apart
+        # later.
         if before != after:
             draft.record_change(name, "the old class's", None, cleanup)
     return bare

@@ -1,4 +1,4 @@
-"""Who counts replicas by requests?"""
+"""HorizontalPodAutoscalers that scale by utilization count replicas by requests."""
 
 from dataclasses import replace
 

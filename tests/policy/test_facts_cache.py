@@ -1,4 +1,4 @@
-"""What is a change at all, and what stays where something turned bad? The laws are in tests/property."""
+"""Which updates count as a change, and what an unreadable object leaves as it was. The laws are in tests/property."""
 
 import pytest
 
@@ -24,8 +24,8 @@ def told(gathering, *objects):
 
 
 def recommended(cpu, lower):
-    said = ContainerRecommendation(container_name="app", target={"cpu": cpu}, lower_bound={"cpu": lower})
-    status = VPAStatus(recommendation=VPARecommendation(container_recommendations=(said,)))
+    text = ContainerRecommendation(container_name="app", target={"cpu": cpu}, lower_bound={"cpu": lower})
+    status = VPAStatus(recommendation=VPARecommendation(container_recommendations=(text,)))
     return change(vpa(), status=status)
 
 

@@ -1,4 +1,4 @@
-"""Which images does a pattern mean?"""
+"""Patterns for images match short names and full names."""
 
 import pytest
 
@@ -42,5 +42,5 @@ spec:
 def test_one_container_from_elsewhere_is_enough_for_not_images(second: str, foreign: bool) -> None:
     containers = f"[{{name: a, image: registry.example.com/a}}, {{name: b, image: {second}}}]"
     ((pod, namespace),) = pods(f"kind: Pod\nmetadata: {{name: p}}\nspec: {{containers: {containers}}}".encode())
-    found = run(pod, namespace, load_policies([("p", POLICY)]).policies.all, world())
-    assert bool(found.decisions[0].changes) is foreign
+    result = run(pod, namespace, load_policies([("p", POLICY)]).policies.all, world())
+    assert bool(result.decisions[0].changes) is foreign

@@ -1,4 +1,4 @@
-"""What is held of objects that policies and plans decide by."""
+"""The parts of objects that are retained for policies and plans."""
 
 import msgspec
 import pytest
@@ -8,10 +8,10 @@ from trimtab.policy.retained_facts import retain_vpa, vpa_with_growth
 
 
 def recommending(mode: str) -> VerticalPodAutoscaler:
-    said = {"containerName": "main", "target": {"cpu": "1"}, "upperBound": {"cpu": "2"}, "lowerBound": {"cpu": "500m"}}
+    text = {"containerName": "main", "target": {"cpu": "1"}, "upperBound": {"cpu": "2"}, "lowerBound": {"cpu": "500m"}}
     shape = {
         "metadata": {"name": "web", "namespace": "team"}, "spec": {"updatePolicy": {"updateMode": mode}},
-        "status": {"recommendation": {"containerRecommendations": [said]}},
+        "status": {"recommendation": {"containerRecommendations": [text]}},
     }  # fmt: skip
     return msgspec.convert(shape, VerticalPodAutoscaler)
 

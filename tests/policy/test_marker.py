@@ -47,7 +47,9 @@ def test_a_forged_marker_keeps_no_pod_from_its_class(came, terms):
     )
 
 
-@pytest.mark.parametrize(("terms", "code"), [(SIGNING, "marker-not-ours"), (AdmissionSettings(), "marker-unverified")])
+@pytest.mark.parametrize(
+    ("terms", "code"), [(SIGNING, "changed-annotation-ignored"), (AdmissionSettings(), "changed-annotation-unverified")]
+)
 def test_a_marker_that_is_not_believed_is_told(terms, code):
     decision = decided(forged(pod()), policies(), WORLD, terms)
     assert code in {kept_field.reason.code.name for kept_field in decision.left}

@@ -56,7 +56,7 @@ def test_a_label_by_which_a_controller_tells_its_pods_is_left():
     rule = policies(policy("{labels: {add: {pod-template-hash: other}, override: true}}"))
     owned = pod(labels={"pod-template-hash": "abc"}, owner="ReplicaSet/web-abc")
     decision = decide(owned, rule, facts(), NAMESPACE)
-    assert (changed(decision), codes(decision, loud=True)) == ({}, {"controllers-label"})
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"controller-label"})
 
 
 def test_a_failing_action_leaves_nothing_of_itself():

@@ -100,20 +100,20 @@ def test_a_limit_does_not_follow_a_request_that_follows_it():
     decision = decided(pod(container(limits={"memory": "100Mi"})), rule)
     assert (changed(decision), codes(decision, loud=True)) == (
         {"containers[app].requests.memory": "80Mi"},
-        {"circular"},
+        {"circular-request-and-limit"},
     )
 
 
 def test_a_limit_does_not_follow_a_request_that_would_then_follow_it():
     rule = policies(policy("{requests: {memory: {from: limit, when: always}}, limits: {memory: request x 2}}"))
     decision = decided(pod(container(requests={"memory": "100Mi"})), rule)
-    assert (changed(decision), codes(decision)) == ({}, {"circular"})
+    assert (changed(decision), codes(decision)) == ({}, {"circular-request-and-limit"})
 
 
 def test_a_limit_does_not_follow_a_request_that_would_be_a_bounded_share_of_it():
     rule = policies(policy("{requests: {cpu: {from: limit, max: 10m, when: always}}, limits: {cpu: request}}"))
     decision = decided(pod(container(requests={"cpu": "50m"})), rule)
-    assert (changed(decision), codes(decision)) == ({}, {"circular"})
+    assert (changed(decision), codes(decision)) == ({}, {"circular-request-and-limit"})
 
 
 def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
@@ -123,7 +123,7 @@ def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
     first = decided(pod(), rule).pod
     raised = change(first, spec=change(first.spec, containers=(container(requests={"memory": "1Gi"}),)))
     decision = decided(raised, rule)
-    assert (decision.pod, codes(decision, loud=True)) == (raised, {"changed-after-us"})
+    assert (decision.pod, codes(decision, loud=True)) == (raised, {"changed-by-another"})
 
 
 def test_a_share_of_the_limit_is_taken_once_however_often_we_are_asked():
@@ -178,7 +178,7 @@ def test_a_limit_that_we_removed_and_somebody_put_back_is_theirs():
     theirs = container(requests={"cpu": "1"}, limits={"cpu": "3"})
     back = change(once, spec=change(once.spec, containers=(theirs,)))
     decision = decided(back, rule)
-    assert (decision.pod, codes(decision, loud=True)) == (back, {"changed-after-us"})
+    assert (decision.pod, codes(decision, loud=True)) == (back, {"changed-by-another"})
 
 
 DEFAULT = policy("{requests: {cpu: {from: policy, otherwise: 10m}}}", name="a")

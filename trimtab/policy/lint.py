@@ -19,7 +19,7 @@ from trimtab.policy.required_action_rules import required_actions
 
 SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")
 AUTHOR_CHOOSES = Code(
-    "author-chooses",
+    "match-chosen-by-author",
     "A policy with a required action matches by a field that the pod's author sets: a pod without it is not denied.",
     "Match by namespace alone where the action must hold against every author.",
 )
@@ -28,7 +28,7 @@ NOT_IN_CLUSTER = Code(
     "The policy names a namespace, or nodes, that the cluster does not have now.",
     "Correct the name. Nothing to do for a node group that grows from zero, or a namespace that is created later.",
 )
-NO_SHARE = Code("no-share", "The policy is rolled out to no owner.", "Raise `rollout` above 0%.")
+NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner.", "Raise `rollout` above 0%.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

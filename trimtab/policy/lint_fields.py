@@ -19,36 +19,38 @@ from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
-    "odd-amount",
+    "unusual-amount",
     "An amount is far from what any container requests: its unit is missing or wrong.",
     "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
 )
 ODD_BOUND = Code(
-    "odd-bound",
+    "ineffective-bound",
     "One of two amounts of a rule has no effect because of the other.",
     "Raise `otherwise` to `min` at least, or lower `min`.",
 )
 NEVER_MEANS = Code(
-    "never-means-a-pod",
+    "never-matches",
     "No pod can ever meet the policy's `match`.",
     "Write kinds as Kubernetes does (Deployment), and exclude less than you include.",
 )
 NO_SUCH_NODE = Code(
-    "no-node-can-be-so",
+    "no-node-can-match",
     "No node can meet everything that the policy requires of its labels.",
     "Remove one of the requirements. Write several values of one label into one `in`.",
 )
 WEIGHT_UNREAD = Code(
-    "weight-unread", "A weight counts only under `prefer`.", "Remove it, or move the entry from `require` to `prefer`."
+    "weight-without-effect",
+    "A weight counts only under `prefer`.",
+    "Remove it, or move the entry from `require` to `prefer`.",
 )
 
 WORD_UNREAD = Code(
-    "word-unread",
+    "field-without-effect",
     "A field of the policy has no effect with the other fields.",
     "Remove it, or set the field that uses it.",
 )
 EVERY_CONTAINER = Code(
-    "every-container",
+    "resource-for-every-container",
     "Every container of the pods gets the extended resource, and each piece is taken from a node.",
     "Name the containers: `match.containers`, or `names`, `roles` or `images` under `requests.containers`.",
 )

@@ -1,5 +1,5 @@
-"""Reads and writes the annotation `trimtab.dev/changed`, which records on a pod which policies changed what; and tells
-values that LimitRanger or another webhook wrote from the author's own.
+"""Reads and writes the annotation `trimtab.dev/changed`, which records on a pod which policies changed what.
+Distinguishes values that LimitRanger wrote from the author's own.
 
 The annotation holds compact JSON: `by` maps each policy to the fields it changed with their values, `pod` is a
 fingerprint of the pod's identity, `at` the time in seconds since 1970, and `sig` a signature of all of it. Anybody who

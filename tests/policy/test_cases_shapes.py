@@ -76,7 +76,7 @@ def test_g7_a_resize_is_allowed_and_not_changed():
 
 def test_g9_a_windows_pod_gets_requests_and_no_class():
     rule = policies(policy("{runtimeClass: {name: kata}, requests: {cpu: {from: policy, otherwise: 100m}}}"))
-    decision = decided(pod(os=PodOS(name="windows-pod")), rule, facts(runtime_class("kata")))
+    decision = decided(pod(os=PodOS(name="windows")), rule, facts(runtime_class("kata")))
     assert (list(changed(decision)), codes(decision)) == (["containers[app].requests.cpu"], {"windows-pod"})
 
 

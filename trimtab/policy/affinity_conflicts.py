@@ -36,6 +36,7 @@ def contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> st
         return common.impossible
     first: _KeyRequirements | None = None
     for term in terms:
+        # It matches no node, so it cannot be the term that makes placement possible.
         if is_empty(term):
             continue
         impossible = common.with_term(term)
@@ -82,6 +83,7 @@ def _by_key(requirements: Iterable[SelectorRequirement]) -> dict[str, list[Selec
 
 def _is_impossible(requirements: list[SelectorRequirement]) -> bool:
     """Returns whether no value of one label satisfies all of these. Each value is read once."""
+    # A single requirement is satisfiable, unless it is In without values.
     if len(requirements) == 1 and (requirements[0].operator != "In" or requirements[0].values):
         return False
     operators = {r.operator for r in requirements}
@@ -121,6 +123,7 @@ def _whole_numbers_between(requirements: list[SelectorRequirement], values: froz
     try:
         lowest = max((int(r.values[0]) for r in requirements if r.operator == "Gt"), default=None)
         highest = min((int(r.values[0]) for r in requirements if r.operator == "Lt"), default=None)
+    # The API server refuses such a requirement; here it only means that no value matches.
     except (ValueError, IndexError):
         return frozenset()
     return frozenset(value for value in values if _is_between(value, lowest, highest))

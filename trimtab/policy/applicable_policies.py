@@ -184,6 +184,7 @@ def _compile_policy(policy: PodPolicy) -> CompiledPolicy:
         names_daemons=names_daemons(policy),
         names_critical=names_critical(policy),
         matches_amounts=bool(annotations_asked_for(spec.match)) or asks_for_requests(spec.match),
+        # None saves a filter over all containers for most policies.
         means_container=None if spec.match.containers is None else containers_test(spec.match.containers),
     )
 
@@ -264,9 +265,11 @@ class _PolicySelector:
 
 def _select_policies(policies: Policies, subject: PodContext) -> _Selection:
     matching = tuple([turn for turn in possible(policies, subject) if turn.matches(subject)])
+    # Only policies that name the class apply to pods that the node or the cluster needs; required actions always do.
     if subject.critical_class:
         matching = tuple(turn for turn in matching if turn.required or subject.critical_class in turn.names_critical)
     rolled_out = tuple([turn for turn in matching if in_rollout(turn.policy, subject)])
+    # Nearly every pod.
     if subject.opt_out is None:
         return matching, rolled_out, ()
     opted_out = tuple([turn for turn in rolled_out if allows_opt_out(turn.policy, subject)])

@@ -116,6 +116,8 @@ def of(subject: PodContext) -> VerticalPodAutoscaler | None:
         for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
             if vpa.spec.update_policy.update_mode != "Off":
                 return vpa
+        # The VPA's own fetcher stops at the first well-known controller, too
+        # (vertical-pod-autoscaler/pkg/target/controller_fetcher).
         if owner.kind in _WELL_KNOWN:
             break
     return None
@@ -179,6 +181,7 @@ def sizing(
 def _build_constraints(content: "_VpaContent", container: str, resource: str, containers: int) -> VpaConstraints | None:
     policy = content.policies.get(container) or content.policies.get("*") or _DEFAULT_POLICY
     controlled = policy.controlled_resources
+    # ContainerScalingMode and controlledResources as in the VPA's API; an absent list means all resources.
     if policy.mode == "Off" or (not isinstance(controlled, UnsetType) and resource not in controlled):
         return None
     minimum = _scheduler_value_of(resource, policy.min_allowed) or 0

@@ -52,6 +52,7 @@ class _ContainerResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def clamp_resources(pod_changes: PodChanges) -> None:
     """Clamps the requests and limits of all policies, and writes them into the containers of the pod."""
+    # Sorted by the position of the container, so that reasons and patches have the same order every time.
     keys = sorted({**pod_changes.requests, **pod_changes.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
     if not keys or _leaves_pod_level(pod_changes):
         return
@@ -231,6 +232,7 @@ def _clamp_request(
     if wanted is None or wanted.value is None:
         return _unchanged_request(state, fixed_limit), None
     vpa = state.vpa
+    # The VPA would multiply the limit by its target divided by the request: a smaller request means a larger limit.
     if vpa is not None and vpa.keeps_ratio and fixed_limit is not None:
         reason = reasons.VPA_RATIO(f"VPA {vpa.name} keeps the limit:request ratio, and the limit {fixed_limit} stays")
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
@@ -248,6 +250,7 @@ def _clamp_request(
                 reasons.REQUEST_CAPPED(f"{wanted.reason}; {sentence} {_format(state, ceiling)}"),
             )
     limit_range_floors = [floor for floor, sentence in floors if sentence.startswith("LimitRange")]
+    # A LimitRange is enforced by the API server; a policy's wish is not worth a refused pod.
     if number <= 0 or any(number < floor for floor in limit_range_floors):
         reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request meets LimitRange and limit together")
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
@@ -323,6 +326,7 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
     policy, author_limit, amount = state.limit.policy, state.written_limit, quantity.scheduler_value("memory", limit)
     usage = find_recorded_usage(state.subject, state.place, "memory")
     peak = None if usage is None or usage.max is None else quantity.scheduler_value("memory", usage.max)
+    # Without any record a default may be far too small, and as a limit it kills.
     if peak is None and usage is None and (state.place, "memory") in draft.guesses:
         reason = reasons.LIMIT_AFTER_DEFAULT("the request is a mere default, and no use of memory is known")
         draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
@@ -352,6 +356,7 @@ def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Writ
         return limit
     if amount >= quantity.scheduler_value(state.resource, author_limit):
         return limit
+    # The second call sees the limit of the first one, which is not the author's.
     if not draft.was_set_before(state.limit_name, author_limit):
         sentence = f"the limit {author_limit} is the author's, and {_format(state, amount)} is less"
         draft.leave_unchanged(state.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=state.limit.policy)
@@ -380,6 +385,7 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
     ratio = state.bounds.ratio
     factor = _factor(wanted.factor)
     if ratio is not None:
+        # maxLimitRequestRatio of a LimitRange bounds limit divided by request.
         factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO))
     amount = _multiply(quantity.scheduler_value(state.resource, request), factor)
     if state.bounds.max is not None:

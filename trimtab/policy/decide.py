@@ -177,10 +177,12 @@ def _decide_round(
     watch are not computed again: the earlier round holds them.
     """
     pod = subject.pod
+    # First, and cheap: pods of system namespaces are the ones that must not wait.
     skipped = always_left_alone(subject)
     if skipped is not None:
         return Decision(pod=pod, skipped=skipped), None
     applicable = ask(policies, subject, similar)
+    # Before opt-outs, because the reason that names the PriorityClass helps more.
     if subject.critical_class and not applicable.meaning:
         left_alone = reasons.CRITICAL_POD(f"the pod's PriorityClass is {subject.critical_class}")
         return Decision(pod=pod, skipped=left_alone), applicable
@@ -214,6 +216,7 @@ def _build_decision(
     draft: PodChanges, subject: PodContext, failures: list[str], earlier_marker: ChangedAnnotation | None
 ) -> Decision:
     """Builds the decision from the changes, and writes the `trimtab.dev/changed` annotation where anything changed."""
+    # A denied pod is not created, so no other change matters.
     if draft.denied is not None:
         return Decision(pod=subject.pod, denied=draft.denied, left=tuple(draft.left), failures=tuple(failures))
     pod, new_marker = draft.changed_pod, None
@@ -296,6 +299,7 @@ def _evaluate_policies(
 
 def _run_final_steps(draft: PodChanges, failures: list[str]) -> None:
     """Runs the steps that follow from all policies together: requests and limits within bounds, and the overhead."""
+    # No policy alone is responsible for what follows.
     draft.policy = ""
     for name, step in (("requests and limits", clamp_resources), ("overhead", overhead.finish_overhead)):
         _run_step(name, step, (draft,), draft, failures)
@@ -335,6 +339,7 @@ def _run_step(
     savepoint = draft.create_savepoint()
     try:
         step(*arguments)
+    # The API server refuses such a pod anyway, with its own message; this is no bug of Trimtab.
     except NotAQuantity as error:
         draft.restore_savepoint(savepoint)
         draft.leave_unchanged(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)

@@ -78,6 +78,7 @@ def grows_applied(subject: PodContext, field: Literal["tolerations", "nodeSelect
     """
     if not _is_applied_client_side(subject):
         return bool(applied_by(subject, field))
+    # `kubectl apply` merges maps key by key: a key that the author did not write stays.
     if field == "nodeSelector":
         return False
     try:
@@ -122,6 +123,7 @@ def _merge_trees(trees: list[Any]) -> Tree:
             raise _InvalidTree
         for key, subtree in tree.items():
             grouped.setdefault(key, []).append(subtree)
+    # Several managers may own parts of one field; a path is applied where any of them lists it.
     return {key: _merge_trees(subtrees) for key, subtrees in grouped.items()}
 
 

@@ -38,6 +38,7 @@ class PolicyStore:
             self._policies.put(name, loaded)
             self._broken.drop(name)
         else:
+            # The last valid version stays in effect: a typing error must not lift a policy from a running cluster.
             self._broken.put(name, loaded)
 
     def drop(self, name: str) -> None:

@@ -24,6 +24,7 @@ class RecommendationAges:
 def ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> RecommendationAges:
     """Counts the containers. A recommendation ends by the shortest `maxAge` of any policy, or by its own end where no
     policy sets one."""
+    # The shortest age is the first at which any policy stops using a recommendation.
     max_age = min((rule.max_age for rule in _usage_rules(policies) if rule.max_age is not None), default=None)
     counts = {"fresh": 0, "aging": 0, "ended": 0}
     for workload, containers in facts.recommendations.workloads.items():
@@ -37,6 +38,7 @@ def ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> Recommendatio
 
 def _classify_age(usage: ContainerUsage, max_age: int | None, now: Seconds) -> str:
     end, last = usage.end(max_age), usage.last_sample_at
+    # Without an end a recommendation is valid for ever.
     if end is None or last is None or now - last <= (end - last) / 2:
         return "fresh"
     return "aging" if now <= end else "ended"

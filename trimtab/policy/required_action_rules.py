@@ -29,6 +29,7 @@ def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError
     if not required_actions(spec.actions):
         return
     namespaces = spec.match.namespaces
+    # Without a namespace a mistake in the policy could deny pods of the whole cluster.
     if namespaces is None or not (namespaces.include or namespaces.selector):
         path = ("spec", "match") if namespaces is None else ("spec", "match", "namespaces")
         yield document.mistake(

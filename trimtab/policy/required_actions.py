@@ -30,6 +30,7 @@ def required_policies_for(
     changed.
     """
     requiring = policies.once(_compile_requiring)
+    # Most clusters have no required action: then nothing is computed.
     if not requiring or is_switched_off(namespace, terms):
         return ()
     subject = PodContext(pod=pod or Pod(), namespace=namespace, facts=facts, terms=terms)
@@ -61,12 +62,15 @@ def find_refusal(
     first, last: the policies that applied to the pod as the webhook received it, and in the last round. after: the pod
     as it will be.
     """
+    # A policy that matched in any round counts: a change by another policy must not free the pod of a requirement.
     applicable = dict.fromkeys((*first.ours, *first.opted_out, *last.ours))
     requiring = [turn for turn in applicable if turn.required and turn.applies]
     if not requiring:
         return None
     kept_fields = tuple(left)
     for turn in requiring:
+        # An opt-out by the namespace is the cluster's own decision; one by the pod is its author's, who must not decide
+        # it.
         if turn in first.opted_out:
             if first.subject.opt_out == "pod":
                 return reasons.REQUIRED(

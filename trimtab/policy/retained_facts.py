@@ -144,6 +144,7 @@ def _retain_counted_owner(kind: str, item: Workload) -> RetainedOwner:
 def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
     """Returns the owner's controller, or its creation time where it has none; and its numbers of pods."""
     controller = owner(item)
+    # Only the age of the topmost owner is ever read.
     created = creation_time(item.metadata) if controller is None else None  # type: ignore[union-attr]
     return RetainedOwner(controller, created, replicas, updated)
 

@@ -117,6 +117,7 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
     if not shares:
         return
     earlier_text = get(draft.metadata.annotations, {}).get(ANNOTATION)
+    # Merged with the entries of earlier admissions, which other fields may still need.
     text = encode_written_requests(draft.metadata, {name: record for name, (_, record) in shares.items()})
     policy = next(iter(shares.values()))[0].policy
     reason = reasons.POLICY_SAYS("it records what the author wrote, so that a share is taken of it once")
@@ -136,6 +137,7 @@ def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldCh
         return None
     if new_qos is QoS.GUARANTEED and any(c.after is not None and ".limits." in c.field for c in changes):
         return None
+    # Guaranteed without the author's intent would change eviction order and cpu pinning; BestEffort is evicted first.
     if new_qos is not QoS.BURSTABLE:
         return reasons.QOS_WOULD_CHANGE(f"the pod would become {new_qos}")
     quota = counts_by_qos(subject.facts.quotas.get(subject.namespace, ()))

@@ -29,5 +29,11 @@ def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: Contai
         )  # fmt: skip
         draft.requests[place, resource] = request
         draft.limits[place, resource] = ResourceRequest(
-            place=place, resource=resource, value=None, factor="1", policy=draft.policy, reason=request.reason
+            # The limit follows the request by a factor of one, so clamping one of them keeps both equal.
+            place=place,
+            resource=resource,
+            value=None,
+            factor="1",
+            policy=draft.policy,
+            reason=request.reason,
         )

@@ -63,9 +63,11 @@ class Annotations:
 
 def propose_changes(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Adds the labels that are missing; replaces others only with `override`."""
+    # A copy: the settings belong to the policy.
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
         value = (draft.subject.namespace_labels or {}).get(label)
+        # An empty label of the namespace gives no value that would tell pods apart.
         if value:
             wanted[key] = value
         else:
@@ -132,6 +134,7 @@ def _merge_entries(
         if part == "labels" and draft.subject.owners and _is_controller_label(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by {key}")
             draft.leave_unchanged(name, reason, loud=True)
+        # A label of the author may be what a selector uses, so replacing it must be asked for.
         elif before is not None and before != value and not override:
             draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
         elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):

@@ -32,12 +32,15 @@ class OverheadAction:
 
 def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Strips, denies or reports overhead that the pod sets itself, as the policy says."""
+    # Nearly every pod carries no overhead when the webhook is called, or the class's own.
     if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.known:
         return
+    # RuntimeClasses of Linux sandboxes do not apply to Windows nodes.
     if draft.subject.is_windows and not settings.required:
         return
     name = get(draft.spec.runtime_class_name, "")
     runtime_class = draft.subject.facts.runtime_classes.get(name)
+    # The class may have been deleted, or not be listed yet: the API server decides on such a pod.
     if runtime_class is None and name:
         return
     defined = runtime_class.overhead.pod_fixed if runtime_class else {}
@@ -127,6 +130,7 @@ def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None
     if own and not same(defined, own):
         # An overhead that an earlier call of Trimtab wrote is no contradiction of the author's.
         if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
+            # The RuntimeClass admission plugin would refuse the pod, too.
             draft.denied = overhead_contradiction(runtime_class.metadata.name, shown(own), shown(defined) or "none")
         return
     if defined and not own:

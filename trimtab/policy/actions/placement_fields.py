@@ -19,6 +19,7 @@ def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) 
     value = subject.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
+    # Only listed values: otherwise every author could choose any node pool.
     if value in among:
         return None
     return reasons.POD_LABEL_NOT_LISTED(
@@ -166,6 +167,7 @@ def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction 
     # Nearly every policy: nothing is copied.
     if not labels_to_resolve and not taints_to_resolve:
         return settings
+    # All sources are checked before anything is resolved: placement is applied as a whole.
     sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in labels_to_resolve]
     sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in taints_to_resolve]
     missing = next(filter(None, (_missing_value(*source, subject) for source in sources)), None)
@@ -201,6 +203,7 @@ def _missing_value(
     of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
 ) -> Reason | None:
     """Returns why there is no value; None: there is one."""
+    # An empty value counts as no value: `In ("")` would match nodes with an empty label.
     if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
         return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")
     return None if of_pod is None else pod_label_unlisted(of_pod, among, subject)

@@ -145,6 +145,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     """Wants the request of one container and resource, or records why it stays."""
     place, resource, name, own = request.place, request.resource, request.name, request.own
     source = rule.from_
+    # A limit that follows its request while the request follows the limit has no value: see `clamp_resources`.
     if source == "limit" and (rule.when == "always" or not draft.is_decided_by_another(name)):
         # With `always` the request will be the share of the limit at the next admission, whatever filled it in before.
         bounded = bool(rule.min or rule.max or rule.round)
@@ -162,6 +163,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     ):
         draft.guesses[place, resource] = None
     vpa = request.sizing
+    # The VPA's webhook writes its own target whatever the policy says, so the policy gives the same number.
     if vpa is not None and vpa.target is not None:
         _propose_target(rule, draft, place, own, vpa, resource)
         return
@@ -197,12 +199,15 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
     value, reason = _within_bounds(rule, resource, request_origin.amount, request_origin.reason, share_base)
+    # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
+    # request.
     for earlier_rule in draft.bounds.get((place, resource), ()) if draft.bounds else ():
         value, reason = _within_bounds(earlier_rule, resource, quantity.scheduler_value(resource, value), reason)
     doubt = _find_doubt(rule, resource, request_origin, own, value) if isinstance(rule, ResourceRequestRule) else None
     if doubt is not None:
         draft.leave_unchanged(name, doubt)
         return
+    # The last step, so that a policy that gives nothing leaves the field to the next one.
     if draft.decide_first(name, value):
         draft.requests[place, resource] = ResourceRequest(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
@@ -215,6 +220,7 @@ def _is_share(rule: RequestRule) -> bool:
     """Returns whether the result depends on the current request, so that applying the rule a second time would change
     it again."""
     if rule.from_ == "request":
+        # 100% of the request is the request: applying it again changes nothing.
         return rule.percent < 100
     if rule.from_ != "usage":
         return False
@@ -314,6 +320,7 @@ def _find_origin(
         limit = limits_of(place.container.resources).get(resource)
         return None if limit is None else _share_of_limit(rule, resource, limit)
     if isinstance(rule, ResourceRequestRule) and rule.from_ == "usage":
+        # A workload of many owners (CronJob, Job) has its history at the topmost one.
         usage = _find_usage(subject, place, resource, rule.max_age)
         if isinstance(usage, ContainerUsage):
             origin = _origin_from_usage(rule, resource, usage, vpa)
@@ -366,6 +373,7 @@ def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_ag
     keeps what its pods got, so that no date changes the requests of a whole cluster; so does an owner whose age is not
     known."""
     end, created = usage.end(max_age), subject.facts.created.get((subject.namespace, owner.kind, owner.name))
+    # An owner without a known creation time keeps what it has: that is the smaller surprise.
     if end is None or created is None or created <= end:
         return None
     owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
@@ -405,6 +413,7 @@ def _origin_from_usage(
     assert percentiles is not None
     is_first = vpa is not None and vpa.corrects and rule.under_vpa == "p5"
     number = _first_number(resource, percentiles) if is_first else _static_number(rule, resource, percentiles)
+    # The confidence belongs to this very amount: a larger request is more certain to be enough.
     confidence, history = confidence_at(resource, percentiles, number.amount, usage.confidence_of(resource)), ""
     if usage.days is not None:
         history += f" over {usage.days:g} days"

@@ -32,6 +32,7 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
     """Adds the volumes to the autoscaler's annotation, after those that it already names."""
     annotations = get(draft.metadata.annotations, {})
     name = f"annotations[{LOCAL_VOLUMES}]"
+    # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":
         draft.leave_unchanged(name, reasons.NEVER_EVICT("the pod says safe-to-evict: false"))
         return

@@ -49,6 +49,7 @@ class TopologySpread:
     def __post_init__(self) -> None:
         keys = [constraint.topology_key for constraint in self.constraints]
         if len(set(keys)) < len(keys):
+            # Two constraints of one topology with equal selectors differ only in how strict they are.
             raise ValueError("each topologyKey once")
 
 
@@ -59,6 +60,7 @@ def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[C
     has_node = draft.spec.node_name or draft.subject.is_daemon
     if has_node and not settings.required:
         return
+    # A constraint without a selector counts no pods at all (PodTopologySpread).
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")
         for spread in settings.constraints:
@@ -79,6 +81,7 @@ def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> No
     name = f"topologySpreadConstraints[{spread.topology_key}]"
     present = get(draft.spec.topology_spread_constraints, ())
     author_constraints = draft.subject.pod.spec.topology_spread_constraints
+    # Compared with the author's pod: an earlier policy may have added a constraint for the same topology.
     if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):
         draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
         return

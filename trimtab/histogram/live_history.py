@@ -43,8 +43,8 @@ class LiveHistory:
     imported_until: dict[str, int] = field(default_factory=dict)
     """Namespace → the second up to which its history was imported completely."""
     is_complete: bool = True
-    """Whether `imported_until` has every namespace that was ever imported. After a loss of stored texts it is unknown which are
-    missing."""
+    """Whether `imported_until` has every namespace that was ever imported. After a loss of stored texts it is unknown
+    which are missing."""
     left_out: int = 0
     """Values dropped so far: not a number, negative, or more than any machine has."""
     _last_sample: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)

@@ -97,7 +97,8 @@ def _forbidden_item(kind: str) -> dict[str, Any]:
 
 
 def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
-    """An object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see `decode.decode_item`)."""
+    """An object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see
+    `decode.decode_item`)."""
     kind, _, where = unreadable.where.partition(" ")
     kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind
     namespace, _, name = where.rpartition("/")

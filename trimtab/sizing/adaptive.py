@@ -51,8 +51,8 @@ class AdaptiveAnswer:
     share: float
     """The share of recent use that does not exceed it; 1 where no use of the window does."""
     days_exceeded: int
-    """The days of `days_compared` that call for more than P95: days with more than a twentieth above the P95 of recent days;
-    where the request is above all use, days with a maximum above that of the days before."""
+    """The days of `days_compared` that call for more than P95: days with more than a twentieth above the P95 of recent
+    days; where the request is above all use, days with a maximum above that of the days before."""
     days_compared: int
     """The number of days in the record."""
 

@@ -65,8 +65,8 @@ class UsageStatistics:
     """Further percentiles that were requested."""
 
     def percentile_at(self, percentile: Decimal) -> float:
-        """The amount at one of the percentiles above or of `extra_percentiles`; 100 is the largest. Raises KeyError for any
-        other."""
+        """The amount at one of the percentiles above or of `extra_percentiles`; 100 is the largest. Raises KeyError for
+        any other."""
         named = {5: self.p5, 50: self.p50, 90: self.p90, 95: self.p95, 99: self.p99, 100: self.max}
         values = {Decimal(number): value for number, value in named.items()}
         return values[percentile] if percentile in values else self.extra_percentiles[percentile]

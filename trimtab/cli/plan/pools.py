@@ -93,6 +93,7 @@ def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
 
     Two equal documents in two files count as one.
     """
+    # The same object may be in a file of --pools and in a List of another one.
     documents = tuple({repr(document.value): document for document in documents}.values())
     trimtab_pools, estafette_pools = read_pools(documents), imported(documents)
     names = {pool.name for pool in trimtab_pools.pools}

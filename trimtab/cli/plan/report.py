@@ -395,6 +395,8 @@ def workload_name(pod: PodInfo) -> str:
     """
     if pod.owner is None:
         return ""
+    # A Deployment names its ReplicaSets NAME-HASH and labels their pods with the hash
+    # (pkg/controller/deployment/sync.go).
     suffix = "-" + pod.ask.labels.get("pod-template-hash", "")
     if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
         return f"Deployment/{pod.owner.name.removesuffix(suffix)}"

@@ -112,7 +112,7 @@ def test_a_file_with_the_label_beside_one_without_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("options", "word"), [
-    (("--by", "team"), "a label that tells clusters apart"), (("--matcher", "cluster"), "conditions such as"),
+    (("--by", "team"), "a label that distinguishes clusters"), (("--matcher", "cluster"), "conditions such as"),
     (("--matcher", 'a=~"("'), "a regular expression"), (("--by", "cluster", "--number"), "one cluster"),
     (("--label-name", "pod"), "pod=k8s_pod_name"), (("--cpu-metric", "a b"), "the name of a metric"),
 ])  # fmt: skip

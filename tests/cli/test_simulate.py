@@ -58,7 +58,7 @@ def test_nothing_to_do_is_no_failure(tmp_path: Path) -> None:
 def test_the_page_shows_rounds(cluster: Path) -> None:
     text = trimtab("simulate", "--cluster", cluster, *KEEN, "-o", "html").stdout
     assert "Round by round" in text
-    assert "goes in round 1" in text
+    assert "removed in round 1" in text
     assert "://" not in text
 
 

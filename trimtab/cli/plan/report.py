@@ -66,7 +66,7 @@ class MoveReport(ReportPart, frozen=True, kw_only=True):
     budget: str | None
     """The PodDisruptionBudget that the eviction counts against."""
     turn: int
-    """The turn of the eviction on its node: a turn begins when the successors of the previous turn are ready."""
+    """The turn of the eviction on its node: a turn starts when the successors of the previous turn are ready."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):

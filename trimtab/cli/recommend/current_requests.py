@@ -238,7 +238,7 @@ def _utilization_target(metric: MetricSpec, resource: str) -> int | None:
 
 @dataclass(slots=True)
 class CurrentRequests:
-    """The current containers of a snapshot with everything that sizing needs beside usage."""
+    """The current containers of a snapshot with everything but usage that sizing needs."""
 
     containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
     pods: dict[tuple[str, str], Owner] = field(default_factory=dict)

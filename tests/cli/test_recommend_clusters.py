@@ -53,8 +53,8 @@ def csv(folder: Path, *clusters: str) -> Path:
 def test_two_clusters_in_one_prometheus_are_refused_with_their_names() -> None:
     with serving(two_clusters) as server:
         result = trimtab("recommend", "--prometheus", server.url, *ASKED)
-        asked = [path for path, _, _ in server.asked if path.endswith("query_range")]
-    assert (result.exit_code, asked) == (2, [])
+        actual = [path for path, _, _ in server.asked if path.endswith("query_range")]
+    assert (result.exit_code, actual) == (2, [])
     for word in ('cluster: "prod", "stage"', "--matcher 'cluster=\"prod\"'", "--by cluster"):
         assert word in " ".join(result.output.split())
 

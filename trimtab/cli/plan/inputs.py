@@ -226,7 +226,7 @@ class PlanInputs:
     inventory: Inventory
     pools: tuple[Pool, ...]
     now: PlanningContext
-    again: Again | None = None
+    readmitted_requests: Again | None = None
     """The requests of pods after another admission; None if they keep their present requests."""
     notes: tuple[str, ...]
     """The source of the pools, and all other assumptions."""
@@ -302,7 +302,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         inventory=inventory,
         pools=pool_config.pools,
         now=context,
-        again=readmission.again,
+        readmitted_requests=readmission.readmitted_requests,
         notes=notes,
         assumed=pool_config.assumed,
     )

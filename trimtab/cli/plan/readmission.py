@@ -33,7 +33,7 @@ from trimtab.scheduling.cluster_model import Again
 class Readmission:
     """The requests of pods after another admission, with the notes and mistakes of the policies."""
 
-    again: Again | None = None
+    readmitted_requests: Again | None = None
     """None if there is no policy: pods keep their present requests."""
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
@@ -77,7 +77,7 @@ def build_readmission(
         for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
             state.hear(event)
         notes += _vpa_notes(vpas)
-    return Readmission(again=state.again(now), notes=tuple(notes))
+    return Readmission(readmitted_requests=state.again(now), notes=tuple(notes))
 
 
 def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:

@@ -211,15 +211,18 @@ def report_nodes(
     pools: Sequence[Pool],
     removed: Iterable[str],
     targets: Mapping[str, str],
-    again: Again | None = None,
+    readmitted_requests: Again | None = None,
 ) -> list[NodeReport]:
     """Return the report of every node before the plan.
 
-    `targets` maps moved pods (namespace/name) to their nodes after the plan; `again` has their requests there.
+    `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` has their requests
+    there.
     """
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
-    moved = (change(pod, ask=successor(pod, again)) if pod.key in targets else pod for pod in inventory.pods)
+    moved = (
+        change(pod, ask=successor(pod, readmitted_requests)) if pod.key in targets else pod for pod in inventory.pods
+    )
     after = _sum_fills(
         (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
     )
@@ -309,7 +312,9 @@ def build_report(
             BlockerReport(pod=pod, node=pods[pod].node, reason=report_reason(reason))
             for pod, reason in plan.pods.items()
         ],
-        nodes=report_nodes(inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.again),
+        nodes=report_nodes(
+            inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.readmitted_requests
+        ),
         explained=list(explained),
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
     )

@@ -313,13 +313,13 @@ def test_a_missing_class_of_a_required_action_is_told_first():
     )
     assert findings(by, facts()) == [
         ("sandbox", "runtimeclass-not-found"), ("idle", "switched-off"), ("wish", "runtimeclass-not-found"),
-        ("wish", "disagrees"),
+        ("wish", "policies-conflict"),
     ]  # fmt: skip
 
 
 def test_a_match_by_what_the_author_chooses_is_a_finding():
     by = sandbox(match="{namespaces: {include: [a]}, podLabels: {tier: untrusted}, exclude: [{hpa: utilization}]}")
-    assert findings(by) == [("sandbox", "author-chooses")] * 2
+    assert findings(by) == [("sandbox", "match-chosen-by-author")] * 2
 
 
 @pytest.mark.parametrize("containers", ['{notImages: ["registry.example.com/*"]}', "{images: [a]}", "{names: [a]}"])

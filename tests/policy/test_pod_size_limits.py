@@ -118,7 +118,7 @@ def test_the_log_names_the_pods_namespace_and_who_sent_it():
     teller.tell(found.record, seconds=0.7)
     lines = [json.loads(line) for line in said.getvalue().splitlines()]
     assert [(line["namespace"], line["user"]) for line in lines] == [("tenant", "mallory")] * 2
-    assert b'trimtab_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.metrics()
+    assert b'trimtab_review_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.metrics()
 
 
 def test_a_running_pod_over_the_gate_is_left_out_by_name():

@@ -24,7 +24,7 @@ MISSED = Code(
     "missed-by-webhook",
     "The pod was created while the policy was in force, and our webhook did not change it: it was down, too slow, "
     "paused, not called for this namespace, or a policy or the cluster's facts had not reached it yet.",
-    "Look at the webhook's availability (`trimtab_failures`, the API server's "
+    "Look at the webhook's availability (`trimtab_errors`, the API server's "
     "`apiserver_admission_webhook_fail_open_count`), then restart the workload.",
 )
 DECIDED_OTHERWISE = Code(

@@ -90,4 +90,4 @@ def test_kills_that_prometheus_tells_count_and_those_that_the_snapshot_tells_too
     (container,) = report["containers"]
     assert container["memory"]["reasons"][0]["code"] == "oom-killed"
     assert "is 615Mi" in container["memory"]["reasons"][0]["text"]
-    assert "killed for want of memory (once, last on 2026-01-18)" in container["memory"]["reasons"][0]["text"]
+    assert "killed because it ran out of memory (once, last on 2026-01-18)" in container["memory"]["reasons"][0]["text"]

@@ -84,7 +84,7 @@ def verb(
     context: str | None,
     **chosen: Any,
 ) -> None:
-    """Print, apply or remove what Trimtab needs in a cluster: CRD, accounts and roles, processes, webhook configurations.
+    """Print, apply or remove what Trimtab needs in a cluster: CRD, roles, processes, webhook configurations.
 
     Without --apply the command prints the manifests in the order in which to apply them. With --apply it applies them
     server-side, and issues the first certificate before API servers call the webhook; no pod changes until you apply a

@@ -40,7 +40,7 @@ def schema() -> Schema:
     found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "rules": _rules(),
              "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(), "uninstall": _uninstall(),
              "namespace": _namespace()}  # fmt: skip
-    whole = _group("What can be chosen about an installation of Trimtab.", **found)
+    whole = _group("The values of an installation of Trimtab.", **found)
     whole["properties"]["global"] = {"type": "object"}
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values", **whole}
 
@@ -53,44 +53,46 @@ def values_yaml() -> str:
 def _image() -> Schema:
     repository, _, _ = DEFAULTS.image.rpartition(":")
     return _group(
-        "What every process runs.",
-        repository=_text("Where the nodes pull it from, without a tag.", repository, minLength=1),
+        "The image of every process.",
+        repository=_text("The repository of the image, without a tag.", repository, minLength=1),
         tag=_text("Empty: the version of the chart's application.", ""),
         digest=_text(
-            "sha256:…, before any tag: the very same image everywhere.", "", pattern="^(sha256:[0-9a-f]{64})?$"
+            "sha256:…; it precedes the tag, so that every node runs the same image.",
+            "",
+            pattern="^(sha256:[0-9a-f]{64})?$",
         ),
-        pullPolicy=_text("Empty: as Kubernetes does by itself.", "", enum=["", "Always", "IfNotPresent", "Never"]),
-        pullSecrets=_any("array", "Secrets of our namespace to pull with: `[{name: …}]`.", [], items=_OBJECT),
+        pullPolicy=_text("Empty: Kubernetes' default.", "", enum=["", "Always", "IfNotPresent", "Never"]),
+        pullSecrets=_any("array", "Pull Secrets in Trimtab's namespace: `[{name: …}]`.", [], items=_OBJECT),
     )
 
 
 def _process(name: str) -> Schema:
     pod = _deployment(name)["spec"]
     [container] = pod["template"]["spec"]["containers"]
-    switch = {} if name == "webhook" else {"enabled": _any("boolean", "Whether it is there at all.", True)}
+    switch = {} if name == "webhook" else {"enabled": _any("boolean", "Whether to install this process.", True)}
     return _group(
         f"`trimtab {name}`.",
         **switch,
         replicas=_whole(_REPLICAS[name == "webhook"], pod["replicas"], minimum=0, maximum=20),
         settings=_settings(name),
         resources=_resources(container["resources"]),
-        maxUnavailable=_whole("Of its pods, while nodes are drained: its disruption budget.", 1, minimum=0, maximum=20),
+        maxUnavailable=_whole("The maxUnavailable of its PodDisruptionBudget.", 1, minimum=0, maximum=20),
         spread=_text(
-            "What if a pod cannot stand apart from its twins, on another node and in another zone?",
+            "What the scheduler does if it cannot spread the replicas over nodes and zones.",
             "ScheduleAnyway",
             enum=["ScheduleAnyway", "DoNotSchedule"],
         ),
-        priorityClassName=_text("PriorityClass of its pods; empty: the cluster's default.", ""),
-        nodeSelector=_any("object", "Labels that its nodes have.", {}, additionalProperties={"type": "string"}),
-        tolerations=_any("array", "Taints it may live with.", [], items=_OBJECT),
-        affinity=_any("object", "Beside the spread over nodes and zones, which is always there.", {}),
-        podAnnotations=_any("object", "On its pods.", {}, additionalProperties={"type": "string"}),
+        priorityClassName=_text("The PriorityClass of its pods. Empty: the cluster's default.", ""),
+        nodeSelector=_any("object", "The node selector of its pods.", {}, additionalProperties={"type": "string"}),
+        tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
+        affinity=_any("object", "The affinity of its pods, in addition to the spread over nodes and zones.", {}),
+        podAnnotations=_any("object", "Annotations of its pods.", {}, additionalProperties={"type": "string"}),
     )
 
 
 _REPLICAS = {
-    True: "One serves thousands of reviews a second; two survive a node.",
-    False: "One works, its twin waits behind a Lease.",
+    True: "One replica serves thousands of reviews per second; two survive the loss of a node.",
+    False: "One replica works, the other waits for its Lease.",
 }
 
 
@@ -104,18 +106,18 @@ def _deployment(name: str) -> Manifest:
 
 def _only_webhook() -> dict[str, Schema]:
     return {
-        "certManager": _any("boolean", "cert-manager issues the pair and keeps the caBundle; else the replicas do both "
-                            "by themselves.", DEFAULTS.cert_manager),
-        "timeoutSeconds": _whole("Seconds an API server waits for us before it lets the pod through unchanged; 2 or 3.",
+        "certManager": _any("boolean", "Let cert-manager issue the certificate and write the caBundle. False: the "
+                            "replicas do both.", DEFAULTS.cert_manager),
+        "timeoutSeconds": _whole("Seconds for which an API server waits before it admits a pod unchanged; 2 or 3.",
                                  DEFAULTS.timeout, minimum=1, maximum=10),
-        "servicePort": _whole("Port of the Service.", DEFAULTS.service_port, minimum=1, maximum=65535),
+        "servicePort": _whole("The port of the Service.", DEFAULTS.service_port, minimum=1, maximum=65535),
     }  # fmt: skip
 
 
 def _only_compactor() -> dict[str, Schema]:
     described = (
-        "Namespaces in which it may scale Deployments: a workload of one replica gets a second one while its pod "
-        "moves, where the pool says so. Empty: such pods stay."
+        "Namespaces in which the compactor may scale Deployments: a workload of one replica gets a second one while "
+        "its pod moves, if the pool allows it. Empty: such pods stay."
     )
     item = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
     return {"scaleNamespaces": _any("array", described, [], items=item, uniqueItems=True)}
@@ -123,7 +125,7 @@ def _only_compactor() -> dict[str, Schema]:
 
 def _autoscaler() -> Schema:
     return _group(
-        "Where the cluster autoscaler writes its status. Compactor and webhook may read the ConfigMap of this name.",
+        "The status of the cluster autoscaler. The compactor and the webhook may read the ConfigMap of this name.",
         namespace=_text("The autoscaler's own flag `--namespace`.", DEFAULTS.autoscaler_namespace, pattern=_NAME),
         status=_text(
             "The autoscaler's flag `--status-config-map-name`.", DEFAULTS.autoscaler_status, pattern=_NAME
@@ -134,7 +136,7 @@ def _autoscaler() -> Schema:
 def _settings(name: str) -> Schema:
     given = deployments.environment(DEFAULTS) if name == "webhook" else deployments.process_environment(name, DEFAULTS)
     names = [variable(name, field.name) for field in fields(SETTINGS[name])]
-    found = _any("object", f"Settings by their variable, as texts: docs/reference/settings.md, `trimtab {name}`.", {})
+    found = _any("object", f"Settings by variable, as strings: docs/reference/settings.md, `trimtab {name}`.", {})
     open_ = [each for each in names if each not in given or each == "TRIMTAB_LOG_FORMAT"]
     return {**found, "additionalProperties": False, "properties": {each: {"type": "string"} for each in open_}}
 
@@ -144,8 +146,8 @@ def _resources(default: Manifest) -> Schema:
     amounts = {"type": "object", "additionalProperties": amount}
     found = _any(
         "object",
-        "Requests and limits, measured (docs/explanation/what-our-processes-need.md). No CPU limit: who is throttled "
-        "comes late.",
+        "Measured requests and limits (docs/explanation/what-our-processes-need.md). There is no CPU limit, because a "
+        "throttled process answers late.",
         default,
     )
     return {**found, "additionalProperties": False, "properties": {"requests": amounts, "limits": amounts}}
@@ -153,40 +155,41 @@ def _resources(default: Manifest) -> Schema:
 
 def _network() -> Schema:
     egress = _group(
-        "What they may connect to.",
-        enabled=_any("boolean", "Whether anything is forbidden outward. DNS and the ports below stay open, to any "
-                     "address: an API server's is nobody's guess.", False),
-        apiServerPorts=_any("array", "Where API servers listen: the Service's port, and the one behind it.",
+        "The egress rules.",
+        enabled=_any("boolean", "Whether to restrict egress. DNS and the ports below stay open to any address, "
+                     "because the addresses of API servers are not known.", False),
+        apiServerPorts=_any("array", "The ports of API servers: the Service's port, and the port behind it.",
                             [443, 6443], items={"type": "integer", "minimum": 1, "maximum": 65535}, minItems=1),
-        more=_any("array", "Further rules, as in a NetworkPolicy: Prometheus, for a recommender that asks it.", [],
+        more=_any("array", "More egress rules, as in a NetworkPolicy: Prometheus, if the recommender reads it.", [],
                   items=_OBJECT),
     )  # fmt: skip
     return _group(
-        "A NetworkPolicy per process: nobody connects but to its one port.",
-        enabled=_any("boolean", "Whether they are there.", True),
-        metricsFrom=_any("array", "Who may scrape the processes behind a Lease, as peers of a NetworkPolicy; empty: "
-                         "anybody. Where kubelets are held to it, too, name the nodes' addresses.", [], items=_OBJECT),
+        "A NetworkPolicy for each process, which allows connections only to its one port.",
+        enabled=_any("boolean", "Whether to install them.", True),
+        metricsFrom=_any("array", "The clients that may scrape the processes behind a Lease, as peers of a "
+                         "NetworkPolicy. Empty: any client. If your network plugin applies the policy to kubelets, "
+                         "add the nodes' addresses.", [], items=_OBJECT),
         egress=egress,
     )  # fmt: skip
 
 
 def _monitors() -> Schema:
     return _group(
-        "A PodMonitor per process, for the Prometheus operator.",
-        enabled=_any("boolean", "Needs the operator's CustomResourceDefinitions.", False),
-        interval=_text("Between two scrapes.", INTERVAL, pattern="^[0-9]+(ms|s|m)$"),
-        labels=_labels("What your Prometheus selects monitors by.", {}),
+        "A PodMonitor for each process, for the Prometheus operator.",
+        enabled=_any("boolean", "It needs the operator's CustomResourceDefinitions.", False),
+        interval=_text("The scrape interval.", INTERVAL, pattern="^[0-9]+(ms|s|m)$"),
+        labels=_labels("The labels by which your Prometheus selects monitors.", {}),
     )
 
 
 def _rules() -> Schema:
     return _group(
-        "Recording rules, which the dashboards ask for, and alerts with their runbooks, as a PrometheusRule.",
-        enabled=_any("boolean", "Needs the operator's CustomResourceDefinitions.", False),
-        labels=_labels("What your Prometheus selects rules by.", {}),
+        "A PrometheusRule with the recording rules for the dashboards, and alerts with their runbooks.",
+        enabled=_any("boolean", "It needs the operator's CustomResourceDefinitions.", False),
+        labels=_labels("The labels by which your Prometheus selects rules.", {}),
         runbooks=_text(
-            "Where each alert's `runbook_url` leads: this, then # and the alert's name. The page is of these docs; "
-            "`make docs` makes how-to/runbooks.html of it, for where you keep such pages: "
+            "The address of the runbooks; each alert's `runbook_url` adds # and its name. `make docs` builds the page "
+            "as how-to/runbooks.html, so that you can publish it: "
             "https://pages.example.com/trimtab/how-to/runbooks.html.",
             RUNBOOKS,
             pattern="^[A-Za-z0-9][A-Za-z0-9._~:/?&=%@+-]*$",
@@ -196,9 +199,9 @@ def _rules() -> Schema:
 
 def _dashboards() -> Schema:
     return _group(
-        "Grafana's dashboards as ConfigMaps, for its sidecar.",
-        enabled=_any("boolean", "Whether they are there.", False),
-        labels=_labels("What the sidecar looks for.", dict(GRAFANA)),
+        "Grafana dashboards as ConfigMaps, for Grafana's sidecar.",
+        enabled=_any("boolean", "Whether to install them.", False),
+        labels=_labels("The labels that the sidecar selects.", dict(GRAFANA)),
     )
 
 
@@ -208,12 +211,13 @@ def _labels(description: str, default: dict[str, str]) -> Schema:
 
 def _uninstall() -> Schema:
     return _group(
-        "What `helm uninstall` does before anything is removed.",
-        hook=_any("boolean", "A Job takes back what the processes wrote: calls end, nodes are open again without our "
-                  "note or taint, Leases and records go. Else call `trimtab install --remove --traces` before.", True),
-        keepUsage=_any("boolean", "Leave the recommender's checkpoints: two weeks of what pods used.", False),
-        nodeSelector=_any("object", "Labels that its node has.", {}, additionalProperties={"type": "string"}),
-        tolerations=_any("array", "Taints it may live with.", [], items=_OBJECT),
+        "What `helm uninstall` does first.",
+        hook=_any("boolean", "A Job reverts what the processes wrote: it ends the calls of API servers, uncordons "
+                  "nodes, removes annotations and taints, and deletes Leases and records. If false, run "
+                  "`trimtab install --remove --traces` first.", True),
+        keepUsage=_any("boolean", "Keep the recommender's checkpoints: two weeks of usage.", False),
+        nodeSelector=_any("object", "The node selector of the Job.", {}, additionalProperties={"type": "string"}),
+        tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
     )  # fmt: skip
 
 
@@ -222,21 +226,24 @@ def _policies() -> Schema:
     found = _any(
         "object",
         "PodPolicies: name → spec (docs/reference/policy-language.md). One that the "
-        "watchdog put to `mode: warn` stays so: docs/how-to/watch-running-pods.md.",
+        "watchdog set to `mode: warn` keeps it: docs/how-to/watch-running-pods.md.",
         {},
     )
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 63}, "additionalProperties": spec}
 
 
 def _pools() -> Schema:
-    found = _any("object", "Pools to compact: name → settings (docs/reference/pool.md); nothing is done before "
+    found = _any("object", "Pools: name → settings (docs/reference/pool.md). No node is drained until a pool has "
                  "`mode: act`.", {})  # fmt: skip
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": pool_schema()}
 
 
 def _namespace() -> Schema:
-    said = "For `helm template` into Git: Helm itself cannot create the namespace its own record goes to."
-    return _group("Ours alone, restricted by its labels.", create=_any("boolean", said, False))
+    said = "Use it for `helm template` into Git: Helm cannot create the namespace of its own release."
+    return _group(
+        "The namespace of Trimtab, with the labels of the restricted Pod Security level.",
+        create=_any("boolean", said, False),
+    )
 
 
 def _group(description: str, **properties: Schema) -> Schema:

@@ -74,7 +74,7 @@ def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
 def verb(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, **more: Any
 ) -> None:
-    """What should every container ask for, judging by what it used; what would that save, and how sure is it?
+    """Recommend requests for every container from its usage, with the savings and the confidence.
 
     By --rule where the request is static, P5 where a VPA takes over; memory by the peaks of six hours. What is asked
     for now, replicas, VPAs, HPAs and prices come from --cluster. Changes nothing.

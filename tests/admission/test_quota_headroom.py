@@ -166,7 +166,7 @@ def test_what_is_kept_is_bounded():
     for number in range(9):
         body = review(json.loads(json.dumps(plain(sibling(uid=f"u{number}")))))
         answer(body, ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory)
-    assert len(answers._given) == 3
+    assert len(answers._answers) == 3
 
 
 def test_replicas_that_make_no_sense_are_not_told():

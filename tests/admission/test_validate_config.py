@@ -88,7 +88,7 @@ def test_a_policy_with_thousands_of_mistakes_names_twenty_of_them():
 
 
 def test_settings_of_more_than_64_kb_are_refused_unread():
-    assert "at most 65536 bytes, came" in told(pool_review("# " + "x" * 70_000))
+    assert "at most 65536 bytes, got" in told(pool_review("# " + "x" * 70_000))
     found = validate(policy_review({"description": "x" * 70_000, "actions": {"labels": {"add": {"a": "b"}}}}))
     assert "spec: expected at most 65536 bytes" in json.loads(found[1])["response"]["status"]["message"]
 

@@ -1,4 +1,4 @@
-"""What gunicorn imports in its worker, after the fork: `webhook.entry:application`."""
+"""The module that gunicorn imports in its worker, after the fork: `webhook.entry:application`."""
 
 import os
 

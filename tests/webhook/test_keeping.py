@@ -41,5 +41,5 @@ def test_a_pair_that_is_there_already_is_served_at_once(tmp_path: Path) -> None:
 def test_a_wait_that_takes_too_long_ends_with_what_was_in_the_way(tmp_path: Path) -> None:
     world = World()
     del world.objects["Secret"]
-    with pytest.raises(MissingKeyPair, match="within 0 s: the Secret for the pair is not there"):
+    with pytest.raises(MissingKeyPair, match="within 0 s: the Secret for the certificate does not exist"):
         wait_for_a_pair(Replica(world, tmp_path / "certs").keeper, log.build("error"), patience=0.0)

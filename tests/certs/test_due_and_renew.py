@@ -93,7 +93,7 @@ def test_a_lost_authority_key_is_replaced_with_an_authority_of_its_own() -> None
 
 
 def test_a_folder_that_only_serves_is_not_renewed_here() -> None:
-    with pytest.raises(certs.MissingFile, match=r"ca\.key is not here"):
+    with pytest.raises(certs.MissingFile, match=r"ca\.key is missing"):
         certs.renew(replace(certs.issue(["a"], now=NOW), authority_key=None), ["a"], now=NOW)
 
 

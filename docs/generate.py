@@ -36,7 +36,7 @@ from trimtab.cluster.reason import codes
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.policy.schema import crd, json_schema, spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
-from trimtab.runtime.environment import PREFIX, write
+from trimtab.runtime.environment import variable, write
 from trimtab.runtime.settings import Settings
 from trimtab.watchdog.settings import Settings as WatchdogSettings
 
@@ -149,8 +149,19 @@ def _reasons() -> str:
     return "\n".join(lines)
 
 
+_ABOUT_SETTINGS = """\
+Every process reads its settings from environment variables, and reports all mistakes in them together.
+
+A variable is named after its process, the thing, and the unit: `TRIMTAB_COMPACTOR_PLAN_INTERVAL_SECONDS`. A process
+ignores the variables of the other processes, so that one ConfigMap can hold the settings of all. The variables without
+a process in their name are those on which the processes of one installation must agree (`TRIMTAB_NAMESPACE`,
+`TRIMTAB_POLICIES`, `TRIMTAB_OVERHEAD`, `TRIMTAB_AUTOSCALER_NAMESPACE`, `TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP`), and the
+form of the logs, which one collector reads (`TRIMTAB_LOG_LEVEL`, `TRIMTAB_LOG_FORMAT`).
+"""
+
+
 def _settings() -> str:
-    lines = ["# Settings\n", "Every process reads its settings from the environment. All mistakes are told together.\n"]
+    lines = ["# Settings\n", _ABOUT_SETTINGS]
     processes = (("webhook", Settings), ("watchdog", WatchdogSettings), ("compactor", CompactorSettings),
                  ("recommender", RecommenderSettings))  # fmt: skip
     for name, kind in processes:
@@ -162,7 +173,7 @@ def _settings_of(kind: Any) -> list[str]:
     docs, defaults = _attribute_docs(kind), write(kind())
     lines = ["| variable | default | what it is |", "|---|---|---|"]
     for field in fields(kind):
-        name = PREFIX + field.name.upper()
+        name = variable(kind.process, field.name)
         lines.append(f"| `{name}` | {f'`{defaults[name]}`' if defaults.get(name) else '–'} | {docs[field.name]} |")
     return lines
 

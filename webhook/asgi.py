@@ -23,7 +23,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
 _TIMEOUT_REPLY = problem(408, "the body did not arrive in time", "a complete body within the timeout")
-_FORBIDDEN_REPLY = problem(403, "only the API server may send reviews", "a client certificate of TRIMTAB_CLIENT_CA")
+_FORBIDDEN_REPLY = problem(
+    403, "only the API server may send reviews", "a client certificate of TRIMTAB_WEBHOOK_CLIENT_CA_FILE"
+)
 _TOO_MANY_BODIES_REPLY = problem(503, "too many large bodies are in progress", "the same body a little later")
 _TOO_MANY_CHECKS_REPLY = problem(503, "too many checks are in progress", "the same review a little later")
 _PUBLIC_ROUTES = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
@@ -48,8 +50,8 @@ more than these."""
 def entry(service: Service, settings: Settings) -> WebhookASGI:
     """Returns the application: open to every client, or only to clients that the settings' authorities signed."""
     return (
-        WebhookASGI(service, connection_limits.known(settings.client_name))
-        if settings.client_ca
+        WebhookASGI(service, connection_limits.known(settings.client_common_name))
+        if settings.client_ca_file
         else WebhookASGI(service)
     )
 

@@ -302,9 +302,14 @@ def called(service: str, namespace: str) -> tuple[str, ...]:
 def keeper(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
     """Returns the rotator for the Secret that the settings name."""
     assert settings.certs_secret is not None
-    store = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration)
+    store = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration_name)
     return CertificateRotator(
-        store, settings.certs, called(settings.service, settings.namespace), log, clock.utc, looks=LOOKS_TO_SETTLE
+        store,
+        settings.certs_folder,
+        called(settings.service_name, settings.namespace),
+        log,
+        clock.utc,
+        looks=LOOKS_TO_SETTLE,
     )
 
 
@@ -352,7 +357,7 @@ def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: 
     rotator = keeper(settings, connect(), log)
     thread = threading.Thread(
         target=rotator.run,
-        args=(stop.wait, max(settings.certs_every, _MIN_INTERVAL_SECONDS)),
+        args=(stop.wait, max(settings.certs_check_interval_seconds, _MIN_INTERVAL_SECONDS)),
         name="certificates",
         daemon=True,
     )

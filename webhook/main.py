@@ -99,7 +99,7 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
     from trimtab.kube.resources import autoscaler_status
     from webhook.policy_state import PolicyStateWatcher as Live
 
-    status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status)
+    status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status_configmap)
     base, state_logger = from_files(settings), StateLogger(metrics, logger)
     live = Live(connect(), base, policies=not settings.policies, hears=state_logger, autoscaler=status).start()
     _register_state_gauges(metrics, lambda: live.world)
@@ -153,7 +153,7 @@ def _build_metrics(settings: Settings) -> WebhookMetrics:
     metrics = WebhookMetrics(CollectorRegistry())
 
     def read_expiry() -> float:
-        not_after = certs.status(settings.certs, clock.utc()).not_after
+        not_after = certs.status(settings.certs_folder, clock.utc()).not_after
         return not_after.timestamp() if not_after else float("nan")
 
     metrics.certificate_expiry(read_expiry)
@@ -172,18 +172,23 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
 
     def log_reload(problem: certs.Problem | None) -> None:
         if problem is None:
-            log.info("certificate reloaded", folder=str(settings.certs))
+            log.info("certificate reloaded", folder=str(settings.certs_folder))
             _log_certificate_problems(settings, log)
         else:
             log.warning("certificate files rejected, the previous pair is used", code=problem.code, why=problem.says)
 
     first_pair(settings, log)
     _log_certificate_problems(settings, log)
-    launch(application, settings, log, certs.CertificateLoader(settings.certs, log_reload, settings.client_ca).front)
+    launch(
+        application,
+        settings,
+        log,
+        certs.CertificateLoader(settings.certs_folder, log_reload, settings.client_ca_file).front,
+    )
 
 
 def _log_certificate_problems(settings: Settings, log: Logger) -> None:
     """Logs what is wrong with the pair. It is served all the same: API servers decide whether they accept it, and a
     new pair may follow."""
-    for problem in certs.status(settings.certs, clock.utc()).problems:
+    for problem in certs.status(settings.certs_folder, clock.utc()).problems:
         log.warning("certificate", code=problem.code, why=problem.says)

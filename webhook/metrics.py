@@ -7,7 +7,7 @@ labels are computed once per finding, when the metrics are scraped.
 
 from collections import Counter as CollectionsCounter
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Final
 
@@ -200,8 +200,21 @@ def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
     return labels + [(would.policy, action(would.field), "would-change") for would in decision.would]
 
 
+@lru_cache(maxsize=4096)
+def _cached_action(field: str) -> str:
+    return _parse_action(field)
+
+
 def action(field: str) -> str:
     """Returns the field without the names of containers and labels, so that the set of values stays small."""
+    return _cached_action(field) if len(field) <= _MAX_CACHED_LENGTH else _parse_action(field)
+
+
+_MAX_CACHED_LENGTH = 256
+"""Characters of a cached field: fields contain names that the pod's author chose, so long ones are not cached."""
+
+
+def _parse_action(field: str) -> str:
     head, bracket, remainder = field.partition("[")
     if bracket and head.endswith("ontainers"):
         return remainder.partition("].")[2] or head

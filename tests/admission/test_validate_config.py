@@ -78,7 +78,7 @@ def test_no_more_than_twenty_mistakes_are_told_and_that_there_are_more():
     text = "".join(f"moed{at}: act\n" for at in range(1000))
     said = told(pool_review(text))
     assert len(said.splitlines()) == 21
-    assert said.splitlines()[-1].endswith("mend these 20 first")
+    assert said.splitlines()[-1].endswith("fix these 20 first")
 
 
 def test_a_policy_with_thousands_of_mistakes_names_twenty_of_them():
@@ -101,7 +101,7 @@ def test_settings_of_thousands_of_lines_are_no_pools():
 @pytest.mark.parametrize("include", [list(range(9000)), [1] * 20_000, [[]] * 15_000, [{"a": 1}] * 6000])
 def test_specs_of_thousands_of_entries_are_no_policies(include):
     spec = {"match": {"namespaces": {"include": include}}, "actions": {"labels": {"add": {"a": "b"}}}}
-    assert "spec: expected at most 4000 entries of lists and mappings, came" in told(policy_review(spec))
+    assert "spec: expected at most 4000 entries of lists and mappings, got" in told(policy_review(spec))
 
 
 def test_a_large_config_map_of_anything_else_is_let_in():

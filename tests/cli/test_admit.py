@@ -95,10 +95,10 @@ def test_all_mistakes_are_named_together_and_nothing_is_done(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or something with a pod template, came none"),
+        ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or something with a pod template, got none"),
         ("just text\n", "expected an API object with a kind"),
         (DEPLOYMENT.replace("cpu: 1", "cpu: [1]"), "resources.requests"),
-        ("", "expected a Pod, or something with a pod template, came none"),
+        ("", "expected a Pod, or something with a pod template, got none"),
     ],
 )
 def test_what_holds_no_pods_is_asked_wrongly(tmp_path: Path, content: str, says: str) -> None:
@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: st
     nowhere = tmp_path / "no" / "such" / "folder" / "report"
     result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "-o", form, "--output-file", nowhere)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "expected a file that can be written, came no such file or directory" in result.stderr
+    assert "expected a file that can be written, got no such file or directory" in result.stderr
 
 
 def test_a_pipe_gets_the_width_that_columns_says(tmp_path: Path) -> None:

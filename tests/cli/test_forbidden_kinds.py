@@ -47,7 +47,7 @@ def test_a_live_plan_names_what_may_not_be_listed_and_plans_the_rest(tmp_path: P
     report = live(tmp_path, *half_empty())
     assert report["nodesAfter"] < report["nodesBefore"]
     assert notes(report) == [
-        "CapacityBuffers and PodTemplates may not be listed: whether a buffer keeps room is not known, none is kept",
+        "CapacityBuffers and PodTemplates may not be listed: no room is kept for capacity buffers",
         "DeviceClasses, ResourceClaims and ResourceSlices may not be listed: pods with resource claims stay",
     ]
 

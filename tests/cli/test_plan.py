@@ -253,7 +253,7 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     ("arguments", "said"),
     [
         (("--pool", "wob=keen"), "did you mean 'web'?"),
-        (("--pool", "web=keen", "--pool", "web=careful"), "one preset for web, came careful and keen"),
+        (("--pool", "web=keen", "--pool", "web=careful"), "one preset for web, got careful and keen"),
         (("--now", "9999-12-31T23:59:59-12:00"), "expected a time such as"),
         (("--now", "0001-01-01T00:00:00Z"), "expected a time such as"),
         (("--explain", "node", "d"), "expected a node of the snapshot"),
@@ -287,8 +287,8 @@ def test_a_snapshot_without_pods_is_a_mistake_for_no_node_is_known_to_be_empty(t
 def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
     result = trimtab("plan", "--cluster", snapshot(tmp_path, node(""), node("b"), pod("", "b")), *KEEN)
     assert result.exit_code == 2
-    assert "a name for every node, came 1 without one" in result.output
-    assert "a name for every pod, came 1 without one" in result.output
+    assert "a name for every node, got 1 without one" in result.output
+    assert "a name for every pod, got 1 without one" in result.output
 
 
 def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
 def test_a_snapshot_with_the_pods_of_one_namespace_says_so(tmp_path: Path) -> None:
     def asks(*more: Item) -> bool:
         notes = told("plan", "--cluster", snapshot(tmp_path, *half_empty(*more)))["notes"]
-        return any("were all namespaces read" in note for note in notes)
+        return any("all pods are in namespace" in note for note in notes)
 
     assert asks()
     assert not asks(pod("proxy-1", "a", namespace="kube-system", owner="DaemonSet"))

@@ -28,7 +28,7 @@ def test_sound_policies_are_said_to_be_sound(tmp_path: Path) -> None:
 def test_files_without_a_policy_are_not_said_to_be_sound(tmp_path: Path, verb: str) -> None:
     result = trimtab(verb, write(tmp_path, "# nothing yet\n---\n"))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "expected at least one PodPolicy, came none" in result.stderr
+    assert "expected at least one PodPolicy, got none" in result.stderr
 
 
 def test_ten_mistakes_in_three_files_are_all_named(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     result = mine(folder)
     assert (result.exit_code, result.stdout) == (
         1,
-        'small/web: spec.containers[0].resources.requests.cpu: expected "50m", came "70m"\n0 of 1 cases hold.\n',
+        'small/web: spec.containers[0].resources.requests.cpu: expected "50m", got "70m"\n0 of 1 cases hold.\n',
     )
 
 

@@ -136,7 +136,7 @@ def test_a_selection_of_nothing_says_so_and_what_there_is(tmp_path: Path) -> Non
     ("options", "words"),
     [
         (("-l", "team=a b"), "--selector: expected a label selector such as"),
-        (("-l", "team=red"), "--selector: expected --cluster, came none"),
+        (("-l", "team=red"), "--selector: expected --cluster, got none"),
         (("--kind", "deployments"), "did you mean 'Deployment'?"),
         (("--severity", "worst"), "'worst' is not one of"),
     ],

@@ -19,8 +19,8 @@ def same(item, kind="List"):
     """What is read of an item among many, once it was compared with what is read of it alone."""
     long, short = loaded([item, *PAD], kind), loaded([item], kind)
     assert long.snapshot.objects == short.snapshot.objects
-    told = [(m.entry, m.field, m.expected, m.came, m.todo) for m in short.mistakes]
-    assert [(m.entry, m.field, m.expected, m.came, m.todo) for m in long.mistakes] == told
+    told = [(m.entry, m.field, m.expected, m.got, m.todo) for m in short.mistakes]
+    assert [(m.entry, m.field, m.expected, m.got, m.todo) for m in long.mistakes] == told
     return long
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_object_is_told(item):
 
 def test_an_object_that_could_not_be_read_when_it_was_captured_is_told():
     item = {"kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "unreadable": "too large"}
-    assert "too large (namespace shop)" in same(item).mistakes[0].came
+    assert "too large (namespace shop)" in same(item).mistakes[0].got
 
 
 def test_a_replication_controllers_selector_is_a_map():

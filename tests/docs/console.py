@@ -56,12 +56,12 @@ def _parted(text: str) -> tuple[str, str]:
     return "\n".join(lines[:end]), "\n".join(lines[end:])
 
 
-def differs(shown: str, came: str) -> str:
+def differs(shown: str, got: str) -> str:
     """Where the output is other than shown; empty where it is not. Lines that are not shown need a `…`."""
-    wanted, lines = _lines(shown), _lines(came)
+    wanted, lines = _lines(shown), _lines(got)
     if not wanted or re.fullmatch("".join(map(_pattern, wanted)), "".join(f"{line}\n" for line in lines)):
         return ""
-    return f"shown:\n{shown}\ncame:\n{came}"
+    return f"shown:\n{shown}\ngot:\n{got}"
 
 
 def _lines(text: str) -> list[str]:
@@ -100,7 +100,7 @@ class Shell:
         self._bash.stdout.close()
 
     def do(self, step: Step, within: float = 120) -> None:
-        """Raises AssertionError with what was shown and what came."""
+        """Raises AssertionError with what was shown and what was printed."""
         if step.how.startswith("file "):
             file = self.folder / step.how.removeprefix("file ")
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -108,9 +108,9 @@ class Shell:
         elif step.how == "in the background":
             self._begin(step, within)
         elif not step.how.startswith("not here"):
-            code, came = self.run(step.command)
-            assert code == 0 or "echo $?" in step.command, f"$ {step.command}\nended with {code}:\n{came}"
-            wrong = differs(step.shown, came)
+            code, got = self.run(step.command)
+            assert code == 0 or "echo $?" in step.command, f"$ {step.command}\nended with {code}:\n{got}"
+            wrong = differs(step.shown, got)
             assert not wrong, f"$ {step.command}\n{wrong}"
 
     def run(self, command: str) -> tuple[int, str]:
@@ -119,11 +119,11 @@ class Shell:
         assert self._bash.stdout is not None
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null\n_code=$?; echo; echo '{_DONE}' $_code\n")
         self._bash.stdin.flush()
-        came = []
+        got = []
         for line in self._bash.stdout:
             if line.startswith(_DONE):
-                return int(line.removeprefix(_DONE)), "".join(came)
-            came.append(line)
+                return int(line.removeprefix(_DONE)), "".join(got)
+            got.append(line)
         raise AssertionError(f"the shell ended in: {command}")
 
     def _begin(self, step: Step, within: float) -> None:

@@ -45,7 +45,7 @@ def test_a_page_is_read_as_commands_what_they_show_and_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "came", "same"),
+    ("shown", "got", "same"),
     [
         ("", "anything", True),
         ("a  b", " a b \n\n", True),
@@ -59,8 +59,8 @@ def test_a_page_is_read_as_commands_what_they_show_and_files() -> None:
         ("a", "I1122 02:12:13.167975   28316 doctor.go:1] no\na", False),
     ],
 )
-def test_what_is_shown_is_compared_line_by_line(shown: str, came: str, same: bool) -> None:
-    assert (differs(shown, came) == "") is same
+def test_what_is_shown_is_compared_line_by_line(shown: str, got: str, same: bool) -> None:
+    assert (differs(shown, got) == "") is same
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_shell_remembers_where_it_is_and_saves_files(shell: Shell, tmp_path: P
 
 def test_another_output_or_a_bad_end_is_told(shell: Shell) -> None:
     with shell as opened:
-        with pytest.raises(AssertionError, match="came:\none"):
+        with pytest.raises(AssertionError, match="got:\none"):
             opened.do(Step("", "echo one", "two"))
         with pytest.raises(AssertionError, match="ended with 3"):
             opened.do(Step("", "(exit 3)", ""))

@@ -76,7 +76,7 @@ def test_an_unknown_field_hears_the_nearest_name(wrong, right):
 
 def test_a_choice_hears_the_nearest_name():
     found = only(policy("{limits: {cpu: remove}}", mode="aply"))
-    assert (found.expected, found.came, found.todo) == ("one of apply, warn, audit", "'aply'", "did you mean 'apply'?")
+    assert (found.expected, found.got, found.todo) == ("one of apply, warn, audit", "'aply'", "did you mean 'apply'?")
 
 
 def test_what_is_no_yaml_is_told_and_the_other_files_are_read():
@@ -85,13 +85,13 @@ def test_what_is_no_yaml_is_told_and_the_other_files_are_read():
 
 
 def test_a_tab_is_told_as_a_tab():
-    assert only("apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata:\n\tname: p\n").came == "a tab"
+    assert only("apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata:\n\tname: p\n").got == "a tab"
 
 
 def test_a_bomb_is_refused():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert only("\n".join(lines)).expected == "a document of its own size"
+    assert only("\n".join(lines)).expected == "a document that its aliases do not multiply"
 
 
 def test_two_policies_of_one_name_hear_of_each_other():

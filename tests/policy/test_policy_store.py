@@ -31,7 +31,7 @@ def test_a_broken_edit_leaves_the_policy_as_it_was_and_is_named():
     before = put(standing, stored("a"), stored("b"))
     assert put(standing, stored("a", "{limits: {cpu: remoev}}")) is before
     assert [m.sentence for m in standing.broken()["a"]] == [
-        "PodPolicy a spec.actions.limits.cpu: expected remove, keep, request, or request x 1.5, came 'remoev'"
+        "PodPolicy a spec.actions.limits.cpu: expected remove, keep, request, or request x 1.5, got 'remoev'"
     ]
 
 

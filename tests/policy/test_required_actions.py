@@ -216,7 +216,7 @@ def test_a_pod_that_gets_what_is_required_is_let_in_both_times(actions, came):
 
 def mistakes(actions=SANDBOX, *, match=TEAM):
     loaded = load_policies([("p.yaml", policy(actions, match=match).encode())])
-    return [(found.field, found.came) for found in loaded.mistakes]
+    return [(found.field, found.got) for found in loaded.mistakes]
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,12 @@ def test_a_file_without_columns_of_ours_is_named() -> None:
 
 def test_a_cell_that_is_longer_than_any_is_a_mistake_with_its_line() -> None:
     found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1\n1767571260," + b"1" * 200_000 + b"\n")
-    assert told(found).startswith("usage.csv:3: expected CSV, came")
+    assert told(found).startswith("usage.csv:3: expected CSV, got")
 
 
 def test_a_row_with_more_cells_than_columns_is_a_mistake_unless_they_are_empty() -> None:
     found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1,5\n1767571260,2,\n")
-    assert told(found) == "usage.csv:2: expected 2 cells, came '3'"
+    assert told(found) == "usage.csv:2: expected 2 cells, got '3'"
     assert [list(one.values) for one in found.series()] == [[2.0]]
 
 
@@ -113,7 +113,7 @@ def test_what_is_left_out_is_counted_with_its_first_line() -> None:
     text = "timestamp,pod,cpu,memory\n1767571200,a,-1,1Mi\n1767571260,a,NaN,\n1767571320,a,,\n1767571380\n"
     found = csv_rows("usage.csv", text.encode())
     assert (told(found), found.notes()) == ("", [
-        "usage.csv: 2 amounts below zero, or no number, the first in line 2: left out.",
+        "usage.csv: 2 amounts below zero or not a number, the first in line 2: left out.",
         "usage.csv: 2 rows without an amount, the first in line 4: left out."])  # fmt: skip
     assert csv_rows("usage.csv", NAMED.encode()).notes() == []
 
@@ -121,12 +121,12 @@ def test_what_is_left_out_is_counted_with_its_first_line() -> None:
 def test_two_columns_need_no_header_and_more_do() -> None:
     (found,) = series("2026-01-05;0.25\n2026-01-06;0.5\n")
     assert list(found.values) == [0.25, 0.5]
-    assert "expected a quantity such as 250m, 0.25 or 128Mi, came '0,25'" in told(
+    assert "expected a quantity such as 250m, 0.25 or 128Mi, got '0,25'" in told(
         csv_rows("u.csv", b"2026-01-05;0,25\n")
     )
     assert told(csv_rows("u.csv", b"2026-01-05;shop;web-0;0.25\n")) == (
-        "u.csv:1: expected the columns' names in the first line, since there are more than two, "
-        "came '2026-01-05;shop;web-0;0.25'")  # fmt: skip
+        "u.csv:1: expected column names in the first line, since there are more than two columns, "
+        "got '2026-01-05;shop;web-0;0.25'")  # fmt: skip
 
 
 # ── Parquet ──────────────────────────────────────────────────────────────

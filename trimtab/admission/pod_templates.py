@@ -214,7 +214,7 @@ def _read_template(
     pod = decode(Document(file=document.file, index=document.index, value=template, node=None), Pod)
     if isinstance(pod, ConfigError):
         steps = tuple(_split_path(pod.field))
-        return document.mistake((*path, *steps), pod.expected, pod.came, pod.todo)
+        return document.mistake((*path, *steps), pod.expected, pod.got, pod.todo)
     if path and kind not in KINDS:
         for index, container in enumerate(pod.spec.containers):
             if not container.image:

@@ -47,7 +47,7 @@ def _write(name: str, content: bytes) -> None:
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
-        came = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=name, expected="a file that can be written", came=came)]) from None
+        got = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=name, expected="a file that can be written", got=got)]) from None
     with os.fdopen(descriptor, "wb") as out:
         out.write(packed)

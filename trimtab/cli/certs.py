@@ -96,8 +96,8 @@ def rotate_cluster_pair(where: Where, *, authority: bool, forget: bool) -> str:
         secret = _get(client, "Secret", SECRET, where.namespace)
         folder = shared.folder_of(secret or {})
         if secret is None or folder is None or folder.authority_key is None:
-            came = "none" if folder is None else "one of another issuer"
-            raise UsageError([ConfigError(file=where.secret, expected="a pair that the replicas issue", came=came)])
+            got = "none" if folder is None else "one of another issuer"
+            raise UsageError([ConfigError(file=where.secret, expected="a pair that the replicas issue", got=got)])
         new, said = _rotated(where, folder, authority=authority, forget=forget)
         whole.put(Writer(client=client), shared.filled(secret, new))
     return f"{where.secret}: {said}"
@@ -112,8 +112,8 @@ def _rotated(
     if forget:
         found = certs.sole_authority(folder)
         if not certs.is_usable(found, now):
-            came = "a pair that an older authority signed"
-            raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", came=came)])
+            got = "a pair that an older authority signed"
+            raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", got=got)])
         return found, "older authorities are forgotten"
     if authority:
         return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations know it"
@@ -140,7 +140,7 @@ def connected(where: Where) -> Iterator[Client]:
             client.close()
     except NotConfigured as error:
         file = where.asked.kubeconfig or "kubeconfig"
-        raise UsageError([ConfigError(file=file, expected="a cluster", came=str(error))]) from None
+        raise UsageError([ConfigError(file=file, expected="a cluster", got=str(error))]) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     except certs.CertsError as error:
@@ -148,7 +148,7 @@ def connected(where: Where) -> Iterator[Client]:
 
 
 DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs)
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs_folder)
 
 
 class ProblemReport(msgspec.Struct, frozen=True):
@@ -251,7 +251,7 @@ def rotate_signing_key(process: str, yes: bool, force: bool, where: Where) -> No
     the compactor then signs anew what still counts. After a theft, rotate twice.
     """
     with connected(where) as client:
-        for line in signing_key.rotate(client, where.namespace, process, confirmed=yes, force=force):
+        for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):
             click.echo(line)
 
 

@@ -96,8 +96,8 @@ def read_live_objects(
     found = read(path for path in asked.paths if path != LIVE)
     if LIVE not in asked.paths:
         if asked.kubeconfig or asked.context:
-            came = "--kubeconfig" if asked.kubeconfig else "--context"
-            raise UsageError([ConfigError(file="command line", expected="--cluster live", came=f"{came} without it")])
+            got = "--kubeconfig" if asked.kubeconfig else "--context"
+            raise UsageError([ConfigError(file="command line", expected="--cluster live", got=f"{got} without it")])
         return found
     capture = captured(asked, kinds, templates=templates)
     if capture.unreadable:
@@ -126,7 +126,7 @@ def captured(
             client.close()
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", came=str(error))]
+            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
@@ -147,7 +147,7 @@ def snapshot(asked: ClusterOptions, kinds: Iterable[str]) -> Snapshot:
     """What the files, or the cluster, hold of these kinds. Raises Wrong with every mistake, and where nothing is
     asked for."""
     if not asked.paths:
-        raise UsageError([ConfigError(file="command line", expected="--cluster", came="none")])
+        raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
     readings = [read_documents(*content) for content in read_live_objects(asked, kinds)]
     built = build([document for reading in readings for document in reading.documents])
     mistakes = [*(mistake for reading in readings for mistake in reading.mistakes), *built.mistakes]

@@ -67,8 +67,8 @@ def write(text: str, output_file: str | None) -> None:
     try:
         Path(output_file).write_text(text, encoding="utf-8")
     except OSError as error:
-        came = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=output_file, expected="a file that can be written", came=came)]) from None
+        got = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=output_file, expected="a file that can be written", got=got)]) from None
 
 
 def manifests_text(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:

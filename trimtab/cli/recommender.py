@@ -25,9 +25,9 @@ def verb(
     """Gather usage until a signal, and publish P5 to P95 of every container for the webhook.
 
     It touches no pod and no workload. Of several replicas one works, by a Lease. Every option can be set in the
-    environment too, as TRIMTAB_LISTEN and so on; docs/reference/settings.md has all of them.
+    environment too, as TRIMTAB_RECOMMENDER_LISTEN and so on; docs/reference/settings.md has all of them.
     """
-    options = {"prometheus": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
+    options = {"prometheus_url": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
     try:
         settings = environment.read_with_options(os.environ, Settings, listen, options)
         well = run(settings, log.build(settings.log_level, settings.log_format), once=once)

@@ -266,10 +266,10 @@ def render(name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str
     snapshot = live_cluster.snapshot(cluster, ("Pod", "RuntimeClass"))
     found = next((each for each in snapshot.all(RuntimeClass) if each.metadata.name == name), None)
     if found is None:
-        raise UsageError([ConfigError(file="command line", expected="a RuntimeClass of the snapshot", came=name)])
+        raise UsageError([ConfigError(file="command line", expected="a RuntimeClass of the snapshot", got=name)])
     cost = sandbox_cost(_uses(name, snapshot, summaries))
     if isinstance(cost, NotYet):
-        raise UsageError([ConfigError(file=name, expected=cost.need, came=cost.have, todo=cost.reason.code.todo)])
+        raise UsageError([ConfigError(file=name, expected=cost.need, got=cost.have, todo=cost.reason.code.todo)])
     overhead: ResourceList = dict(cost.pod_fixed) if lower else larger(cost.pod_fixed, found.overhead.pod_fixed)
     click.echo(yaml.safe_dump(_manifest(found, overhead), sort_keys=False), nl=False)
     for line in _pods_to_make_again(snapshot, name, overhead):
@@ -316,7 +316,7 @@ def _sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
         try:
             yield from sandboxes(content)
         except InvalidResponse as error:
-            raise UsageError([ConfigError(file=file, expected="a kubelet's summary", came=str(error))]) from None
+            raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
 
 
 def _over(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:

@@ -44,11 +44,12 @@ def verb(
 ) -> None:
     """Serve the admission webhook over TLS until a signal.
 
-    Every option can be set in the environment too, as TRIMTAB_LISTEN, TRIMTAB_CERTS and so on; more settings there
+    Every option can be set in the environment too, as TRIMTAB_WEBHOOK_LISTEN,
+    TRIMTAB_WEBHOOK_CERTS_FOLDER and so on; more settings there
     are described in docs/reference/settings.md. Policies and certificates are checked before anything listens.
     """
     asked = {
-        "certs": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,
+        "certs_folder": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,
         "ready_file": ready_file,
     }  # fmt: skip
     try:
@@ -77,7 +78,7 @@ def _try(settings: Settings) -> None:
 def _settings(listen: str | None, asked: dict[str, object]) -> Settings:
     given = dict(os.environ)
     if listen is not None:
-        given["TRIMTAB_LISTEN"] = listen
+        given["TRIMTAB_WEBHOOK_LISTEN"] = listen
     try:
         settings = environment.read(given)
     except SettingsError as error:
@@ -87,7 +88,7 @@ def _settings(listen: str | None, asked: dict[str, object]) -> Settings:
 
 def _placed(mistake: ConfigError, on_the_command_line: bool) -> ConfigError:
     """Where it really stands: an option is no variable."""
-    if on_the_command_line and mistake.entry == "TRIMTAB_LISTEN":
+    if on_the_command_line and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
         return replace(mistake, file="command line", entry="--listen")
     return mistake
 

@@ -208,8 +208,8 @@ class EvictionChecker:
         if count < 2 and not pool.single_replicas:
             return r.SINGLE(f"pod {pod.key} is the only replica of {kind} {name}")
         if count < 2 and kind == "ReplicaSet" and not _may_scale(pool, pod.namespace):
-            told = f"pod {pod.key} is the only replica of {kind} {name}, and TRIMTAB_SCALE_NAMESPACES does not name"
-            return r.NO_RIGHT_TO_SCALE(f"{told} {pod.namespace}")
+            told = f"pod {pod.key} is the only replica of {kind} {name}, and"
+            return r.NO_RIGHT_TO_SCALE(f"{told} TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not name {pod.namespace}")
         return None
 
     def _tolerates(self, pod: PodInfo, pool: Pool, scale: ReplicaCounts) -> bool:

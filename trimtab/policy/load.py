@@ -48,7 +48,7 @@ def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
         mistakes += reading.mistakes
     ours = [document for document in documents if not _somebody_elses(document.value)]
     if names and not ours and not mistakes:
-        mistakes.append(ConfigError(file=", ".join(names[:3]), expected=f"at least one {KIND}", came="none"))
+        mistakes.append(ConfigError(file=", ".join(names[:3]), expected=f"at least one {KIND}", got="none"))
     return replace(_merged(ours, mistakes), passed_over=len(documents) - len(ours))
 
 
@@ -125,10 +125,10 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigErro
 def _wrong_kind(document: Document) -> list[ConfigError]:
     found = []
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        came = document.value.get(key)
-        if came != wanted:
-            todo = f"is this a {KIND}?" if key == "kind" and came is not None else ""
-            found.append(document.mistake((key,), repr(wanted), shown(came), todo))
+        got = document.value.get(key)
+        if got != wanted:
+            todo = f"is this a {KIND}?" if key == "kind" and got is not None else ""
+            found.append(document.mistake((key,), repr(wanted), shown(got), todo))
     return found
 
 
@@ -142,8 +142,8 @@ def _unquoted(document: Document, node: Any, path: Path) -> Iterator[ConfigError
     """What is text here and a boolean to `kubectl`, which refuses it then: a bare y or n."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.value in _BOOLEANS and path:
-            came = f"a bare {node.value}, which kubectl reads as {str(node.value in 'yY').lower()}"
-            yield document.mistake(path, "text in quotes", came, f'write "{node.value}"')
+            got = f"a bare {node.value}, which kubectl reads as {str(node.value in 'yY').lower()}"
+            yield document.mistake(path, "text in quotes", got, f'write "{node.value}"')
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield from _unquoted(document, value, (*path, str(key.value)))
@@ -165,7 +165,7 @@ def _check(document: Document, adapter: TypeAdapter[Any], at: Path, value: Any) 
 
 def _mistake(document: Document, at: Path, error: Any) -> ConfigError:
     path: Path = (*at, *(step for step in error["loc"] if step != "[key]"))
-    came = shown(error["input"])
+    got = shown(error["input"])
     match error["type"]:
         case "unexpected_keyword_argument" | "extra_forbidden":
             return _unknown(document, path, fields_at(path))
@@ -175,8 +175,8 @@ def _mistake(document: Document, at: Path, error: Any) -> ConfigError:
             return _choice(document, path, error["ctx"]["expected"], error["input"])
         case "value_error" | "assertion_error":
             expected = str(error["ctx"]["error"])
-            return document.mistake(path, expected, came if not isinstance(error["input"], dict) else "")
-    return document.mistake(path, _EXPECTED.get(error["type"], _sentence(error["msg"])), came)
+            return document.mistake(path, expected, got if not isinstance(error["input"], dict) else "")
+    return document.mistake(path, _EXPECTED.get(error["type"], _sentence(error["msg"])), got)
 
 
 _EXPECTED = {
@@ -193,9 +193,9 @@ _EXPECTED = {
 }
 
 
-def _choice(document: Document, path: Path, expected: str, came: object) -> ConfigError:
+def _choice(document: Document, path: Path, expected: str, got: object) -> ConfigError:
     known = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
-    return document.mistake(path, f"one of {', '.join(known)}", shown(came), nearest(str(came), known))
+    return document.mistake(path, f"one of {', '.join(known)}", shown(got), nearest(str(got), known))
 
 
 def _sentence(message: str) -> str:

@@ -56,7 +56,9 @@ class Process:
         """Starts new watches and a new loop: nothing is kept from an earlier leadership."""
         settings = self.settings
         from_cluster = not settings.policies
-        with AuditWatcher(self.replica.client, self.base, settings.configuration, policies=from_cluster) as watcher:
+        with AuditWatcher(
+            self.replica.client, self.base, settings.configuration_name, policies=from_cluster
+        ) as watcher:
             self.watcher = watcher
             if self._wait_for_lists(watcher):
                 self._run_rounds(watcher, self._build_loop(watcher))
@@ -89,7 +91,7 @@ class Process:
         except Exception as error:
             self.metrics.faults.labels("look").inc()
             self.log.error("look failed", error=f"{type(error).__name__}: {error}", exc_info=True)
-            return self.settings.interval
+            return self.settings.check_interval_seconds
 
     def _build_loop(self, watcher: AuditWatcher) -> Loop:
         settings, log, writer = self.settings, self.log, self.replica.writer
@@ -99,13 +101,17 @@ class Process:
             pods=watcher.pods,
             fresh=lambda: watcher.synced and (watcher.age() or 0.0) < STALE_SECONDS,
             door=self._build_brake(writer),
-            statuses=PolicyStatusWriter(writer=writer, log=log, every=settings.status_every, elapsed=clock.elapsed),
-            teller=PolicyEventRecorder(recorder, log, settings.event_every, settings.events, clock.elapsed),
+            statuses=PolicyStatusWriter(
+                writer=writer, log=log, every=settings.status_write_interval_seconds, elapsed=clock.elapsed
+            ),
+            teller=PolicyEventRecorder(
+                recorder, log, settings.event_repeat_interval_seconds, settings.max_events_per_check, clock.elapsed
+            ),
             metrics=self.metrics,
-            interval=settings.interval,
+            interval=settings.check_interval_seconds,
             now=lambda: clock.utc().timestamp(),
             elapsed=clock.elapsed,
-            survey=Auditor(most=settings.decisions),
+            survey=Auditor(most=settings.max_decisions_per_check),
             ledger=FailureHistory(settings.harm_terms),
         )
 
@@ -114,7 +120,7 @@ class Process:
         dry run."""
         if self.settings.harm_brake == "off":
             return None
-        if self.settings.harm_brake == "tell" or self.settings.policies:
+        if self.settings.harm_brake == "report" or self.settings.policies:
             return DryRunBrakeActuator(self.log)
         return Brake(writer, self.log)
 
@@ -126,5 +132,5 @@ class Process:
 def run(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal. Raises RuntimeFault if it cannot start."""
     inputs = base(settings)
-    with opened(NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.interval)) as replica:
+    with opened(NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)) as replica:
         Process(settings, replica, inputs).run()

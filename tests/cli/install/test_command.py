@@ -34,7 +34,7 @@ def test_it_goes_into_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "came"),
+    ("arguments", "got"),
     [
         (["--apply", "--remove"], "both"),
         (["--everything"], "--everything without it"),
@@ -45,10 +45,10 @@ def test_it_goes_into_a_file(tmp_path: Path) -> None:
         (["--kubeconfig", "x"], "--dry-run or a login without either"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: list[str], came: str) -> None:
+def test_what_makes_no_sense_is_refused(arguments: list[str], got: str) -> None:
     found = trimtab(*arguments)
     assert found.exit_code == 2
-    assert came in found.stderr
+    assert got in found.stderr
 
 
 def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:

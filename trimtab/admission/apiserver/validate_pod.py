@@ -191,7 +191,8 @@ def _duplicate_port_errors(field: str, containers: tuple[Container, ...]) -> Ite
         for port_index, port in enumerate(container.ports):
             port_key = f"{port.protocol}/{port.host_ip}/{port.host_port}"
             if port.host_port and port_key in used_ports:
-                yield f"{field}[{container_index}].ports[{port_index}].hostPort: Duplicate value: {json.dumps(port_key)}"
+                port_field = f"{field}[{container_index}].ports[{port_index}].hostPort"
+                yield f"{port_field}: Duplicate value: {json.dumps(port_key)}"
             used_ports.add(port_key)
 
 

@@ -121,11 +121,11 @@ def _terms(overhead: str) -> AdmissionSettings:
 def _asked_well(filenames: tuple[str, ...], look_at_running: bool, cluster: live_cluster.ClusterOptions) -> None:
     """Manifests or running pods, one of them."""
     if look_at_running and filenames:
-        raise UsageError([ConfigError(file="command line", expected="--filename or --running", came="both")])
+        raise UsageError([ConfigError(file="command line", expected="--filename or --running", got="both")])
     if look_at_running and not cluster.paths:
-        raise UsageError([ConfigError(file="command line", expected="--cluster with --running", came="none")])
+        raise UsageError([ConfigError(file="command line", expected="--cluster with --running", got="none")])
     if not look_at_running and not filenames:
-        raise UsageError([ConfigError(file="command line", expected="--filename FILE, or --running", came="neither")])
+        raise UsageError([ConfigError(file="command line", expected="--filename FILE, or --running", got="neither")])
 
 
 def _running(
@@ -175,8 +175,8 @@ def _read(
     pods = tuple(found for _, found in read if isinstance(found, PodTemplateLocation))
     if not pods:
         names = ", ".join(name for name, _ in contents)
-        came = "; ".join(["none", *left])
-        raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", came=came)])
+        got = "; ".join(["none", *left])
+        raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", got=got)])
     facts = from_snapshot(built.snapshot, vpa_reach=anywhere(vpa_acts))
     strange = [found for document, found in unread if document.kind not in KINDS]
     notes = (

@@ -107,7 +107,7 @@ def running(
     if mistakes:
         raise UsageError(mistakes)
     facts = from_snapshot(built.snapshot, vpa_reach=anywhere(vpa_acts), own_namespace=terms.own_namespace)
-    since, told = _since(documents, Settings().configuration, all_read=live_cluster.LIVE in asked.paths)
+    since, told = _since(documents, Settings().configuration_name, all_read=live_cluster.LIVE in asked.paths)
     world = AuditInputs(policies=policies, facts=facts, terms=terms)
     pods = built.snapshot.all(Pod)
     seen = Auditor(most=sys.maxsize).look(map(AuditedPodReader(match_asks(policies).annotations), pods), world)

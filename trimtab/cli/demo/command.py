@@ -43,6 +43,7 @@ from trimtab.cluster.yaml_documents import read
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.runtime import clock
+from trimtab.runtime.environment import variable
 
 _PATIENCE = 30
 """Seconds the service may take to come up."""
@@ -104,10 +105,10 @@ def running(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewClien
     certs.write(pair, certs.issue(["localhost", "127.0.0.1"], now=clock.utc()))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
     settings = {
-        "LISTEN": "127.0.0.1:0", "CERTS": pair, "POLICIES": policies, "CLUSTER": cluster, "READY_FILE": ready,
-        "LOG_FORMAT": "json", "DRAIN": 0, "GRACEFUL_TIMEOUT": 5,
+        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": pair, "POLICIES": policies, "CLUSTER": cluster, "READY_FILE": ready,
+        "LOG_FORMAT": "json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
     }  # fmt: skip
-    environ |= {f"TRIMTAB_{name}": str(value) for name, value in settings.items()}
+    environ |= {variable("webhook", name.lower()): str(value) for name, value in settings.items()}
     with (folder / "webhook.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], env=environ, stdout=log, stderr=log)
         try:

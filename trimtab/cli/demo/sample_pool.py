@@ -10,7 +10,7 @@ from rich.text import Text
 
 from trimtab.cli.plan import pools
 from trimtab.cli.plan import report as report_module
-from trimtab.cli.plan.cost import counted, words
+from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import Fill, NodeReport, PlanReport
 from trimtab.cli.plan.table import GREY
@@ -32,7 +32,7 @@ def show(console: Console) -> None:
     """The pool before and after, then what a scheduler that spreads would make of it."""
     shop = asked()
     world = world_of(shop.inventory)
-    report = report_module.report(shop, world, plan(world, shop.pools, shop.now), [])
+    report = report_module.build_report(shop, world, plan(world, shop.pools, shop.now), [])
     console.print(Text("\nAnd a pool of nodes, compacted (cpu requested, before and after)", style="bold"))
     console.print(_bars(report))
     console.print(
@@ -41,7 +41,7 @@ def show(console: Console) -> None:
     made = simulate(shop.inventory, shop.pools, Scheduler.SPREAD, shop.now, marked=True)
     console.print(
         f"Simulated with a scheduler that spreads: {made.nodes_before} nodes → {made.nodes_after} in "
-        f"{counted(len(made.rounds), 'round')}, {made.moved_twice} pods moved twice, {made.waiting} left waiting.",
+        f"{format_count(len(made.rounds), 'round')}, {made.moved_twice} pods moved twice, {made.waiting} left waiting.",
         highlight=False,
     )
 
@@ -50,13 +50,13 @@ def asked() -> PlanInputs:
     """The pool as `trimtab plan` reads it."""
     reading = read("pool.json", snapshot())
     inventory = snapshot_inventory(build(reading.documents).snapshot)
-    chosen = pools.found(None, reading.documents, inventory, ())
+    chosen = pools.find_pools(None, reading.documents, inventory, ())
     return PlanInputs(inventory=inventory, pools=chosen.pools, now=PlanningContext(), notes=chosen.notes)
 
 
 def _comes_to(report: PlanReport) -> str:
-    waves, evictions = counted(len(report.waves), "wave"), counted(report.evictions, "eviction")
-    return f" in {waves}, {evictions}, saving {words(report.saves)}. No budget is broken on the way."
+    waves, evictions = format_count(len(report.waves), "wave"), format_count(report.evictions, "eviction")
+    return f" in {waves}, {evictions}, saving {format_saving(report.saves)}. No budget is broken on the way."
 
 
 def _bars(report: PlanReport) -> Table:

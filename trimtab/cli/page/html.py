@@ -16,9 +16,9 @@ from importlib import resources
 from jinja2 import Environment
 from markupsafe import Markup
 
-from trimtab.cli.plan.cost import Saving, words
+from trimtab.cli.plan.cost import Saving, format_saving
 from trimtab.cli.plan.report import Fill, NodeReport, StayReport
-from trimtab.cli.plan.table import by_code
+from trimtab.cli.plan.table import group_by_code
 
 MOST_LINES = 60
 """Nodes of a page that has a line for each; of more a page has squares, and the lines below them, folded."""
@@ -109,13 +109,13 @@ def _block(pool: str, nodes: Sequence[NodeReport], states: Mapping[str, str]) ->
 
 
 def _words(amount: float, unit: str) -> str:
-    return words(Saving(amount=round(amount, 2), unit=unit))
+    return format_saving(Saving(amount=round(amount, 2), unit=unit))
 
 
 def _line(node: NodeReport, state: str) -> NodeLine:
     after = node.after
     return NodeLine(
-        name=node.name, pool=node.pool, kind=node.instance_type, zone=node.zone, cost=words(node.cost),
+        name=node.name, pool=node.pool, kind=node.instance_type, zone=node.zone, cost=format_saving(node.cost),
         amount=node.cost.amount, pods_before=node.before.pods, pods_after=after.pods if after else None,
         cpu=Bar(before=_share(node.before.cpu, node.cpu), after=_share(after.cpu, node.cpu) if after else None),
         memory=Bar(
@@ -312,7 +312,9 @@ def states(stays: Sequence[StayReport]) -> dict[str, str]:
 
 def groups(stays: Sequence[StayReport]) -> tuple[BlockedGroup, ...]:
     """By reason; each node with its own sentence."""
-    return tuple(BlockedGroup(code=code, sentences=tuple(map(_sentence, found))) for code, found in by_code(stays))
+    return tuple(
+        BlockedGroup(code=code, sentences=tuple(map(_sentence, found))) for code, found in group_by_code(stays)
+    )
 
 
 def _sentence(stay: StayReport) -> str:
@@ -321,4 +323,6 @@ def _sentence(stay: StayReport) -> str:
 
 def picture(stays: Sequence[StayReport]) -> Markup:
     """How many stay for which reason."""
-    return rows([(code.rpartition(": ")[2], len(found), str(len(found))) for code, found in by_code(stays)], "cpu")
+    return rows(
+        [(code.rpartition(": ")[2], len(found), str(len(found))) for code, found in group_by_code(stays)], "cpu"
+    )

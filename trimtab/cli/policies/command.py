@@ -100,8 +100,7 @@ def explain(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageError(
-            ConfigError(file="NAME", expected="a policy", came=repr(name), todo=nearest(name, known))
-            for name in unknown
+            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=nearest(name, known)) for name in unknown
         )
     _emit(output, output_file, _report([known[name] for name in names or known], ()), _draw_explain)
 
@@ -129,7 +128,7 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool) -> None
     requiring = [policy for policy in _load(paths).all if required_actions(policy.spec.actions)]
     if not requiring:
         raise UsageError(
-            [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", came="none")]
+            [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", got="none")]
         )
     made = [validating(policy, enforce=enforce) for policy in requiring]
     manifests = [manifest for one in made for manifest in one.manifests]
@@ -157,7 +156,7 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
     found = cases(folders)
     if not found:
         names = ", ".join(map(str, folders))
-        raise UsageError([ConfigError(file=names, expected="at least one CASE.before.yaml", came="none")])
+        raise UsageError([ConfigError(file=names, expected="at least one CASE.before.yaml", got="none")])
     failed = 0
     for case in found:
         wrong = list(problems(case, known, accept=accept))
@@ -179,7 +178,7 @@ def _load(paths: Iterable[str]) -> Policies:
         raise UsageError(loaded.mistakes)
     if not loaded.policies.all:
         names = ", ".join(name for name, _ in contents)
-        raise UsageError([ConfigError(file=names, expected="a PodPolicy", came="none")])
+        raise UsageError([ConfigError(file=names, expected="a PodPolicy", got="none")])
     return loaded.policies
 
 

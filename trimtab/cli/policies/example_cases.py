@@ -117,7 +117,7 @@ def _template(case: Case) -> PodTemplateLocation:
         raise ValueError("; ".join(map(str, wrong)))
     [one] = [one for one in made if isinstance(one, PodTemplateLocation)] if len(made) == 1 else [None]
     if one is None:
-        raise ValueError(f"{path.name}: expected a manifest that makes one kind of pods, came {len(made)}")
+        raise ValueError(f"{path.name}: expected a manifest that makes one kind of pods, got {len(made)}")
     return one
 
 
@@ -166,15 +166,15 @@ def _compared(pod: Any) -> Any:
 _DRAWN_KEYS = (ANNOTATION, "pod-template-hash", "batch.kubernetes.io/job-name")
 
 
-def _differences(expected: Any, came: Any, field: str) -> Iterator[str]:
-    if isinstance(expected, dict) and isinstance(came, dict):
-        for key in sorted({*expected, *came}):
-            yield from _differences(expected.get(key), came.get(key), f"{field}.{key}".lstrip("."))
-    elif isinstance(expected, list) and isinstance(came, list) and len(expected) == len(came):
-        for index, pair in enumerate(zip(expected, came, strict=True)):
+def _differences(expected: Any, actual: Any, field: str) -> Iterator[str]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted({*expected, *actual}):
+            yield from _differences(expected.get(key), actual.get(key), f"{field}.{key}".lstrip("."))
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, pair in enumerate(zip(expected, actual, strict=True)):
             yield from _differences(*pair, f"{field}[{index}]")
-    elif expected != came:
-        yield f"{field}: expected {_text(expected)}, came {_text(came)}"
+    elif expected != actual:
+        yield f"{field}: expected {_text(expected)}, got {_text(actual)}"
 
 
 def _text(value: Any) -> str:

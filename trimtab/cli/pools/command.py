@@ -71,7 +71,7 @@ def import_(
     from trimtab.cli.compactor import state as asked
     from trimtab.kube.objects import Writer
 
-    with asked.opened(asked.ClusterLogin(**login, namespace=namespace)) as client:
+    with asked.open_client(asked.ClusterLogin(**login, namespace=namespace)) as client:
         writer = Writer(client=client, manager="trimtab-command")
         if taking_over:
             _take_over(writer, applying)
@@ -91,7 +91,7 @@ def _read(paths: Sequence[str]) -> PoolReading:
         expected = (
             f"an estafette configuration with pools: a ConfigMap with {ESTAFETTE_KEY}, its JSON, or values of its chart"
         )
-        raise UsageError([ConfigError(file=", ".join(paths), expected=expected, came="none")])
+        raise UsageError([ConfigError(file=", ".join(paths), expected=expected, got="none")])
     return reading
 
 

@@ -7,9 +7,9 @@ import click
 from trimtab.cli import output
 from trimtab.cli.output import working
 from trimtab.cli.plan import inputs
-from trimtab.cli.plan.explain import check
+from trimtab.cli.plan.explain import check_subjects
 from trimtab.cli.plan.inputs import PlanOptions
-from trimtab.cli.plan.inputs import inputs as plan_inputs
+from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
 from trimtab.cli.simulate import page
 from trimtab.cli.simulate.report import chain, report
 from trimtab.cli.simulate.table import draw
@@ -27,7 +27,7 @@ from trimtab.compaction.simulate import Scheduler, simulate
               help="The rounds of one node, or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
 @output.options
 def verb(
-    given: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,
+    options: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,
     output_file: str | None,
 ) -> None:  # fmt: skip
     """What would be left, if the plan were carried out round by round until nothing more can go?
@@ -35,8 +35,8 @@ def verb(
     Each round plans, empties the nodes of the first wave, lets a model of the scheduler place the successors, and
     begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
     """
-    found = inputs.read(given)
-    check(found, subjects)
+    found = inputs.read_inputs(options)
+    check_subjects(found, subjects)
     with working("Simulating"):
         made = simulate(found.inventory, found.pools, Scheduler(scheduler), found.now, marked=marked, again=found.again)
         told = report(found, made, [chain(found, made, kind, name) for kind, name in subjects])

@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from trimtab.cli.page import html
 from trimtab.cli.page.html import Page, PageStage, Row, blocks, render
-from trimtab.cli.plan.cost import counted, words
+from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.simulate.report import LandingReport, RoundReport, SimulateReport
 
 
@@ -23,10 +23,13 @@ def page(report: SimulateReport) -> str:
 
 def _facts(report: SimulateReport) -> tuple[tuple[str, str], ...]:
     return (
-        (f"{words(report.cost_before)} → {words(report.cost_after)}", "cost"), (words(report.saves), "saved"),
-        (f"{report.evictions:,}", "evictions"), (str(report.moved_twice), "pods moved twice"),
-        (str(report.waiting), "left waiting"), (str(report.nodes_bound), "nodes at least, by volume"),
-    )  # fmt: skip
+        (f"{format_saving(report.cost_before)} → {format_saving(report.cost_after)}", "cost"),
+        (format_saving(report.saves), "saved"),
+        (f"{report.evictions:,}", "evictions"),
+        (str(report.moved_twice), "pods moved twice"),
+        (str(report.waiting), "left waiting"),
+        (str(report.nodes_bound), "nodes at least, by volume"),
+    )
 
 
 def _chart(report: SimulateReport) -> Markup:
@@ -35,7 +38,7 @@ def _chart(report: SimulateReport) -> Markup:
 
 
 def _line(found: RoundReport) -> tuple[str, int, str]:
-    label = f"{found.nodes_left} nodes, {counted(found.evictions, 'eviction')}"
+    label = f"{found.nodes_left} nodes, {format_count(found.evictions, 'eviction')}"
     return f"Round {found.number}", found.nodes_left, label
 
 
@@ -44,9 +47,12 @@ def _stage(found: RoundReport) -> PageStage:
     for landing in found.landings:
         by_node[landing.source].append(landing)
     return PageStage(
-        name=f"Round {found.number}", nodes=len(found.nodes), evictions=found.evictions, saves=words(found.saved),
+        name=f"Round {found.number}",
+        nodes=len(found.nodes),
+        evictions=found.evictions,
+        saves=format_saving(found.saved),
         rows=tuple(_row(node, landings) for node, landings in by_node.items()),
-    )  # fmt: skip
+    )
 
 
 def _row(node: str, landings: list[LandingReport]) -> Row:

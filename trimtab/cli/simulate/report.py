@@ -7,9 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.plan.cost import Saving, cost, saving, unpriced
+from trimtab.cli.plan.cost import Saving, compute_node_costs, convert_saving, note_missing_prices
 from trimtab.cli.plan.inputs import PlanInputs
-from trimtab.cli.plan.report import BoundReport, ExplainReport, NodeReport, StayReport, bound, members_of, nodes, stays
+from trimtab.cli.plan.report import (
+    BoundReport,
+    ExplainReport,
+    NodeReport,
+    StayReport,
+    pool_names_by_node,
+    report_bound,
+    report_nodes,
+    report_stays,
+)
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
 from trimtab.scheduling.cluster_model import build
@@ -67,18 +76,25 @@ _PEACE = "what was moved once is left in peace, and keeps its new node: nobody i
 def report(asked: PlanInputs, made: Simulation, explained: Sequence[ExplainReport] = ()) -> SimulateReport:
     before, after = asked.inventory.nodes, made.after.nodes
     gone = {node.name for node in before} - {node.name for node in after}
-    costs, unit = cost(asked.inventory, asked.pools)
+    costs, unit = compute_node_costs(asked.inventory, asked.pools)
     return SimulateReport(
-        scheduler=made.scheduler.value, nodes_before=made.nodes_before, nodes_after=made.nodes_after,
-        nodes_bound=made.nodes_before - made.first.bound.nodes, evictions=made.evictions,
-        moved_twice=made.moved_twice, waiting=made.waiting, saves=saving(made.saved, made.unit),
-        cost_before=saving(sum(costs.values()), unit), cost_after=saving(sum(costs[node.name] for node in after), unit),
-        bound=bound(made.first.bound, made.unit), rounds=_rounds(made),
-        stays=stays(made.last, members_of(asked), made.after.pods),
+        scheduler=made.scheduler.value,
+        nodes_before=made.nodes_before,
+        nodes_after=made.nodes_after,
+        nodes_bound=made.nodes_before - made.first.bound.nodes,
+        evictions=made.evictions,
+        moved_twice=made.moved_twice,
+        waiting=made.waiting,
+        saves=convert_saving(made.saved, made.unit),
+        cost_before=convert_saving(sum(costs.values()), unit),
+        cost_after=convert_saving(sum(costs[node.name] for node in after), unit),
+        bound=report_bound(made.first.bound, made.unit),
+        rounds=_rounds(made),
+        stays=report_stays(made.last, pool_names_by_node(asked), made.after.pods),
         explained=list(explained),
-        nodes=nodes(asked.inventory, asked.pools, gone, _places(made), asked.again),
-        notes=[*asked.notes, *made.first.notes, _PEACE, *unpriced(asked.inventory, asked.pools)],
-    )  # fmt: skip
+        nodes=report_nodes(asked.inventory, asked.pools, gone, _places(made), asked.again),
+        notes=[*asked.notes, *made.first.notes, _PEACE, *note_missing_prices(asked.inventory, asked.pools)],
+    )
 
 
 def _places(made: Simulation) -> dict[str, str]:
@@ -99,7 +115,7 @@ def _round(number: int, found: SimulationRound, left: int, unit: str) -> RoundRe
     waiting = Counter(bool(landing.target) for landing in found.landings)[False]
     return RoundReport(
         number=number, nodes=list(found.nodes), nodes_left=left, evictions=len(found.landings), waiting=waiting,
-        saved=saving(found.saved, unit),
+        saved=convert_saving(found.saved, unit),
         landings=[LandingReport(pod=move.pod, source=move.source, target=move.target) for move in found.landings],
     )  # fmt: skip
 

@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.plan.cost import counted, words
-from trimtab.cli.plan.table import GREY, explained, notes, reasons
+from trimtab.cli.plan.cost import format_count, format_saving
+from trimtab.cli.plan.table import GREY, draw_explanation, draw_notes, draw_reasons
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 
 WIDTH = 50
@@ -20,24 +20,27 @@ _HOW = {
 def draw(console: Console, report: SimulateReport) -> None:
     if report.explained:
         for found in report.explained:
-            explained(console, found)
+            draw_explanation(console, found)
         return
     _summary(console, report)
     if report.rounds:
         console.print(chart(report))
-    reasons(console, report.stays)
-    notes(console, report.notes)
+    draw_reasons(console, report.stays)
+    draw_notes(console, report.notes)
 
 
 def _summary(console: Console, report: SimulateReport) -> None:
     gone = report.nodes_before - report.nodes_after
     head = f"{report.nodes_before} nodes → {report.nodes_after}"
     rest = (
-        f" after {counted(len(report.rounds), 'round')}: {counted(report.evictions, 'eviction')}, "
+        f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}, "
         f"{report.moved_twice} pods moved twice, {report.waiting} left waiting"
     )
     console.print(Text.assemble((head, "bold green" if gone else "bold"), rest if gone else ": nothing can go"))
-    cost = f"Cost {words(report.cost_before)} → {words(report.cost_after)}, saved {words(report.saves)}. "
+    cost = (
+        f"Cost {format_saving(report.cost_before)} → {format_saving(report.cost_after)}, saved"
+        f" {format_saving(report.saves)}. "
+    )
     console.print(Text(cost + f"{_HOW[report.scheduler]}."))
     console.print(Text(f"Lower bound {report.nodes_bound} nodes. {report.bound.text}", style=GREY))
 
@@ -50,7 +53,7 @@ def chart(report: SimulateReport) -> Table:
     table.add_row("before", _bar(report.nodes_before, 0, report.nodes_before), f"{report.nodes_before} nodes", "")
     for name, rounds in _rows(report.rounds):
         left, went = rounds[-1].nodes_left, sum(len(found.nodes) for found in rounds)
-        evictions = counted(sum(found.evictions for found in rounds), "eviction")
+        evictions = format_count(sum(found.evictions for found in rounds), "eviction")
         table.add_row(name, _bar(left, went, report.nodes_before), f"{left} nodes", evictions)
     return table
 

@@ -104,7 +104,9 @@ STOPPED = Code(
 )
 NODE_ILL = Code("drain-node-not-ready", "The node became not ready while it was emptied.", "Mend or delete the node.")
 TOO_LONG = Code(
-    "drain-too-long", "It took longer than a drain may.", "See what kept the pods; raise TRIMTAB_DRAIN_LIMIT."
+    "drain-too-long",
+    "It took longer than a drain may.",
+    "See what kept the pods; raise TRIMTAB_COMPACTOR_DRAIN_TIMEOUT_SECONDS.",
 )
 STUCK = Code("drain-pod-stuck", "An evicted pod does not end.", "See its finalizers and its node.")
 CAME = Code("drain-pod-came", "Pods came to the node that the plan did not speak of.", "Nothing: it is planned anew.")

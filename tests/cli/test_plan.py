@@ -25,7 +25,7 @@ def cluster(tmp_path: Path) -> Path:
     return snapshot(tmp_path, *half_empty())
 
 
-KEEP = {"trimtab.dev/keep": "true"}
+KEEP = {"trimtab.dev/do-not-disrupt": "true"}
 
 
 def steps(report: dict) -> list[str]:  # type: ignore[type-arg]

@@ -38,7 +38,7 @@ def test_a_vpa_that_recommends_decides(tmp_path: Path) -> None:
 
 def test_an_hpa_keeps_cpu_and_lets_memory_change(tmp_path: Path) -> None:
     found = only(tmp_path, web(), hpa(80))
-    assert (codes(found["cpu"]), found["memory"]["proposed"]) == (["hpa-counts-by-request"], "346Mi")
+    assert (codes(found["cpu"]), found["memory"]["proposed"]) == (["hpa-uses-request"], "346Mi")
     allowed = only(tmp_path, web(), hpa(80), options=("--allow-hpa",))
     assert "1 replicas become about 5" in allowed["cpu"]["reasons"][-1]["text"]
 

@@ -54,10 +54,19 @@ def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() ->
 
 
 @pytest.mark.parametrize(
-    "note", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt", "trimtab.dev/keep"]
+    "note",
+    [
+        "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+        "karpenter.sh/do-not-disrupt",
+        "trimtab.dev/do-not-disrupt",
+    ],
 )
 def test_case_4_a_node_that_is_said_to_stay_stays(note: str) -> None:
     assert why("a", node("a", annotations={note: "true"}), node("b")) == "node-kept"
+
+
+def test_a_node_that_is_said_to_stay_by_the_earlier_name_stays() -> None:
+    assert why("a", node("a", annotations={"trimtab.dev/keep": "true"}), node("b")) == "annotation-not-understood"
 
 
 @pytest.mark.parametrize("cpu", ["0", "nonsense"])
@@ -210,7 +219,7 @@ def test_too_few_nodes_under_the_line() -> None:
 
 def test_too_many_unready_nodes_stop_everything() -> None:
     nodes = [node(f"n{i}", ready=i > 3) for i in range(8)]
-    assert planned(*nodes).pools["all"].code.name == "cluster-unwell"
+    assert planned(*nodes).pools["all"].code.name == "too-many-nodes-not-ready"
 
 
 def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
@@ -249,7 +258,7 @@ def test_a_node_that_takes_no_pods_is_none_of_those_a_minimum_keeps() -> None:
         assert not {"a", "b"} & {s.node for s in planned(*TWO, other, pool=replace(ALL, min_nodes=2)).steps}
 
 
-@pytest.mark.parametrize(("chips", "code"), [("4", "group-goes-as-a-whole"), ("16", "goes")])
+@pytest.mark.parametrize(("chips", "code"), [("4", "node-group-scales-as-a-whole"), ("16", "goes")])
 def test_a_node_of_a_slice_that_spans_several_nodes_is_left_alone(chips: str, code: str) -> None:
     slice_ = node("a", labels={"cloud.google.com/gke-tpu-topology": "4x4"}, extra={"google.com/tpu": chips})
     assert why("a", slice_, node("b")) == code

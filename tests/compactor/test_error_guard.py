@@ -67,8 +67,8 @@ def test_a_drain_that_cannot_be_decided_is_given_back_and_the_others_go_on() -> 
     with_odd(played, keep_pods=Odd(("x",)))
     run(played, 20, loop)
     assert [name[0] for name in played.cordoned] == ["b"]
-    assert "drain-fault" in played.told("released")
-    assert played.told("emptied") == ["node-emptied"]
+    assert "drain-internal-error" in played.told("released")
+    assert played.told("emptied") == ["node-drained"]
     assert played.noted == played.cordoned
 
 

@@ -66,7 +66,7 @@ def test_c11_a_toleration_for_the_whole_key_is_enough():
 
 def test_c12_a_pod_that_names_its_node_is_not_placed():
     found = decided(pod(node_name="n1"), BATCH)
-    assert (changed(found), codes(found)) == ({}, {"on-its-node"})
+    assert (changed(found), codes(found)) == ({}, {"node-name-set"})
 
 
 def test_c14_what_is_added_to_a_list_is_an_entry_and_not_a_list():

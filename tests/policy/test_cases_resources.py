@@ -63,7 +63,7 @@ def test_d4_a_guaranteed_pod_loses_its_cpu_limit_only_where_the_policy_says_so()
 def test_d4_a_guaranteed_pod_is_left_alone_otherwise():
     both = {"cpu": "1", "memory": "1Gi"}
     found = decided(pod(container(requests=both, limits=both)), NO_CPU_LIMIT)
-    assert (changed(found), codes(found)) == ({}, {"guaranteed-left-alone"})
+    assert (changed(found), codes(found)) == ({}, {"guaranteed-unchanged"})
 
 
 def test_d6_limit_and_request_go_in_one_patch():

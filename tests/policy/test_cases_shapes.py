@@ -77,7 +77,7 @@ def test_g7_a_resize_is_allowed_and_not_changed():
 def test_g9_a_windows_pod_gets_requests_and_no_class():
     rule = policies(policy("{runtimeClass: {name: kata}, requests: {cpu: {from: policy, otherwise: 100m}}}"))
     found = decided(pod(os=PodOS(name="windows")), rule, facts(runtime_class("kata")))
-    assert (list(changed(found)), codes(found)) == (["containers[app].requests.cpu"], {"windows"})
+    assert (list(changed(found)), codes(found)) == (["containers[app].requests.cpu"], {"windows-pod"})
 
 
 def test_g10_a_pod_without_a_name_is_known_by_its_owner():

@@ -47,7 +47,9 @@ def test_a_forged_marker_keeps_no_pod_from_its_class(came, terms):
     )
 
 
-@pytest.mark.parametrize(("terms", "code"), [(SIGNING, "marker-not-ours"), (AdmissionSettings(), "marker-unverified")])
+@pytest.mark.parametrize(
+    ("terms", "code"), [(SIGNING, "changed-annotation-ignored"), (AdmissionSettings(), "changed-annotation-unverified")]
+)
 def test_a_marker_that_is_not_believed_is_told(terms, code):
     found = decided(forged(pod()), policies(), WORLD, terms)
     assert code in {left.reason.code.name for left in found.left}

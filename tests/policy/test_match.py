@@ -36,7 +36,7 @@ def test_a_namespace_that_is_not_known_is_not_guessed_at():
 def test_pods_of_daemons_are_placed_only_by_policies_that_name_daemons():
     place, match = "{placement: {nodeSelector: {a: b}}}", "{owners: [DaemonSet]}"
     agent = pod(owner="DaemonSet/agent")
-    assert codes(decided(agent, policies(policy(place)))) == {"daemon"}
+    assert codes(decided(agent, policies(policy(place)))) == {"daemonset-pod"}
     assert decided(agent, policies(policy(place, match=match))).pod.spec.node_selector == {"a": "b"}
 
 

@@ -53,7 +53,7 @@ def test_a_label_by_which_a_controller_tells_its_pods_is_left():
     rule = policies(policy("{labels: {add: {pod-template-hash: other}, override: true}}"))
     owned = pod(labels={"pod-template-hash": "abc"}, owner="ReplicaSet/web-abc")
     found = decide(owned, rule, facts(), NAMESPACE)
-    assert (changed(found), codes(found, loud=True)) == ({}, {"controllers-label"})
+    assert (changed(found), codes(found, loud=True)) == ({}, {"controller-label"})
 
 
 def test_a_failing_action_leaves_nothing_of_itself():

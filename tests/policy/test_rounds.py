@@ -98,19 +98,22 @@ def test_a_limit_does_not_follow_a_request_that_follows_it():
         policy("{requests: {memory: {from: limit, percent: 80, when: always}}, limits: {memory: request x 2}}")
     )
     found = decided(pod(container(limits={"memory": "100Mi"})), rule)
-    assert (changed(found), codes(found, loud=True)) == ({"containers[app].requests.memory": "80Mi"}, {"circular"})
+    assert (changed(found), codes(found, loud=True)) == (
+        {"containers[app].requests.memory": "80Mi"},
+        {"circular-request-and-limit"},
+    )
 
 
 def test_a_limit_does_not_follow_a_request_that_would_then_follow_it():
     rule = policies(policy("{requests: {memory: {from: limit, when: always}}, limits: {memory: request x 2}}"))
     found = decided(pod(container(requests={"memory": "100Mi"})), rule)
-    assert (changed(found), codes(found)) == ({}, {"circular"})
+    assert (changed(found), codes(found)) == ({}, {"circular-request-and-limit"})
 
 
 def test_a_limit_does_not_follow_a_request_that_would_be_a_bounded_share_of_it():
     rule = policies(policy("{requests: {cpu: {from: limit, max: 10m, when: always}}, limits: {cpu: request}}"))
     found = decided(pod(container(requests={"cpu": "50m"})), rule)
-    assert (changed(found), codes(found)) == ({}, {"circular"})
+    assert (changed(found), codes(found)) == ({}, {"circular-request-and-limit"})
 
 
 def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
@@ -120,7 +123,7 @@ def test_a_limit_does_not_fall_below_a_request_that_somebody_raised_after_us():
     first = decided(pod(), rule).pod
     raised = change(first, spec=change(first.spec, containers=(container(requests={"memory": "1Gi"}),)))
     found = decided(raised, rule)
-    assert (found.pod, codes(found, loud=True)) == (raised, {"changed-after-us"})
+    assert (found.pod, codes(found, loud=True)) == (raised, {"changed-by-another"})
 
 
 def test_a_share_of_the_limit_is_taken_once_however_often_we_are_asked():
@@ -175,7 +178,7 @@ def test_a_limit_that_we_removed_and_somebody_put_back_is_theirs():
     theirs = container(requests={"cpu": "1"}, limits={"cpu": "3"})
     back = change(once, spec=change(once.spec, containers=(theirs,)))
     found = decided(back, rule)
-    assert (found.pod, codes(found, loud=True)) == (back, {"changed-after-us"})
+    assert (found.pod, codes(found, loud=True)) == (back, {"changed-by-another"})
 
 
 DEFAULT = policy("{requests: {cpu: {from: policy, otherwise: 10m}}}", name="a")

@@ -172,14 +172,14 @@ def test_nonsense_is_a_mistake(wrong: str):
 @pytest.mark.parametrize(
     ("actions", "code"),
     [
-        ("requests: {ephemeral-storage: {otherwise: 10}}", "odd-amount"),
-        ("emptyDirs: {sizeLimit: 5}", "odd-amount"),
-        ("terminationGracePeriod: {maxSeconds: 86400000}", "odd-amount"),
-        ("requests: {cpu: {otherwise: 1, percent: 50}}", "word-unread"),
-        ("requests: {extended: {example.com/a: 1}}", "every-container"),
+        ("requests: {ephemeral-storage: {otherwise: 10}}", "unusual-amount"),
+        ("emptyDirs: {sizeLimit: 5}", "unusual-amount"),
+        ("terminationGracePeriod: {maxSeconds: 86400000}", "unusual-amount"),
+        ("requests: {cpu: {otherwise: 1, percent: 50}}", "field-without-effect"),
+        ("requests: {extended: {example.com/a: 1}}", "resource-for-every-container"),
         ("placement: {requireAny: [[{label: a, in: [b]}, {label: a, in: [c]}], [{label: d, exists: true}]]}",
-         "no-node-can-be-so"),
-        ("placement: {requireAny: [[{label: a, in: [b], weight: 4}]]}", "weight-unread"),
+         "no-node-can-match"),
+        ("placement: {requireAny: [[{label: a, in: [b], weight: 4}]]}", "weight-without-effect"),
     ],
 )  # fmt: skip
 def test_what_is_sound_in_form_only_is_found(actions: str, code: str):
@@ -195,7 +195,7 @@ AMOUNTS = (
 @pytest.mark.parametrize("match", AMOUNTS)
 def test_an_amount_to_match_by_has_its_unit(match: str):
     found = lint(policies(policy("{labels: {add: {a: b}}}", match=match)))
-    assert [one.reason.code.name for one in found] == ["odd-amount"]
+    assert [one.reason.code.name for one in found] == ["unusual-amount"]
 
 
 def test_values_that_the_cluster_has_no_node_or_namespace_for_are_found():

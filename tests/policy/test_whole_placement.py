@@ -63,7 +63,7 @@ CLASS = runtime_class("kata", node_selector={"pool": "kata"})
 def test_a_class_that_selects_nodes_is_not_given_to_a_daemon():
     """Its pods were Pending on all nodes but the class's."""
     found = decided(daemon(), policies(KATA), facts(CLASS))
-    assert (changed(found), codes(found, loud=True)) == ({}, {"daemon"})
+    assert (changed(found), codes(found, loud=True)) == ({}, {"daemonset-pod"})
 
 
 def test_a_class_for_every_node_is_given_to_a_daemon():
@@ -77,7 +77,7 @@ def test_a_policy_that_names_daemons_gives_them_any_class():
 
 def test_a_pod_on_its_node_gets_no_class():
     found = decided(pod(node_name="n1"), policies(KATA), facts(runtime_class("kata")))
-    assert (changed(found), codes(found)) == ({}, {"on-its-node"})
+    assert (changed(found), codes(found)) == ({}, {"node-name-set"})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_windows_is_told_by_the_nodes_that_a_pod_asks_for(spec):
             "affinity": affinity(term(SelectorRequirement(key="kubernetes.io/os", operator="In", values=("windows",))))
         }
     found = decided(pod(**spec), policies(KATA), facts(runtime_class("kata")))
-    assert (changed(found), codes(found)) == ({}, {"windows"})
+    assert (changed(found), codes(found)) == ({}, {"windows-pod"})
 
 
 def test_tolerations_that_are_there_are_part_of_the_whole():

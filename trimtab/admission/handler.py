@@ -112,7 +112,7 @@ def _finding_for(
     return finding
 
 
-ASKED = "trimtab.dev/are-you-there"
+ASKED = "trimtab.dev/probe"
 """Annotation of a dry-run pod that tests the webhook: the response then carries a warning that begins with `HERE`."""
 HERE = "trimtab: here"
 """The beginning of that warning."""

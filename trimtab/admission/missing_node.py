@@ -30,7 +30,7 @@ def missing_node(
 ) -> Reason | None:
     """Returns why no node can hold the changed pod; None if one can, or if none could hold the pod as submitted.
 
-    The code is `node-not-known` if a node that can hold the pod may be added.
+    The code is `no-known-node-matches` if a node that can hold the pod may be added.
     """
     nodes = facts.nodes
     if not nodes.shapes or "Node" not in facts.known or after.spec.node_name:

@@ -32,8 +32,11 @@ CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/o
 """Annotations of Cluster API: the owner of the node's Machine (api/core/v1beta1/common_types.go)."""
 # A name by `generateName`: five letters and digits after the MachineSet's name.
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
-KEEP = "trimtab.dev/keep"
-"""The annotation of a node or a pod that must stay; its value is "true"."""
+KEEP = "trimtab.dev/do-not-disrupt"
+"""The annotation of a node or a pod that must stay; its value is "true". Karpenter's word."""
+RENAMED_KEEP = "trimtab.dev/keep"
+"""The earlier name of `KEEP`. It still blocks, with a reason that names the new one: to ignore it would drain a node
+that its owner wants to keep."""
 
 
 class Goal(StrEnum):

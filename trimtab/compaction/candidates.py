@@ -10,7 +10,7 @@ from math import prod
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
-from trimtab.cluster.pool import KEEP, Pool, PoolIndex, Precedence
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.timestamps import Seconds, open_now
 from trimtab.compaction import reasons as r
@@ -186,7 +186,7 @@ def _of_a_slice(node: NodeInfo) -> bool:
 
 def keeping(pool: Pool) -> tuple[str, ...]:
     """Annotations by which people say that a node of this pool shall stay."""
-    return (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
+    return (KEEP, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
 def kept(node: NodeInfo, keys: Iterable[str]) -> Reason | None:

@@ -34,8 +34,8 @@ from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.runtime.clock import elapsed
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build
 
-PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
-BEGUN = Code("drain-begun", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
+PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
+BEGUN = Code("drain-started", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
 NO_CORDON = Code(
     "cordon-refused", "The API server refuses our cordon: the node is left alone for a while.",
     "See the sentence: a webhook or a policy engine says no, or `trimtab doctor` knows of a missing right.",

@@ -19,7 +19,7 @@ from trimtab.policy.required_action_rules import required_actions
 
 SWITCHED_OFF = Code("switched-off", "The policy is on file and does nothing.", "Say `enabled: true` to switch it on.")
 AUTHOR_CHOOSES = Code(
-    "author-chooses",
+    "match-chosen-by-author",
     "A policy with a required action matches by a fact that the pod's author chooses: a pod without it is not denied.",
     "Match by namespace alone where the action must hold against whoever writes the pod.",
 )
@@ -28,7 +28,7 @@ NOT_IN_CLUSTER = Code(
     "The policy speaks of a namespace, or of nodes, that the cluster does not have now.",
     "Correct the name; a group of nodes that grows from zero, or a namespace to come, is fine as it is.",
 )
-NO_SHARE = Code("no-share", "The policy is rolled out to nobody.", "Raise `rollout` above 0%.")
+NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to nobody.", "Raise `rollout` above 0%.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

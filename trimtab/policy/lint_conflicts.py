@@ -17,12 +17,12 @@ from trimtab.policy.actions.request_fields import RequestRule, rules_of
 from trimtab.policy.podpolicy import Match, NamespaceMatch, PodPolicy
 
 DISAGREES = Code(
-    "disagrees",
+    "policies-conflict",
     "Two policies of equal priority want different values of one field for the same pods; the first by name decides.",
     "Give one of them a higher priority, or narrow a match.",
 )
 NEVER_DECIDES = Code(
-    "never-decides",
+    "always-overruled",
     "A policy of higher priority means every pod of this one and decides all that this one would.",
     "Raise this policy's priority, or narrow the other one's match.",
 )

@@ -19,34 +19,38 @@ from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
-    "odd-amount",
+    "unusual-amount",
     "An amount is far from what any container asks for: a unit is missing, or is another one than was meant.",
     "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
 )
 ODD_BOUND = Code(
-    "odd-bound",
+    "ineffective-bound",
     "Two amounts of one rule make one of them count for nothing.",
     "Raise `otherwise` to `min` at least, or lower `min`.",
 )
 NEVER_MEANS = Code(
-    "never-means-a-pod",
+    "never-matches",
     "No pod can ever meet the policy's `match`.",
     "Write kinds as Kubernetes does (Deployment), and exclude less than you include.",
 )
 NO_SUCH_NODE = Code(
-    "no-node-can-be-so",
+    "no-node-can-match",
     "No node can meet all that the policy requires of its labels.",
     "Take back one of the requirements; several values of one label go into one `in`.",
 )
 WEIGHT_UNREAD = Code(
-    "weight-unread", "A weight counts only under `prefer`.", "Remove it, or move the entry from `require` to `prefer`."
+    "weight-without-effect",
+    "A weight counts only under `prefer`.",
+    "Remove it, or move the entry from `require` to `prefer`.",
 )
 
 WORD_UNREAD = Code(
-    "word-unread", "A word of the policy counts for nothing beside the others.", "Remove it, or say what reads it."
+    "field-without-effect",
+    "A word of the policy counts for nothing beside the others.",
+    "Remove it, or say what reads it.",
 )
 EVERY_CONTAINER = Code(
-    "every-container",
+    "resource-for-every-container",
     "An extended resource goes to every container of the pods, and each piece is taken from a node.",
     "Name the containers: `match.containers`, or `names`, `roles` or `images` under `requests.containers`.",
 )

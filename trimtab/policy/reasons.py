@@ -4,7 +4,7 @@ from trimtab.cluster.reason import Code
 
 # Why a field is changed ------------------------------------------------------------------------------------------
 POLICY_SAYS = Code(
-    "policy-says",
+    "set-by-policy",
     "A policy gives this value.",
     "Nothing to do. To keep a pod's own value, match fewer pods or opt the pod out with `trimtab.dev/opt-out`.",
 )
@@ -46,7 +46,7 @@ CLEANED_UP = Code(
     "Nothing to do: the API server fills it again.",
 )
 CLASS_BRINGS = Code(
-    "class-brings",
+    "set-from-runtime-class",
     "The RuntimeClass brings this, and the API server's own RuntimeClass admission is off.",
     "Nothing to do. Where that admission is on, set `overhead: server`.",
 )
@@ -122,12 +122,12 @@ LIMIT_RANGE_DEFAULT = Code(
     "Wait for a day of usage, or take the default out of the LimitRange.",
 )
 GUARANTEED_LEFT_ALONE = Code(
-    "guaranteed-left-alone",
+    "guaranteed-unchanged",
     "The pod is Guaranteed, and a change would lower its class of service.",
     "Say `guaranteed: change` in the policy if that is what you want.",
 )
 CIRCULAR = Code(
-    "circular",
+    "circular-request-and-limit",
     "The request is a share of the limit, and the limit would follow the request: neither has a value to start from.",
     "Give one of them a value of its own: `from: usage` or `from: policy` for the request, or `limits: keep`.",
 )
@@ -157,12 +157,12 @@ QUOTA_COUNTS_QOS = Code(
     "Drop the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
 )
 MARKER_NOT_OURS = Code(
-    "marker-not-ours",
+    "changed-annotation-ignored",
     "The pod came with a `trimtab.dev/changed` that Trimtab did not write for it just now; it decided nothing.",
     "Nothing to do. Leave the annotation out of manifests that were copied from a cluster.",
 )
 MARKER_UNVERIFIED = Code(
-    "marker-unverified",
+    "changed-annotation-unverified",
     "The pod carries a `trimtab.dev/changed`, and no key is at hand to tell who wrote it; it decided nothing.",
     "Nothing to do offline. A webhook that says so could not read its Secret of signing keys: see its log.",
 )
@@ -188,7 +188,7 @@ LIMIT_RANGE_REFUSES = Code(
     "Change the LimitRange or the policy's bounds.",
 )
 RECOMMENDATION_ENDED = Code(
-    "recommendation-ended",
+    "recommendation-expired",
     "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was made, so it says "
     "nothing of it. Workloads that stood before the end keep what they were given.",
     "See why the recommender measures nothing newer: its log and `trimtab_recommender_collected_timestamp_seconds`. "
@@ -228,7 +228,7 @@ RARE_PEAKS = Code(
     "Where the peak comes again, such as each week, say `rule: max` in the policy, or set the request yourself.",
 )
 YOUNG_HISTORY = Code(
-    "young-history",
+    "short-history",
     "Less than a day is known of the container: what follows from that fills a missing request or raises one that is "
     "too low, and lowers none.",
     "Wait for a day of usage.",
@@ -275,7 +275,7 @@ RUNTIME_CLASS_CONFLICT = Code(
     "Let the policy match only pods that may run where the class runs.",
 )
 OVERHEAD_STRAY = Code(
-    "overhead-stray",
+    "overhead-without-class",
     "The pod carries an overhead without a RuntimeClass that defines it; the API server refuses such pods.",
     "Remove `overhead` from the pod's template, or let a policy strip it (`overhead: {stray: strip}`).",
 )
@@ -289,10 +289,10 @@ OVERHEAD_MISSING = Code(
     "The pod names a RuntimeClass with overhead and carries none: the API server's RuntimeClass admission seems off.",
     "Switch that admission on, or set `overhead: webhook`.",
 )
-WINDOWS = Code("windows", "Does not apply to Windows pods.", "Nothing to do.")
-ON_ITS_NODE = Code("on-its-node", "The pod names its node already; placement has no say.", "Nothing to do.")
+WINDOWS = Code("windows-pod", "Does not apply to Windows pods.", "Nothing to do.")
+ON_ITS_NODE = Code("node-name-set", "The pod names its node already; placement has no say.", "Nothing to do.")
 DAEMON = Code(
-    "daemon",
+    "daemonset-pod",
     "Pods of a DaemonSet belong on every node; placement leaves them alone unless the policy names DaemonSet as owner.",
     "Say `owners: [DaemonSet]` in the policy's match.",
 )
@@ -320,14 +320,14 @@ CRITICAL_POD = Code(
     "Name the class in the policy's `match.priorityClasses` if that is what you want.",
 )
 NO_NODE = Code(
-    "no-node-would-hold-it",
+    "no-node-could-run-it",
     "With what the policy wants, no node that the pod may use could hold it beside the node's daemons, and one could "
     "without. So the pod runs as it would without this action.",
     "Bring nodes that are large enough or have the labels, or let the policy match fewer pods. See the class or the "
     "placement that the reason names.",
 )
 NODE_UNKNOWN = Code(
-    "node-not-known",
+    "no-known-node-matches",
     "No node that takes pods now has what the policy requires. A node group may get its first node, of which kind is "
     "not known, or such nodes are cordoned. The action stays.",
     "Nothing to do where the node group may grow from zero. Otherwise mend the labels or tolerations in the policy.",
@@ -365,7 +365,7 @@ PRIORITY_CLASS_NOT_FOUND = Code(
     "Create the class, or mend the name in the policy.",
 )
 CONTROLLERS_LABEL = Code(
-    "controllers-label",
+    "controller-label",
     "The label is one by which controllers tell their pods; with another value the pod would be lost to its owner.",
     "Take another label.",
 )
@@ -380,7 +380,7 @@ NEVER_EVICT = Code(
     'Remove `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` if that is not meant.',
 )
 CHANGED_AFTER_US = Code(
-    "changed-after-us",
+    "changed-by-another",
     "Something else has changed this field after us; we do not change it back and forth.",
     "Settle with the other webhook (or person) who owns the field.",
 )

@@ -133,7 +133,7 @@ def _columns() -> list[Schema]:
         ("Matched", "integer", ".status.matched", 0),
         ("Changed", "integer", ".status.changed", 0),
         ("Unpatched", "integer", ".status.unpatched", 0),
-        ("Braked", "string", '.status.conditions[?(@.type=="HarmBrake")].status', 0),
+        ("Set-To-Warn", "string", '.status.conditions[?(@.type=="HarmBrake")].status', 0),
         ("Skipped", "integer", ".status.skipped", 1),
         ("Overruled", "integer", ".status.overruled", 1),
         ("Error", "string", ".status.lastError", 1),

@@ -110,4 +110,4 @@ def event_reason(code: Code) -> str:
 
 def _is_warning(note: PolicyNote) -> bool:
     """Returns whether the note is a Warning. A pod older than the policy is normal after each change of a policy."""
-    return note.reason.name not in ("created-before-policy", "decided-otherwise-since", "overhead-stale")
+    return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

@@ -84,24 +84,24 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
         return before
     was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
     if was_on and observation.verdict is not None and not isinstance(observation.verdict, HarmEvidence):
-        return _condition(observation, now, HARM_BRAKE, "False", _REARMED, "the mode was set to apply again")
+        return _condition(observation, now, HARM_BRAKE, "False", _REARMED, "the mode was set back to apply")
     return _brake_off_condition(observation, now)
 
 
-_REARMED = "ReArmed"
+_REARMED = "AppliedAgain"
 
 
 def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCondition:
     match observation.verdict:
         case None:
             return _condition(
-                observation, now, HARM_BRAKE, "False", "NotLookedFor", "not in mode apply, or the brake is off"
+                observation, now, HARM_BRAKE, "False", "NotChecked", "not in mode apply, or the brake is off"
             )
         case NotYet():
             return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))
         case HarmEvidence():
             message = f"would be put to warn: {observation.verdict.reason}"
-            return _condition(observation, now, HARM_BRAKE, "False", "OnlyTold", message)
+            return _condition(observation, now, HARM_BRAKE, "False", "ReportedOnly", message)
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))
             return _condition(observation, now, HARM_BRAKE, "False", reason, str(observation.verdict))

@@ -25,7 +25,7 @@ MISSED = Code(
     "`apiserver_admission_webhook_fail_open_count`), then restart the workload.",
 )
 DECIDED_OTHERWISE = Code(
-    "decided-otherwise-since",
+    "decision-changed-since",
     "The webhook decided about the pod, and would decide otherwise now: facts about the cluster have changed since.",
     "Nothing, or restart the workload.",
 )
@@ -36,7 +36,7 @@ CAUSE_UNKNOWN = Code(
     "Restart the workload; if its new pods are still unchanged, the webhook misses them.",
 )
 ONLY_WATCHING = Code(
-    "policy-only-watching",
+    "policy-not-in-apply-mode",
     "The policy is in mode `warn` or `audit`: it changes nothing, and reports what it would change.",
     "Set `mode: apply` in the policy when you agree with what it would do.",
 )
@@ -69,7 +69,7 @@ TOO_FEW = Code(
     "Nothing: the counts are compared again in every round.",
 )
 QUIET = Code(
-    "harm-none-seen",
+    "harm-not-found",
     "Pods that the policy changed do not fail more often than others.",
     "Nothing.",
 )

@@ -366,9 +366,9 @@ class DoctorReader:
         )
 
     def estafette(self) -> EstafetteState:
-        from trimtab.cli.pools.import_estafette import find
+        from trimtab.cli.pools.import_estafette import find_compactors_and_nodes
 
-        deployments, marks = find(self._probe.client)
+        deployments, marks = find_compactors_and_nodes(self._probe.client)
         return EstafetteState(
             running=tuple(str(deployment) for deployment in deployments if deployment.replicas),
             stranded=tuple(mark.name for mark in marks if mark.is_stranded),

@@ -207,6 +207,8 @@ class SignatureState:
     """The drain annotations of nodes; without keys none is authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
     """The state of each pool; Unreadable, too, if it is not authentic."""
+    renamed: Read[tuple[tuple[str, str], ...]] = ()
+    """Node and key of every taint and annotation that Trimtab has renamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import certs
-from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
+from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
 from trimtab.cli.install.manifests import KEPT
 from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues, Manifest
 from trimtab.kube import objects
@@ -51,6 +51,7 @@ def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) 
             yield CleanupStep(_object_ref(manifest), "issued")
         if manifest["kind"] in cert_manager.CONFIGURATIONS and _write_ca_bundle(writer, manifest["kind"], values):
             yield CleanupStep(_object_ref(manifest), "trusted")
+    yield from clear_renamed_taints(writer, values.namespace)
 
 
 def remove(

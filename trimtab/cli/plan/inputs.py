@@ -97,7 +97,7 @@ def add_plan_options(function: F) -> F:
                      help="What nodes really cost, as OpenCost's CSV; before labels, settings and list prices."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: those of the snapshot."),
-        live_cluster.options,
+        live_cluster.add_cluster_options,
     ):  # fmt: skip
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
@@ -257,7 +257,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         )
     )
     pool_documents, pool_mistakes = parse_documents(
-        _read_or_collect(lambda: live_cluster.read(options.pool_paths), unread)
+        _read_or_collect(lambda: live_cluster.read_paths(options.pool_paths), unread)
     )
     snapshot_build = build(cluster_documents)
     now, now_mistakes = parse_now(options.now)
@@ -307,7 +307,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
 def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
     """Return the price files merged into one, and the mistakes in them."""
     price_files, mistakes = [], []
-    for name, content in _read_or_collect(lambda: live_cluster.read(paths, (".csv",)), unread):
+    for name, content in _read_or_collect(lambda: live_cluster.read_paths(paths, (".csv",)), unread):
         price_file, file_mistakes = read_prices(name, content.decode("utf-8", "replace"))
         price_files.append(price_file)
         mistakes += first_mistakes(file_mistakes)

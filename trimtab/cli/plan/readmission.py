@@ -113,7 +113,7 @@ def _load_policies(
     mistake.
     """
     if paths:
-        loaded = load_policies(live_cluster.read(paths))
+        loaded = load_policies(live_cluster.read_paths(paths))
         return loaded.policies, [], list(loaded.mistakes)
     readings = [load_document(document) for document in documents if document.kind == KIND]
     notes = [f"left out: {mistake}" for _, mistakes in readings for mistake in mistakes]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from trimtab.cli.output import why
+from trimtab.cli.output import report_reason
 from trimtab.cli.recommend.current_requests import CurrentContainer, CurrentRequests
 from trimtab.cli.recommend.report import (
     ContainerReport,
@@ -290,9 +290,9 @@ def _report_resource(
         days=percentiles.days if percentiles else None,
         samples=window.whole().total,
         confidence=_confidence(statistics, proposal),
-        reasons=[why(reason) for reason in _reasons(proposal_or_reason)],
+        reasons=[report_reason(reason) for reason in _reasons(proposal_or_reason)],
         missing=MissingReport(
-            reason=why(proposal_or_reason.reason), have=proposal_or_reason.have, need=proposal_or_reason.need
+            reason=report_reason(proposal_or_reason.reason), have=proposal_or_reason.have, need=proposal_or_reason.need
         )
         if isinstance(proposal_or_reason, NotYet)
         else None,

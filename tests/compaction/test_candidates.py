@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
+from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.timestamps import WeeklyWindow
@@ -262,3 +262,31 @@ def test_a_node_that_takes_no_pods_is_none_of_those_a_minimum_keeps() -> None:
 def test_a_node_of_a_slice_that_spans_several_nodes_is_left_alone(chips: str, code: str) -> None:
     slice_ = node("a", labels={"cloud.google.com/gke-tpu-topology": "4x4"}, extra={"google.com/tpu": chips})
     assert why("a", slice_, node("b")) == code
+
+
+def under_way(*nodes: str) -> PlanningContext:
+    return PlanningContext(at=NOW, aims={"all": nodes})
+
+
+def test_while_pods_move_no_node_goes_but_those_of_the_plan_they_move_by() -> None:
+    items = (node("a"), node("b"), node("c"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "c", "3"))
+    assert [step.node for step in planned(*items).steps] == ["a", "b"]
+    assert [step.node for step in planned(*items, now=under_way("b")).steps] == ["b"]
+    assert why("a", *items, now=under_way("b")) == "not-in-the-plan-under-way"
+
+
+def test_a_pool_without_a_plan_under_way_is_planned_afresh() -> None:
+    items = (node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"))
+    assert planned(*items, now=PlanningContext(at=NOW, aims={"another": ()})) == planned(*items)
+
+
+def test_a_node_of_the_plan_under_way_that_cannot_go_now_is_no_place_for_pods() -> None:
+    """Its budget is spent for the moment: what came to it would move twice."""
+    items = (
+        node("a"), node("b"), node("c"), pod("x-1", "a"), pod("y-1", "b"), pod("y-2", "c"), pod("z-1", "c", "3500m"),
+        budget("y", 0, most=1),
+    )  # fmt: skip
+    assert [(move.pod, move.target) for move in planned(*items).moves] == [("default/x-1", "b")]
+    assert planned(*items, now=under_way("a", "b")).steps == ()
+    allowed = (*items[:-1], budget("y", 1))
+    assert len(planned(*allowed, now=under_way("a", "b")).steps) == 1

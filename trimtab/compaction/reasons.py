@@ -167,6 +167,10 @@ NOT_TRIED = Code(
     "node-not-evaluated", "The plan's effort was spent before anybody asked whether the node can go.",
     "Nothing: the next plan begins with the cluster as it is then.",
 )  # fmt: skip
+NOT_AIMED_AT = Code(
+    "not-in-the-plan-under-way", "Pods of its pool are on the move, and the plan they move by keeps the node.",
+    "Nothing: the next plan is made when they have settled.",
+)  # fmt: skip
 WORTH_KEEPING = Code(
     "receives-pods", "It stays because the plan puts pods there, not because a rule keeps it.",
     "`trimtab plan --explain node NAME` says whether it could have gone instead of others.",

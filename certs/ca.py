@@ -15,18 +15,18 @@ from certs.expiry import authority_due, is_folder_due
 from certs.files import CertificateFiles, KeyPair, SigningKey, general_name, read_chain
 from certs.problems import CertsError, MissingFile, Problem
 
-AUTHORITY_LIFE = timedelta(days=3650)
+AUTHORITY_LIFETIME = timedelta(days=3650)
 """Ten years: every API server that calls the webhook has the authority in a caBundle, so it should change rarely."""
 
-SERVING_LIFE = timedelta(days=365)
+SERVING_LIFETIME = timedelta(days=365)
 """A year, so that a certificate issued by hand does not expire soon; `renew` acts at two thirds of it."""
 
-SKEW = timedelta(minutes=5)
+CLOCK_SKEW = timedelta(minutes=5)
 """The time by which a certificate's validity begins earlier, for clients whose clock is behind."""
 
 
 def authority(
-    *, now: datetime, life: timedelta = AUTHORITY_LIFE, name: str = "trimtab", serial: int | None = None
+    *, now: datetime, life: timedelta = AUTHORITY_LIFETIME, name: str = "trimtab", serial: int | None = None
 ) -> KeyPair:
     """Returns a new self-signed CA. `now` is timezone-aware; `serial` None means a random one.
 
@@ -46,7 +46,7 @@ def serving(
     names: Sequence[str],
     *,
     now: datetime,
-    life: timedelta = SERVING_LIFE,
+    life: timedelta = SERVING_LIFETIME,
     serial: int | None = None,
 ) -> KeyPair:
     """Returns a serving pair for DNS names and IP addresses, signed by `signer`, that never outlives it.
@@ -58,26 +58,26 @@ def serving(
         raise ValueError("a serving certificate needs at least one DNS name or IP address")
     key = ec.generate_private_key(ec.SECP256R1())
     number = serial if serial is not None else x509.random_serial_number()
-    ca = signer.leaf("ca.crt")
+    ca = signer.read_leaf("ca.crt")
     not_after = min(now + life, ca.not_valid_after_utc)
     builder = _certificate_builder(_subject(names[0][:64]), key.public_key(), now, not_after - now, number)
     builder = _as_leaf(builder, names).issuer_name(ca.subject)
-    signed = _sign(builder, signer.private_key("ca.key"))
+    signed = _sign(builder, signer.read_private_key("ca.key"))
     return KeyPair(certificate=_pem(signed), key=_key_pem(key))
 
 
-def cross(old: KeyPair, new: KeyPair, *, now: datetime, serial: int | None = None) -> bytes:
+def cross_sign(old: KeyPair, new: KeyPair, *, now: datetime, serial: int | None = None) -> bytes:
     """Returns the new authority's name and key signed by the old one, as PEM for the end of a serving chain.
 
     With it, a client that still trusts only the old authority verifies leaf → new → old, so no connection fails during
     a rotation. Valid as long as the old authority is.
     """
-    ca, successor = old.leaf("ca.crt"), new.leaf("ca.crt")
+    ca, successor = old.read_leaf("ca.crt"), new.read_leaf("ca.crt")
     number = serial if serial is not None else x509.random_serial_number()
     life = min(ca.not_valid_after_utc, successor.not_valid_after_utc) - now
     builder = _certificate_builder(successor.subject, successor.public_key(), now, life, number)
     builder = _as_authority(builder, depth=0).issuer_name(ca.subject)
-    return _pem(_sign(builder, old.private_key("ca.key")))
+    return _pem(_sign(builder, old.read_private_key("ca.key")))
 
 
 def _certificate_builder(
@@ -88,7 +88,7 @@ def _certificate_builder(
         .subject_name(subject)
         .public_key(key)
         .serial_number(serial)
-        .not_valid_before(now - SKEW)
+        .not_valid_before(now - CLOCK_SKEW)
         .not_valid_after(now + life)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
@@ -150,8 +150,8 @@ def issue(
     names: Sequence[str],
     *,
     now: datetime,
-    life: timedelta = SERVING_LIFE,
-    authority_life: timedelta = AUTHORITY_LIFE,
+    life: timedelta = SERVING_LIFETIME,
+    authority_life: timedelta = AUTHORITY_LIFETIME,
     serial: int | None = None,
 ) -> CertificateFiles:
     """Returns a new authority and a serving pair for `names`. Raises `ValueError` if `names` is empty."""
@@ -165,8 +165,8 @@ def renew(
     names: Sequence[str],
     *,
     now: datetime,
-    life: timedelta = SERVING_LIFE,
-    authority_life: timedelta = AUTHORITY_LIFE,
+    life: timedelta = SERVING_LIFETIME,
+    authority_life: timedelta = AUTHORITY_LIFETIME,
     serial: int | None = None,
 ) -> CertificateFiles:
     """Returns the folder with a new serving pair, and with a new authority only if the old one is due.
@@ -205,14 +205,14 @@ def _still_valid_authorities(folder: CertificateFiles, now: datetime) -> bytes:
 def _with_cross_signed_chain(old: KeyPair, new: CertificateFiles, now: datetime) -> KeyPair:
     # Clients verify the old authority's signature, so it must be valid and signed with its own key.
     try:
-        is_matching = old.private_key("ca.key").public_key() == old.leaf("ca.crt").public_key()
-        is_valid = now < old.leaf("ca.crt").not_valid_after_utc
+        is_matching = old.read_private_key("ca.key").public_key() == old.read_leaf("ca.crt").public_key()
+        is_valid = now < old.read_leaf("ca.crt").not_valid_after_utc
     except CertsError:
         return new.pair
     successor = new.authority
     if not (is_matching and is_valid and successor):
         return new.pair
-    chain = new.pair.certificate + cross(old, successor, now=now)
+    chain = new.pair.certificate + cross_sign(old, successor, now=now)
     return replace(new.pair, certificate=chain)
 
 

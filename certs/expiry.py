@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, moment, names_of, read, read_chain
+from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, format_time, names_of, read, read_chain
 from certs.problems import CertsError, Problem
 
 
@@ -21,8 +21,8 @@ def is_certificate_due(pair: KeyPair, now: datetime, *, names: Iterable[str] = (
     because of that.
     """
     try:
-        leaf = pair.leaf()
-        matches = pair.private_key().public_key() == leaf.public_key()
+        leaf = pair.read_leaf()
+        matches = pair.read_private_key().public_key() == leaf.public_key()
     except CertsError as e:
         return (e.problem,)
     return (*_key_problems(matches), *_age_problems(leaf, now, ""), *_name_problems(leaf, names))
@@ -30,7 +30,7 @@ def is_certificate_due(pair: KeyPair, now: datetime, *, names: Iterable[str] = (
 
 def is_folder_due(folder: CertificateFiles, now: datetime, *, names: Iterable[str] = ()) -> tuple[Problem, ...]:
     """Returns the reasons for a whole folder: also the authority's age, and whether it signed the pair."""
-    return (*authority_due(folder, now), *is_certificate_due(folder.pair, now, names=names), *unsigned(folder))
+    return (*authority_due(folder, now), *is_certificate_due(folder.pair, now, names=names), *chain_problems(folder))
 
 
 def authority_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
@@ -39,28 +39,28 @@ def authority_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...
     try:
         signer = read_chain(folder.bundle, "ca.crt")[0]
         authority = folder.authority
-        matches = authority is None or authority.private_key("ca.key").public_key() == signer.public_key()
+        matches = authority is None or authority.read_private_key("ca.key").public_key() == signer.public_key()
     except CertsError as e:
         return (e.problem,)
     mismatch = () if matches else (Problem("ca-key-mismatch", "ca.key is not the key of ca.crt"),)
     return (*mismatch, *_age_problems(signer, now, "ca-"))
 
 
-def unsigned(folder: CertificateFiles) -> tuple[Problem, ...]:
+def chain_problems(folder: CertificateFiles) -> tuple[Problem, ...]:
     """Returns a problem if the chain does not lead to a certificate of the bundle; empty if it does."""
     try:
-        chain, bundle = folder.pair.chain(), read_chain(folder.bundle, "ca.crt")
+        chain, bundle = folder.pair.read_certificates(), read_chain(folder.bundle, "ca.crt")
     except CertsError as e:
         return (e.problem,)
     for certificate, issuer in zip_longest(chain, chain[1:]):
-        if any(signed(certificate, ca) for ca in bundle):
+        if any(is_signed_by(certificate, ca) for ca in bundle):
             return ()
-        if issuer is None or not signed(certificate, issuer):
+        if issuer is None or not is_signed_by(certificate, issuer):
             break
     return (Problem("ca-mismatch", "tls.crt does not lead to any certificate of ca.crt"),)
 
 
-def signed(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
+def is_signed_by(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
     """Returns whether this authority signed the certificate, by name and by key. Validity periods are not checked."""
     try:
         leaf.verify_directly_issued_by(ca)
@@ -78,11 +78,11 @@ def _age_problems(certificate: x509.Certificate, now: datetime, prefix: str) -> 
     file = "ca.crt" if prefix else "tls.crt"
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now < start:
-        yield Problem(f"{prefix}not-yet-valid", f"{file} is valid only from {moment(start)}")
+        yield Problem(f"{prefix}not-yet-valid", f"{file} is valid only from {format_time(start)}")
     elif now >= end:
-        yield Problem(f"{prefix}expired", f"{file} expired at {moment(end)}")
+        yield Problem(f"{prefix}expired", f"{file} expired at {format_time(end)}")
     elif now >= start + (end - start) * 2 / 3:
-        says = f"{file} is past two thirds of its life, which ends {moment(end)}"
+        says = f"{file} is past two thirds of its life, which ends {format_time(end)}"
         yield Problem(f"{prefix}two-thirds", says)
 
 
@@ -114,11 +114,11 @@ class CertificateStatus:
     @property
     def usable(self) -> bool:
         """True if a client that trusts `ca.crt` accepts this pair now."""
-        fatal = {problem.code for problem in self.problems} - HARMLESS
+        fatal = {problem.code for problem in self.problems} - HARMLESS_CODES
         return self.key_matches and self.signed_by_ca and not fatal
 
 
-HARMLESS = frozenset({"two-thirds", "ca-two-thirds", "key-open", "ca-key-mismatch", "names-missing"})
+HARMLESS_CODES = frozenset({"two-thirds", "ca-two-thirds", "key-open", "ca-key-mismatch", "names-missing"})
 """Codes of problems that need attention but do not break TLS."""
 
 
@@ -141,7 +141,7 @@ def certificate_status(name: str, folder: CertificateFiles, now: datetime) -> Ce
 
 
 def _build_status(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
-    leaf = folder.pair.leaf()
+    leaf = folder.pair.read_leaf()
     problems = dict.fromkeys(is_folder_due(folder, now))
     codes = {problem.code for problem in problems}
     return CertificateStatus(
@@ -151,7 +151,7 @@ def _build_status(name: str, folder: CertificateFiles, now: datetime) -> Certifi
         not_after=leaf.not_valid_after_utc,
         days_left=(leaf.not_valid_after_utc - now).total_seconds() / 86400,
         key_matches=not codes & {"key-mismatch", "no-key", "no-signing-key"},
-        signed_by_ca=not unsigned(folder),
+        signed_by_ca=not chain_problems(folder),
         renewable=folder.authority_key is not None,
         problems=tuple(problems),
     )

@@ -34,15 +34,15 @@ class KeyPair:
     certificate: bytes
     key: bytes = field(repr=False)
 
-    def chain(self, file: str = "tls.crt") -> Sequence[x509.Certificate]:
+    def read_certificates(self, file: str = "tls.crt") -> Sequence[x509.Certificate]:
         """Returns the certificates in file order, at least one. Raises `UnusableFile` with the file's name."""
         return read_chain(self.certificate, file)
 
-    def leaf(self, file: str = "tls.crt") -> x509.Certificate:
+    def read_leaf(self, file: str = "tls.crt") -> x509.Certificate:
         """Returns the certificate that the key belongs to. Raises `UnusableFile`."""
-        return self.chain(file)[0]
+        return self.read_certificates(file)[0]
 
-    def private_key(self, file: str = "tls.key") -> SigningKey:
+    def read_private_key(self, file: str = "tls.key") -> SigningKey:
         """Returns the key, for signing. Raises `UnusableFile` if it is not an unencrypted PEM key that can sign."""
         return read_key(self.key, file)
 
@@ -94,7 +94,7 @@ def general_name(name: str) -> x509.GeneralName:
 _DNS = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
 
-def moment(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """Formats a time in RFC 3339: UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 

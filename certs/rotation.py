@@ -21,15 +21,15 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from certs.ca import AUTHORITY_LIFE, SERVING_LIFE, SKEW, authority, issue, serving
-from certs.expiry import authority_due, is_certificate_due, signed, unsigned
+from certs.ca import AUTHORITY_LIFETIME, CLOCK_SKEW, SERVING_LIFETIME, authority, issue, serving
+from certs.expiry import authority_due, chain_problems, is_certificate_due, is_signed_by
 from certs.files import CertificateFiles, read_chain
 from certs.problems import CertsError, Problem
 
-SHARED_LIFE = timedelta(days=90)
+SHARED_LIFETIME = timedelta(days=90)
 """Life of a pair that servers renew by themselves: nobody has to remember it, so it may be short."""
 
-OVERLAP = SERVING_LIFE + SKEW
+OVERLAP = SERVING_LIFETIME + CLOCK_SKEW
 """How long an authority stays trusted after its successor was added: nothing it signed lives longer."""
 
 
@@ -78,30 +78,30 @@ def next_step(state: RotationState, names: Sequence[str], *, now: datetime) -> R
     store = state.store
     if store is None:
         return WriteSecret(_initial_files(state.serving, names, now), (Problem("empty", "the store holds no pair"),))
-    if reasons := signer_due(store, now):
+    if reasons := authority_key_due(store, now):
         return WriteSecret(next_pair(store, now=now), reasons)
     if any(place != store.bundle for place in state.places):
         return PatchCABundle(store.bundle)
     if reasons := pair_due(store, names, now):
         ready = state.settled or not is_usable(store, now)
         return WriteSecret(reissued_pair(store, names, now=now), reasons) if ready else WaitUntil(reasons)
-    if unused := superseded(store, now):
+    if unused := superseded_authorities(store, now):
         return WriteSecret(sole_authority(store), unused)
     return WaitUntil()
 
 
 def may_serve(folder: CertificateFiles, places: Sequence[bytes]) -> bool:
     """Returns whether clients trust this pair whichever of these places they take their bundle from."""
-    return all(not unsigned(replace(folder, bundle=place)) for place in places)
+    return all(not chain_problems(replace(folder, bundle=place)) for place in places)
 
 
 def is_usable(folder: CertificateFiles, now: datetime) -> bool:
     """Returns whether the pair is complete, valid now, and signed by an authority of the bundle."""
     fatal = {problem.code for problem in is_certificate_due(folder.pair, now)} - {"two-thirds"}
-    return not fatal and not unsigned(folder)
+    return not fatal and not chain_problems(folder)
 
 
-def signer_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
+def authority_key_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
     """Returns the reasons for a new authority: it is due, or the key it signs with is missing."""
     if folder.authority_key is None:
         return (Problem("no-ca-key", "the key of ca.crt is not in the store"),)
@@ -113,12 +113,12 @@ def pair_due(folder: CertificateFiles, names: Sequence[str], now: datetime) -> t
     if reasons := is_certificate_due(folder.pair, now, names=names):
         return reasons
     signer = read_chain(folder.bundle, "ca.crt")[0]
-    if signed(folder.pair.leaf(), signer):
+    if is_signed_by(folder.pair.read_leaf(), signer):
         return ()
     return (Problem("ca-superseded", "tls.crt is not signed by the current authority"),)
 
 
-def superseded(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
+def superseded_authorities(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
     """Returns a reason if older authorities can be removed from the bundle; by then the first must have signed the
     pair."""
     first, *older = read_chain(folder.bundle, "ca.crt")
@@ -127,7 +127,7 @@ def superseded(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
     return (Problem("ca-unused", "nothing that older authorities signed can be valid any more"),)
 
 
-def next_pair(folder: CertificateFiles, *, now: datetime, life: timedelta = AUTHORITY_LIFE) -> CertificateFiles:
+def next_pair(folder: CertificateFiles, *, now: datetime, life: timedelta = AUTHORITY_LIFETIME) -> CertificateFiles:
     """Returns the files with a new authority in front of those still valid. The pair stays, because no client trusts
     the new authority yet."""
     new = authority(now=now, life=life)
@@ -135,7 +135,7 @@ def next_pair(folder: CertificateFiles, *, now: datetime, life: timedelta = AUTH
 
 
 def reissued_pair(
-    folder: CertificateFiles, names: Sequence[str], *, now: datetime, life: timedelta = SHARED_LIFE
+    folder: CertificateFiles, names: Sequence[str], *, now: datetime, life: timedelta = SHARED_LIFETIME
 ) -> CertificateFiles:
     """Returns the files with a new pair by the current authority. Raises `CertsError` if that cannot be read."""
     signer = folder.authority
@@ -154,7 +154,7 @@ def _initial_files(own_files: CertificateFiles | None, names: Sequence[str], now
     new pair."""
     if own_files is not None and is_usable(own_files, now):
         return next_pair(own_files, now=now)
-    return issue(names, now=now, life=SHARED_LIFE)
+    return issue(names, now=now, life=SHARED_LIFETIME)
 
 
 def _valid_authorities(bundle: bytes, now: datetime) -> bytes:

@@ -35,19 +35,19 @@ class CertificateLoader:
         self._on_change = on_change
         self._last_problem: Problem | None = None
         self._loaded_signature = self._file_signature()
-        self._client_authorities = None if clients is None else authorities(clients)
-        self._current = context(folder, self._client_authorities)
-        self.front = context(folder, self._client_authorities)
+        self._client_authorities = None if clients is None else read_client_authorities(clients)
+        self._current = create_context(folder, self._client_authorities)
+        self.front = create_context(folder, self._client_authorities)
         self.front.sni_callback = self._select_context
 
-    def current(self) -> ssl.SSLContext:
+    def current_context(self) -> ssl.SSLContext:
         """Returns the context of the newest complete pair. Costs two or three stat calls if nothing changed; never
         raises."""
         try:
             signature = self._file_signature()
             if signature != self._loaded_signature:
                 problem = self._reload_authorities()
-                self._current = context(self._folder, self._client_authorities)
+                self._current = create_context(self._folder, self._client_authorities)
                 # After a rejection the old signature is kept, so that the next handshake tries again.
                 self._loaded_signature = signature if problem is None else self._loaded_signature
                 self._notify(problem)
@@ -58,14 +58,14 @@ class CertificateLoader:
     def _reload_authorities(self) -> Problem | None:
         """Loads the authorities; returns the problem if they are invalid, and the previous ones stay."""
         try:
-            self._client_authorities = None if self._clients is None else authorities(self._clients)
+            self._client_authorities = None if self._clients is None else read_client_authorities(self._clients)
         except (MissingFile, UnusableFile) as e:
             return e.problem
         return None
 
     def _select_context(self, connection: ssl.SSLObject, name: str | None, front: ssl.SSLContext) -> None:
         # OpenSSL calls this for every ClientHello, with None as name where the client sent none.
-        connection.context = self.current()
+        connection.context = self.current_context()
 
     def _file_signature(self) -> Signature:
         pair = tuple(_file_stamp(self._folder / file) for file in (CERTIFICATE, KEY))
@@ -82,7 +82,7 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 have both."""
 
 
-def context(folder: Path, trusted: str | None = None) -> ssl.SSLContext:
+def create_context(folder: Path, trusted: str | None = None) -> ssl.SSLContext:
     """Returns a server context with the folder's pair: TLS 1.2 or newer, HTTP/1.1, no session tickets.
 
     `trusted`: authorities in PEM. The server then requests a client certificate; one by another authority is rejected
@@ -111,7 +111,7 @@ def context(folder: Path, trusted: str | None = None) -> ssl.SSLContext:
     return context
 
 
-def authorities(file: Path) -> str:
+def read_client_authorities(file: Path) -> str:
     """Returns the file's authorities in PEM. Raises `MissingFile` or `UnusableFile`."""
     try:
         # Comments between certificates may be in any encoding; PEM itself is ASCII.

@@ -6,16 +6,16 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from trimtab.runtime.metrics import CONTENT_TYPE
 from webhook.handlers import (
     HEALTHZ,
-    MAX_BODY,
-    MAX_CHECKED,
+    MAX_BODY_BYTES,
+    MAX_CHECKED_BYTES,
     MUTATE,
     READYZ,
     VALIDATE,
     HttpReply,
     Service,
     answer,
-    probe,
-    problem,
+    answer_probe,
+    problem_reply,
 )
 
 ROUTES = "POST /mutate, POST /validate, GET /healthz, GET /readyz, GET /metrics"
@@ -24,7 +24,7 @@ ROUTES = "POST /mutate, POST /validate, GET /healthz, GET /readyz, GET /metrics"
 def create_app(service: Service) -> Flask:
     """Returns the whole service as a WSGI app. Every reply is JSON except the metrics; no traceback is ever sent."""
     app = Flask("webhook", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     # No redirect from `//mutate`: the API server does not follow redirects of a webhook.
     app.url_map.merge_slashes = False
     _add_review_routes(app, service)
@@ -40,18 +40,18 @@ def _add_review_routes(app: Flask, service: Service) -> None:
 
     @app.post(VALIDATE)
     def validate() -> Response:
-        request.max_content_length = MAX_CHECKED
+        request.max_content_length = MAX_CHECKED_BYTES
         return _to_flask(answer(service, VALIDATE, request.content_type or "", _read_body()))
 
 
 def _add_state_routes(app: Flask, service: Service) -> None:
     @app.get(HEALTHZ)
     def healthz() -> Response:
-        return _to_flask(probe(service, HEALTHZ))
+        return _to_flask(answer_probe(service, HEALTHZ))
 
     @app.get(READYZ)
     def readyz() -> Response:
-        return _to_flask(probe(service, READYZ))
+        return _to_flask(answer_probe(service, READYZ))
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -61,7 +61,7 @@ def _add_state_routes(app: Flask, service: Service) -> None:
 def _add_error_handlers(app: Flask, service: Service) -> None:
     @app.errorhandler(HTTPException)
     def handle_http_error(error: HTTPException) -> Response:
-        response = _to_flask(problem(error.code or 500, (error.name or "refused").lower(), ROUTES))
+        response = _to_flask(problem_reply(error.code or 500, (error.name or "refused").lower(), ROUTES))
         if allow := dict(error.get_headers()).get("Allow"):
             response.headers["Allow"] = allow
         return response
@@ -69,7 +69,7 @@ def _add_error_handlers(app: Flask, service: Service) -> None:
     @app.errorhandler(Exception)
     def handle_exception(error: Exception) -> Response:
         service.failed(request.path, error)
-        return _to_flask(problem(500, "internal error", "see this process's log"))
+        return _to_flask(problem_reply(500, "internal error", "see this process's log"))
 
 
 def _read_body() -> bytes | None:

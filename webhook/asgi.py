@@ -16,18 +16,29 @@ from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.settings import Settings
 from webhook import request_body
 from webhook.app import create_app
-from webhook.handlers import MAX_BYTES, MUTATE, PROBES, VALIDATE, HttpReply, Service, answer, attempt, probe, problem
+from webhook.handlers import (
+    MAX_BYTES_BY_PATH,
+    MUTATE,
+    PROBES,
+    VALIDATE,
+    HttpReply,
+    Service,
+    answer,
+    answer_probe,
+    attempt_review,
+    problem_reply,
+)
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
-_TIMEOUT_REPLY = problem(408, "the body did not arrive in time", "a complete body within the timeout")
-_FORBIDDEN_REPLY = problem(
+_TIMEOUT_REPLY = problem_reply(408, "the body did not arrive in time", "a complete body within the timeout")
+_FORBIDDEN_REPLY = problem_reply(
     403, "only the API server may send reviews", "a client certificate of TRIMTAB_WEBHOOK_CLIENT_CA_FILE"
 )
-_TOO_MANY_BODIES_REPLY = problem(503, "too many large bodies are in progress", "the same body a little later")
-_TOO_MANY_CHECKS_REPLY = problem(503, "too many checks are in progress", "the same review a little later")
+_TOO_MANY_BODIES_REPLY = problem_reply(503, "too many large bodies are in progress", "the same body a little later")
+_TOO_MANY_CHECKS_REPLY = problem_reply(503, "too many checks are in progress", "the same review a little later")
 _PUBLIC_ROUTES = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
 """Routes without a client certificate: neither a kubelet's probe nor a scraper presents one."""
 _THREADS = 4
@@ -47,7 +58,7 @@ MAX_WAITING = 64
 more than these."""
 
 
-def entry(service: Service, settings: Settings) -> WebhookASGI:
+def build_application(service: Service, settings: Settings) -> WebhookASGI:
     """Returns the application: open to every client, or only to clients that the settings' authorities signed."""
     return (
         WebhookASGI(service, connection_limits.known(settings.client_common_name))
@@ -90,20 +101,20 @@ class WebhookASGI:
             await self._reject_client(scope, send)
             return
         method, path = scope["method"], scope["path"]
-        if method == "POST" and path in MAX_BYTES:
+        if method == "POST" and path in MAX_BYTES_BY_PATH:
             await self._handle_review(scope, receive, send)
         elif method == "GET" and path in PROBES:
             # Answered on the event loop: behind other work a probe would time out, and the kubelet would kill the pod.
-            await _send_reply(send, probe(self._service, path), close=self._closes_connection(scope))
+            await _send_reply(send, answer_probe(self._service, path), close=self._closes_connection(scope))
         else:
             # No page needs a body: none is read, and the connection is closed if one was announced.
             await self._flask(_without_body(scope), _empty_body, self._closing_send(scope, send))  # type: ignore[arg-type]
 
     async def _handle_review(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
         path = scope["path"]
-        seconds, address = request_body.allowed(scope["query_string"]), (scope.get("client") or ("",))[0]
+        seconds, address = request_body.body_timeout(scope["query_string"]), (scope.get("client") or ("",))[0]
         try:
-            body = await request_body.read(receive, seconds, self.room, address, MAX_BYTES[path])
+            body = await request_body.read_body(receive, seconds, self.room, address, MAX_BYTES_BY_PATH[path])
         except TooManyBodies:
             await _send_reply(send, _TOO_MANY_BODIES_REPLY, close=True)
             return
@@ -121,7 +132,7 @@ class WebhookASGI:
     async def _answer_pod_review(self, content_type: str, body: bytes | None) -> HttpReply:
         """Returns the reply to a review of a pod. For the first pod of a new owner it may wait until a watch has
         delivered the owner; if too many reviews wait, or that takes too long, the pod is decided without the owner."""
-        reply = attempt(self._service, content_type, body)
+        reply = attempt_review(self._service, content_type, body)
         if isinstance(reply, HttpReply):
             return reply
         if self._waiting_reviews < MAX_WAITING:

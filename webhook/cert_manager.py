@@ -106,17 +106,17 @@ def _decode_base64(text: str) -> bytes:
         return b""
 
 
-LOOKS_TO_SETTLE = 3
+OBSERVATIONS_TO_SETTLE = 3
 """Consecutive observations of a bundle in every place before its authority signs."""
 
 
 class SecretStore(Protocol):
     """Reads and writes the objects of certificate rotation, by kind; the implementation knows their names."""
 
-    def get(self, kind: str) -> KubeObject | None:
+    def get_object(self, kind: str) -> KubeObject | None:
         """Returns the object; None if it does not exist. Raises any KubeFault."""
 
-    def put(self, document: KubeObject) -> None:
+    def put_object(self, document: KubeObject) -> None:
         """Writes the object. Raises Conflict if it was written since it was read, else any KubeFault."""
 
 
@@ -152,33 +152,33 @@ class CertificateRotator:
         self._observed_bundle: tuple[bytes, int] = (b"", 0)
         self._last_waiting: tuple[certs.Problem, ...] = ()
 
-    def step(self) -> bool:
+    def run_step(self) -> bool:
         """Reads the objects, takes over the shared pair if possible, and carries out one step.
 
         Returns True if something was written: the caller should call again at once. Raises KubeFault if the step was
         impossible; the next call starts over.
         """
-        return self.act(self.look(self.places()))
+        return self.carry_out_step(self.read_secret(self.managed_configurations()))
 
-    def places(self) -> tuple[KubeObject, ...]:
+    def managed_configurations(self) -> tuple[KubeObject, ...]:
         """Returns the configurations whose caBundle Trimtab writes."""
-        configurations = (self._store.get(kind) for kind in CONFIGURATIONS)
+        configurations = (self._store.get_object(kind) for kind in CONFIGURATIONS)
         return tuple(
             configuration
             for configuration in configurations
             if configuration is not None and not left_alone(configuration)
         )
 
-    def look(self, places: tuple[KubeObject, ...]) -> SecretObservation:
+    def read_secret(self, places: tuple[KubeObject, ...]) -> SecretObservation:
         """Reads the Secret, after the configurations."""
-        secret = self._store.get("Secret")
+        secret = self._store.get_object("Secret")
         if secret is None:
             raise NoSecret("the Secret for the certificate does not exist; `trimtab install` creates it")
         return SecretObservation(places=places, secret=secret)
 
-    def act(self, observation: SecretObservation) -> bool:
+    def carry_out_step(self, observation: SecretObservation) -> bool:
         """Carries out the next step. Returns True if an object was written, by this replica or another one."""
-        store, serving = folder_of(observation.secret), self.serving()
+        store, serving = folder_of(observation.secret), self.read_serving_files()
         bundles = tuple(bundle for place in observation.places for bundle in ca_bundles(place))
         self._take_over(store, serving, bundles)
         state = certs.RotationState(
@@ -189,7 +189,7 @@ class CertificateRotator:
         except Conflict:
             return True
 
-    def serving(self) -> certs.CertificateFiles | None:
+    def read_serving_files(self) -> certs.CertificateFiles | None:
         """Returns the files in this replica's folder; None if it holds no usable pair."""
         try:
             files = certs.read(self._folder)
@@ -206,7 +206,7 @@ class CertificateRotator:
         wanted = replace(store, authority_key=None)
         if serving != wanted:
             certs.write(self._folder, wanted)
-            self._log.info("certificate taken over", until=str(store.pair.leaf().not_valid_after_utc))
+            self._log.info("certificate taken over", until=str(store.pair.read_leaf().not_valid_after_utc))
 
     def _is_settled(self, store: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
         if store is None or any(bundle != store.bundle for bundle in bundles):
@@ -219,7 +219,7 @@ class CertificateRotator:
     def _carry_out(self, step: certs.RotationStep, observation: SecretObservation) -> bool:
         match step:
             case certs.WriteSecret(folder, reasons):
-                self._store.put(filled(observation.secret, folder))
+                self._store.put_object(filled(observation.secret, folder))
                 self._log.info("certificate changed in the Secret", why="; ".join(map(str, reasons)))
             case certs.PatchCABundle(bundle):
                 configuration = next(
@@ -227,7 +227,7 @@ class CertificateRotator:
                     for configuration in observation.places
                     if any(b != bundle for b in ca_bundles(configuration))
                 )
-                self._store.put(trusting(configuration, bundle))
+                self._store.put_object(trusting(configuration, bundle))
                 self._log.info("caBundle written", into=f"{configuration['kind']} {configuration['metadata']['name']}")
             case certs.WaitUntil(waiting):
                 if waiting != self._last_waiting:
@@ -238,13 +238,13 @@ class CertificateRotator:
                 return False
         return True
 
-    def run(self, stop: Callable[[float], bool], every: float) -> None:
+    def run_until_stopped(self, stop: Callable[[float], bool], every: float) -> None:
         """Runs steps until `stop` (which waits the given seconds) returns True; an error is logged when it begins,
         changes or ends."""
         last_error, immediate_steps = "", 0
         while True:
             try:
-                is_changed, error_text = self.step(), ""
+                is_changed, error_text = self.run_step(), ""
             except (KubeFault, certs.CertsError) as error:
                 is_changed, error_text = False, str(error)
             except Exception as error:  # noqa: BLE001  a bug must not end the renewal silently, weeks before the certificate expires
@@ -278,14 +278,14 @@ class KubeSecretStore:
     namespace: str
     configuration: str
 
-    def get(self, kind: str) -> KubeObject | None:
+    def get_object(self, kind: str) -> KubeObject | None:
         """Returns the Secret, or the configuration of this kind."""
         from trimtab.kube import objects as whole
 
         name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
         return whole.get(self.client, kind, name, namespace)
 
-    def put(self, document: KubeObject) -> None:
+    def put_object(self, document: KubeObject) -> None:
         """Writes the object under Trimtab's field manager; raises Conflict if it changed since it was read."""
         from trimtab.kube import objects as whole
         from trimtab.kube.objects import Writer
@@ -299,7 +299,7 @@ def called(service: str, namespace: str) -> tuple[str, ...]:
     return (full, f"{full}.cluster.local", f"{service}.{namespace}")
 
 
-def keeper(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
+def build_rotator(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
     """Returns the rotator for the Secret that the settings name."""
     assert settings.certs_secret is not None
     store = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration_name)
@@ -309,11 +309,11 @@ def keeper(settings: Settings, client: Client, log: Logger) -> CertificateRotato
         called(settings.service_name, settings.namespace),
         log,
         clock.utc,
-        looks=LOOKS_TO_SETTLE,
+        looks=OBSERVATIONS_TO_SETTLE,
     )
 
 
-def first_pair(settings: Settings, log: Logger) -> None:
+def wait_for_first_pair(settings: Settings, log: Logger) -> None:
     """Waits until the folder holds a pair; returns at once if no Secret is configured. Called before the process
     listens.
 
@@ -325,17 +325,17 @@ def first_pair(settings: Settings, log: Logger) -> None:
 
     client = connect()
     try:
-        wait_for_a_pair(keeper(settings, client, log), log)
+        step_until_pair(build_rotator(settings, client, log), log)
     finally:
         client.close()
 
 
-def wait_for_a_pair(rotator: CertificateRotator, log: Logger, patience: float = _FIRST_PAIR_SECONDS) -> None:
+def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = _FIRST_PAIR_SECONDS) -> None:
     """Runs steps until a pair can be served. Raises MissingKeyPair if that takes more than `patience` seconds."""
     deadline, last_error, pause = clock.elapsed() + patience, "", threading.Event()
-    while rotator.serving() is None:
+    while rotator.read_serving_files() is None:
         try:
-            is_changed, error_text = rotator.step(), ""
+            is_changed, error_text = rotator.run_step(), ""
         except KubeFault as error:
             is_changed, error_text = False, str(error)
         if error_text and error_text != last_error:
@@ -354,9 +354,9 @@ def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: 
         return None
     from trimtab.kube.client import connect
 
-    rotator = keeper(settings, connect(), log)
+    rotator = build_rotator(settings, connect(), log)
     thread = threading.Thread(
-        target=rotator.run,
+        target=rotator.run_until_stopped,
         args=(stop.wait, max(settings.certs_check_interval_seconds, _MIN_INTERVAL_SECONDS)),
         name="certificates",
         daemon=True,

@@ -32,12 +32,12 @@ class DeferredReply:
     """Returns whether the owner is known by now."""
 
 
-def problem(status: int, error: str, expected: str) -> HttpReply:
+def problem_reply(status: int, error: str, expected: str) -> HttpReply:
     """Returns an error reply: what is wrong, and what was expected."""
     return HttpReply(status, msgspec.json.encode({"error": error, "expected": expected}))
 
 
-def text(status: int, says: str, reason: str) -> HttpReply:
+def status_reply(status: int, says: str, reason: str) -> HttpReply:
     """Returns a short state for probes and people: `{"status": …, "reason": …}`."""
     return HttpReply(status, msgspec.json.encode({"status": says, "reason": reason}))
 
@@ -79,17 +79,17 @@ class Service:
     """Begun when the process is asked to stop; from then on `/readyz` fails."""
 
 
-MAX_BODY = 8 * 1024 * 1024
+MAX_BODY_BYTES = 8 * 1024 * 1024
 """Bytes. etcd stores objects of up to 1.5 MiB, and a review contains at most two of them, so no real review is
 larger."""
 
-MAX_CHECKED = 512 * 1024
+MAX_CHECKED_BYTES = 512 * 1024
 """Bytes of a review of a policy or a pool: its document may have 64 kB, and the review contains it up to four times,
 with the old object and with the last-applied annotation of `kubectl apply` in both."""
 
 MUTATE, VALIDATE = "/mutate", "/validate"
 
-MAX_BYTES = {MUTATE: MAX_BODY, VALIDATE: MAX_CHECKED}
+MAX_BYTES_BY_PATH = {MUTATE: MAX_BODY_BYTES, VALIDATE: MAX_CHECKED_BYTES}
 """The maximum size of a body, by path."""
 
 
@@ -117,7 +117,7 @@ def answer(service: Service, path: str, content_type: str, body: bytes | None) -
     return reply
 
 
-def attempt(service: Service, content_type: str, body: bytes | None) -> HttpReply | DeferredReply:
+def attempt_review(service: Service, content_type: str, body: bytes | None) -> HttpReply | DeferredReply:
     """Like `answer` for the review of a pod, for a caller that can wait for the owner in the `DeferredReply`."""
     return _reply_and_observe(service, service.attempt or service.mutate, MUTATE, content_type, body)
 
@@ -137,9 +137,9 @@ def _reply_and_observe(
 
 def _reject_request(path: str, content_type: str, body: bytes | None) -> HttpReply | None:
     if content_type != JSON and content_type.partition(";")[0].strip().lower() != JSON:
-        return problem(415, "this content type is not served here", f"Content-Type: {JSON}")
+        return problem_reply(415, "this content type is not served here", f"Content-Type: {JSON}")
     if body is None:
-        return problem(413, "the body is too large", f"at most {MAX_BYTES[path]} bytes")
+        return problem_reply(413, "the body is too large", f"at most {MAX_BYTES_BY_PATH[path]} bytes")
     return None
 
 
@@ -155,7 +155,9 @@ def _unchanged_reply(body: bytes) -> HttpReply:
     try:
         uid = _uid_decoder.decode(body).request.uid
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return problem(400, "the body is not a readable AdmissionReview", "an admission.k8s.io/v1 AdmissionReview")
+        return problem_reply(
+            400, "the body is not a readable AdmissionReview", "an admission.k8s.io/v1 AdmissionReview"
+        )
     response = {
         "uid": uid,
         "allowed": True,
@@ -170,18 +172,18 @@ HEALTHZ, READYZ = "/healthz", "/readyz"
 PROBES = frozenset({HEALTHZ, READYZ})
 
 
-def probe(service: Service, path: str) -> HttpReply:
+def answer_probe(service: Service, path: str) -> HttpReply:
     """Returns the reply for a GET of one of the two probe paths. Never raises: an exception is a 500, reported to the
     service."""
     try:
-        return text(200, "ok", "the process answers") if path == HEALTHZ else _readiness(service)
+        return status_reply(200, "ok", "the process answers") if path == HEALTHZ else _readiness(service)
     except Exception as e:  # noqa: BLE001  a probe must be answered despite any bug
         service.failed(path, e)
-        return problem(500, "internal error", "see this process's log")
+        return problem_reply(500, "internal error", "see this process's log")
 
 
 def _readiness(service: Service) -> HttpReply:
     if service.stop.begun:
-        return text(503, "stopping", "the process was asked to stop")
+        return status_reply(503, "stopping", "the process was asked to stop")
     ready, why = service.ready()
-    return text(200, "ready", why) if ready else text(503, "not ready", why)
+    return status_reply(200, "ready", why) if ready else status_reply(503, "not ready", why)

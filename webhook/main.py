@@ -23,7 +23,7 @@ from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
 from trimtab.runtime.serve import launch
 from trimtab.runtime.settings import Settings
-from webhook.cert_manager import first_pair
+from webhook.cert_manager import wait_for_first_pair
 from webhook.handlers import DeferredReply, HttpReply, Service
 from webhook.metrics import DecisionLogger, WebhookMetrics
 from webhook.policy_state import StateLogger, WebhookPolicyState, from_files
@@ -41,7 +41,7 @@ class PolicyStateSource:
     """Returns the settings with values that change while the process runs."""
 
 
-def build(settings: Settings) -> Service:
+def build_service(settings: Settings) -> Service:
     """Returns the service that these settings describe. Called once per process, after the fork."""
     metrics, logger = _build_metrics(settings), log.build(settings.log_level, settings.log_format)
     source = _from_watches(settings, metrics, logger) if settings.live else _from_files(settings, metrics)
@@ -70,7 +70,7 @@ def build(settings: Settings) -> Service:
         return HttpReply(*validate(body))
 
     def failed(path: str, error: Exception) -> None:
-        metrics.failed("edge")
+        metrics.count_failure("edge")
         logger.error("review failed", path=path, error=f"{type(error).__name__}: {error}")
 
     return Service(
@@ -80,7 +80,7 @@ def build(settings: Settings) -> Service:
         ready=source.ready,
         metrics=decision_logger.metrics,
         failed=failed,
-        observe=metrics.answered,
+        observe=metrics.observe_review,
         close=source.close,
     )
 
@@ -103,30 +103,30 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
     base, state_logger = from_files(settings), StateLogger(metrics, logger)
     live = Live(connect(), base, policies=not settings.policies, hears=state_logger, autoscaler=status).start()
     _register_state_gauges(metrics, lambda: live.world)
-    metrics.problems(live.problems)
-    metrics.facts_age(lambda: _or_nan(live.age()))
+    metrics.add_problems(live.count_problems)
+    metrics.add_facts_age(lambda: _or_nan(live.data_age()))
 
     def ready() -> tuple[bool, str]:
         if live.complete:
             return True, f"{len(live.world.policies.all)} policies"
-        return False, f"waiting for {', '.join(live.missing()) or 'the first facts'}"
+        return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
     stop, client, secret = GracefulShutdown(), connect(), secret_of("webhook")
     keys = MarkerKeys(lambda: signing_keys.read_or_create(client, secret, settings.namespace), logger)
-    keys.start(stop.wait)
+    keys.start_refresh(stop.wait)
 
     def close() -> None:
         stop.begin()
         live.stop()
         client.close()
 
-    return PolicyStateSource(lambda: live.world, ready, close, keys.terms)
+    return PolicyStateSource(lambda: live.world, ready, close, keys.with_signer)
 
 
 def _register_state_gauges(metrics: WebhookMetrics, world: Callable[[], WebhookPolicyState]) -> None:
-    metrics.policies(lambda: len(world().policies.all))
-    metrics.paused(lambda: world().terms.paused)
-    metrics.recommendations(_CachedAges(world))
+    metrics.add_policies(lambda: len(world().policies.all))
+    metrics.add_paused(lambda: world().terms.paused)
+    metrics.add_recommendations(_CachedAges(world))
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ def _build_metrics(settings: Settings) -> WebhookMetrics:
         not_after = certs.status(settings.certs_folder, clock.utc()).not_after
         return not_after.timestamp() if not_after else float("nan")
 
-    metrics.certificate_expiry(read_expiry)
+    metrics.add_certificate_expiry(read_expiry)
     return metrics
 
 
@@ -177,7 +177,7 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
         else:
             log.warning("certificate files rejected, the previous pair is used", code=problem.code, why=problem.says)
 
-    first_pair(settings, log)
+    wait_for_first_pair(settings, log)
     _log_certificate_problems(settings, log)
     launch(
         application,

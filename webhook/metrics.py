@@ -64,7 +64,7 @@ class WebhookMetrics:
             "trimtab_patch_bytes", "Bytes of the patches that were sent.", _BYTES, registry
         )
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
+    def observe_review(self, path: str, status: int, seconds: float) -> None:
         """Counts a review; for `Service.observe`."""
         # Paths and statuses are few, and `labels` costs more than `inc`.
         counter = self._review_counters.get((path, status))
@@ -73,27 +73,27 @@ class WebhookMetrics:
         counter.inc()
         self._seconds.observe(seconds, path)
 
-    def failed(self, kind: str) -> None:
+    def count_failure(self, kind: str) -> None:
         """Counts a failure of Trimtab; `kind` is a fixed word, such as `edge` or `self-check`."""
         self._failures.labels(kind).inc()
 
-    def outcome(self, outcome: str, *, dry_run: bool, times: int = 1) -> None:
+    def count_outcome(self, outcome: str, *, dry_run: bool, times: int = 1) -> None:
         """Counts reviews by outcome, a value of `trimtab.admission.admission_result.AdmissionOutcome`."""
         self._outcomes.labels(outcome, str(dry_run).lower()).inc(times)
 
-    def decided(self, policy: str, action: str, reason: str, times: int = 1) -> None:
+    def count_decision(self, policy: str, action: str, reason: str, times: int = 1) -> None:
         """Counts an action of a policy on pods, with the code of its reason."""
         self._decisions.labels(self._policy_label(policy), action, self._reason_label(reason)).inc(times)
 
-    def patched(self, size: int, times: int = 1) -> None:
+    def observe_patch(self, size: int, times: int = 1) -> None:
         """Counts patches of `size` bytes."""
         self._patch_bytes.observe(size, times=times)
 
-    def certificate_expiry(self, read: Callable[[], float]) -> None:
+    def add_certificate_expiry(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: when the certificate expires, in seconds since 1970."""
         self._add_gauge("trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate expires.", read)
 
-    def facts_age(self, read: Callable[[], float]) -> None:
+    def add_facts_age(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: seconds since the facts were last known to be current."""
         self._add_gauge(
             "trimtab_facts_age_seconds",
@@ -101,15 +101,15 @@ class WebhookMetrics:
             read,
         )
 
-    def policies(self, read: Callable[[], float]) -> None:
+    def add_policies(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: the number of policies in force."""
         self._add_gauge("trimtab_policies", "Policies in force in this replica.", read)
 
-    def problems(self, read: Callable[[], float]) -> None:
+    def add_problems(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: policies, recommendations and other objects that cannot be decoded."""
         self._add_gauge("trimtab_facts_problems", "Objects of the cluster that cannot be decoded.", read)
 
-    def recommendations(self, read: Callable[[], RecommendationAges]) -> None:
+    def add_recommendations(self, read: Callable[[], RecommendationAges]) -> None:
         """Adds gauges, read at each scrape: containers of existing workloads by the age of their recommendation."""
         says = (
             "Containers of existing workloads whose recommendation is fresh, past half of the age at which it expires, "
@@ -119,11 +119,11 @@ class WebhookMetrics:
         for age in ("fresh", "aging", "ended"):
             gauge.labels(age).set_function(safe(partial(_containers_of_age, read, age)))
 
-    def paused(self, read: Callable[[], float]) -> None:
+    def add_paused(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: whether all changes are paused."""
         self._add_gauge("trimtab_paused", "1 while all changes are paused.", read)
 
-    def render(self) -> bytes:
+    def render_text(self) -> bytes:
         """Returns the Prometheus text; for `Service.metrics`."""
         return render(self._registry)
 
@@ -137,7 +137,7 @@ def _containers_of_age(read: Callable[[], RecommendationAges], age: str) -> floa
 
 MAX_FINDINGS = 512
 """The maximum number of different findings counted before they are added to the metrics."""
-MAX_BYTES = 8 * 1024 * 1024
+MAX_FINDING_BYTES = 8 * 1024 * 1024
 """The maximum bytes of reviews whose findings are kept, because a finding holds its pod."""
 
 
@@ -152,7 +152,7 @@ class DecisionCounter:
         self._findings: dict[int, AdmissionFinding] = {}
         """Kept while their counts are, so that no other finding gets the same id."""
 
-    def add(self, record: AdmissionRecord) -> None:
+    def count_record(self, record: AdmissionRecord) -> None:
         """Counts one review."""
         finding = record.finding
         key = id(finding), record.dry_run
@@ -164,10 +164,10 @@ class DecisionCounter:
             self._counts[key] = [1]
             self._findings[key[0]] = finding
             self._bytes += record.size
-            if len(self._counts) >= MAX_FINDINGS or self._bytes >= MAX_BYTES:
+            if len(self._counts) >= MAX_FINDINGS or self._bytes >= MAX_FINDING_BYTES:
                 self._flush()
 
-    def pour(self) -> None:
+    def flush_counts(self) -> None:
         """Adds all counts to the metrics."""
         with self._lock:
             self._flush()
@@ -178,13 +178,13 @@ class DecisionCounter:
         decided: CollectionsCounter[tuple[str, str, str]] = CollectionsCounter()
         for (number, dry_run), (times,) in counts.items():
             finding = findings[number]
-            self._meters.outcome(finding.outcome.value, dry_run=dry_run, times=times)
+            self._meters.count_outcome(finding.outcome.value, dry_run=dry_run, times=times)
             if finding.outcome is AdmissionOutcome.CHANGED:
-                self._meters.patched(len(finding.patch), times)
+                self._meters.observe_patch(len(finding.patch), times)
             for words in _decision_labels(finding):
                 decided[words] += times
         for (policy, what, reason), times in decided.items():
-            self._meters.decided(policy, what, reason, times)
+            self._meters.count_decision(policy, what, reason, times)
 
 
 def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
@@ -193,11 +193,11 @@ def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
     if decision is None:
         return []
     changes = decision.changes if finding.outcome is AdmissionOutcome.CHANGED else ()
-    labels = [(c.policy, action(c.field), c.reason.code.name) for c in changes]
+    labels = [(c.policy, action_label(c.field), c.reason.code.name) for c in changes]
     labels += [
-        (kept_field.policy, action(kept_field.field), kept_field.reason.code.name) for kept_field in decision.left
+        (kept_field.policy, action_label(kept_field.field), kept_field.reason.code.name) for kept_field in decision.left
     ]
-    return labels + [(would.policy, action(would.field), "would-change") for would in decision.would]
+    return labels + [(would.policy, action_label(would.field), "would-change") for would in decision.would]
 
 
 @lru_cache(maxsize=4096)
@@ -205,7 +205,7 @@ def _cached_action(field: str) -> str:
     return _parse_action(field)
 
 
-def action(field: str) -> str:
+def action_label(field: str) -> str:
     """Returns the field without the names of containers and labels, so that the set of values stays small."""
     return _cached_action(field) if len(field) <= _MAX_CACHED_LENGTH else _parse_action(field)
 
@@ -238,31 +238,33 @@ class DecisionLogger:
 
     def metrics(self) -> bytes:
         """Returns the Prometheus text with all reviews so far."""
-        self._counter.pour()
-        return self._meters.render()
+        self._counter.flush_counts()
+        return self._meters.render_text()
 
     def tell(self, record: AdmissionRecord, seconds: float = 0.0) -> None:
         """Counts the record, and logs it if a pod was changed or denied, or something failed. `seconds`: the duration
         of the review."""
-        self._counter.add(record)
+        self._counter.count_record(record)
         if seconds >= SLOW_SECONDS:
-            slow = {"seconds": round(seconds, 3), "bytes": record.size, "user": record.user}
+            slow = {"seconds": round(seconds, 3), "bytes": record.size, "user": record.user_name}
             self._log.warning("a review was slow", **slow, **_log_fields(record))
         outcome, decision = record.outcome, record.decision
         if outcome is AdmissionOutcome.CHANGED and decision is not None:
             policies = record.finding.policies
             self._log.info("pod changed", policies=policies, fields=len(decision.changes), **_log_fields(record))
         elif outcome is AdmissionOutcome.DENIED and decision is not None:
-            self._log.warning("pod denied", why=str(decision.denied), user=record.user, **_log_fields(record))
+            self._log.warning("pod denied", why=str(decision.denied), user=record.user_name, **_log_fields(record))
         elif outcome is AdmissionOutcome.TOO_LARGE:
-            self._log.warning("pod too large, not decided", why=record.problem, user=record.user, **_log_fields(record))
+            self._log.warning(
+                "pod too large, not decided", why=record.problem, user=record.user_name, **_log_fields(record)
+            )
             if record.problem:
-                self._meters.failed("denied")
+                self._meters.count_failure("denied")
         elif outcome in _FAILURE_KINDS:
-            self._meters.failed(_FAILURE_KINDS[outcome])
+            self._meters.count_failure(_FAILURE_KINDS[outcome])
             self._log.error("review failed", outcome=outcome.value, problem=record.problem, **_log_fields(record))
         for failure in decision.failures if decision is not None else ():
-            self._meters.failed("action")
+            self._meters.count_failure("action")
             self._log.error("an action failed", failure=failure, **_log_fields(record))
 
 

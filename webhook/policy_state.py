@@ -113,7 +113,7 @@ def slices(service: Service) -> ListSource:
     return replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
 
 
-def held(own_namespace: str) -> Mapping[str, Hold]:
+def object_projections(own_namespace: str) -> Mapping[str, Hold]:
     """Returns kind → the function that reduces an object of it."""
     return {
         **holds(own_namespace),
@@ -136,7 +136,7 @@ class PolicyStateBuilder:
         self._configurations: dict[Key, tuple[WebhookTarget, ...]] = {}
         self._slices: dict[Key, Endpoints] = {}
 
-    def hear(self, change: WatchEvent[Any]) -> None:
+    def apply_event(self, change: WatchEvent[Any]) -> None:
         """Applies the creation, change or deletion of an object."""
         is_deleted = change.what is ChangeType.DELETED
         if change.kind == POLICY:
@@ -157,7 +157,7 @@ class PolicyStateBuilder:
             self._policy_store.put(name, after)
 
     @property
-    def services(self) -> frozenset[Service]:
+    def vpa_services(self) -> frozenset[Service]:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
         return vpa_webhook.services(self._configurations)
 
@@ -165,7 +165,7 @@ class PolicyStateBuilder:
         """Drops all EndpointSlices, because others are watched from now on."""
         self._slices.clear()
 
-    def world(self) -> WebhookPolicyState:
+    def build_state(self) -> WebhookPolicyState:
         """Returns the current state; the same object as last time if nothing changed."""
         facts = self._facts_cache.facts(vpa_reach=vpa_webhook.reach(self._configurations, self._slices))
         terms, paused = self._world.terms, self._base.terms.paused or self._facts_cache.paused
@@ -198,9 +198,9 @@ LOOK_SECONDS = 0.5
 class PolicyStateListener(Protocol):
     """Receives changes and errors of the watched state."""
 
-    def changed(self, before: WebhookPolicyState, after: WebhookPolicyState, /) -> None: ...
-    def look(self, live: PolicyStateWatcher, /) -> None: ...
-    def failed(self, what: str, error: Exception, /) -> None: ...
+    def on_change(self, before: WebhookPolicyState, after: WebhookPolicyState, /) -> None: ...
+    def on_round(self, live: PolicyStateWatcher, /) -> None: ...
+    def on_error(self, what: str, error: Exception, /) -> None: ...
 
 
 class PolicyStateWatcher:
@@ -227,7 +227,7 @@ class PolicyStateWatcher:
         self._builder = PolicyStateBuilder(base, policies=policies)
         self._listener = hears
         self._autoscaler = autoscaler or autoscaler_status()
-        self._changes = ChangeQueue(client, sources(own, policies=policies), held(own))
+        self._changes = ChangeQueue(client, sources(own, policies=policies), object_projections(own))
         self._stop = GracefulShutdown()
         self._thread = threading.Thread(target=self._run, name="world", daemon=True)
         self._started = elapsed()
@@ -244,37 +244,37 @@ class PolicyStateWatcher:
         self._thread.join(2.0)
         self._client.close()
 
-    def age(self) -> float | None:
+    def data_age(self) -> float | None:
         """Seconds since the oldest list was known to be current; None while one was never read."""
         return self._changes.watch.age()
 
     @property
-    def waited(self) -> float:
+    def seconds_since_start(self) -> float:
         """Seconds since the start."""
         return elapsed() - self._started
 
-    def missing(self) -> tuple[str, ...]:
+    def missing_lists(self) -> tuple[str, ...]:
         """Lists that were never read."""
         return tuple(name for name, state in self._changes.watch.states().items() if not state.synced)
 
-    def troubles(self) -> dict[str, str]:
+    def list_errors(self) -> dict[str, str]:
         """Current errors by list."""
         return self._changes.troubles()
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable_objects(self) -> tuple[Unreadable, ...]:
         """Objects that cannot be decoded: the facts are without them."""
         return self._changes.watch.unreadable()
 
-    def problems(self) -> int:
+    def count_problems(self) -> int:
         """The number of objects that cannot be decoded, or whose previous content is used."""
-        return len(self.unreadable()) + len(self.world.facts.problems) + len(self.world.broken)
+        return len(self.unreadable_objects()) + len(self.world.facts.problems) + len(self.world.broken)
 
     def _run(self) -> None:
         while not self._stop.begun:
             try:
                 self._apply_and_publish()
             except Exception as error:  # noqa: BLE001  the thread must survive, so that later changes are applied
-                self._listener.failed("facts", error)
+                self._listener.on_error("facts", error)
                 self._stop.wait(LOOK_SECONDS)
 
     def _apply_and_publish(self) -> None:
@@ -282,23 +282,25 @@ class PolicyStateWatcher:
         for change in self._changes.taken(LOOK_SECONDS if self.complete else SETTLE_SECONDS, SETTLE_SECONDS):
             self._apply_change(change)
         # These lists are not waited for: while they cannot be read, what they contain counts as unknown.
-        if self._changes.follow((self._autoscaler, *(slices(service) for service in sorted(self._builder.services)))):
+        if self._changes.follow(
+            (self._autoscaler, *(slices(service) for service in sorted(self._builder.vpa_services)))
+        ):
             self._builder.forget_slices()
         if complete:
             self._publish()
-        self._listener.look(self)
+        self._listener.on_round(self)
 
     def _apply_change(self, change: WatchEvent[Any]) -> None:
         try:
-            self._builder.hear(change)
+            self._builder.apply_event(change)
         except Exception as error:  # noqa: BLE001  one unforeseen object must not hide the others
-            self._listener.failed(f"facts: {change.kind} {change.key}", error)
+            self._listener.on_error(f"facts: {change.kind} {change.key}", error)
 
     def _publish(self) -> None:
-        before, after = self.world, self._builder.world()
+        before, after = self.world, self._builder.build_state()
         if after is not before:
             self.world = after
-            self._listener.changed(before, after)
+            self._listener.on_change(before, after)
         if not self.complete:
             gunicorn_patches.settle()
             self.complete = True
@@ -318,11 +320,11 @@ class PolicyStateHealth(Protocol):
     @property
     def complete(self) -> bool: ...
     @property
-    def waited(self) -> float: ...
-    def age(self) -> float | None: ...
-    def missing(self) -> tuple[str, ...]: ...
-    def troubles(self) -> Mapping[str, str]: ...
-    def unreadable(self) -> tuple[Unreadable, ...]: ...
+    def seconds_since_start(self) -> float: ...
+    def data_age(self) -> float | None: ...
+    def missing_lists(self) -> tuple[str, ...]: ...
+    def list_errors(self) -> Mapping[str, str]: ...
+    def unreadable_objects(self) -> tuple[Unreadable, ...]: ...
 
 
 class StateLogger:
@@ -333,7 +335,7 @@ class StateLogger:
         self._is_late = self._is_stale = False
         self._unreadable: tuple[Unreadable, ...] = ()
 
-    def changed(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
+    def on_change(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
         """Logs what changed with a new state."""
         if after.policies is not before.policies:
             self._log.info("policies in force", policies=[policy.name for policy in after.policies.all])
@@ -349,27 +351,27 @@ class StateLogger:
         if after.facts.vpa_acts is not before.facts.vpa_acts:
             self._log.info("the VPA's webhook", acts=after.facts.vpa_acts)
 
-    def look(self, health: PolicyStateHealth) -> None:
+    def on_round(self, health: PolicyStateHealth) -> None:
         """Logs new undecodable objects, and missing or stale lists. Called about every second."""
-        before, self._unreadable = self._unreadable, health.unreadable()
+        before, self._unreadable = self._unreadable, health.unreadable_objects()
         for problem in self._unreadable:
             if problem not in before:
                 self._log.warning("unreadable, decisions ignore it", where=problem.where, why=problem.problem)
         if health.complete:
             self._log_age(health)
-        elif health.waited > PATIENCE_SECONDS and not self._is_late:
+        elif health.seconds_since_start > PATIENCE_SECONDS and not self._is_late:
             self._is_late = True
-            self._log.warning("not ready", missing=health.missing(), troubles=health.troubles())
+            self._log.warning("not ready", missing=health.missing_lists(), troubles=health.list_errors())
 
     def _log_age(self, health: PolicyStateHealth) -> None:
-        age = health.age() or 0.0
+        age = health.data_age() or 0.0
         if age > STALE_SECONDS and not self._is_stale:
-            self._log.warning("facts are stale and still used", age=round(age), troubles=health.troubles())
+            self._log.warning("facts are stale and still used", age=round(age), troubles=health.list_errors())
         elif age <= STALE_SECONDS and self._is_stale:
             self._log.info("facts are fresh again", age=round(age))
         self._is_stale = age > STALE_SECONDS
 
-    def failed(self, what: str, error: Exception) -> None:
+    def on_error(self, what: str, error: Exception) -> None:
         """Logs and counts an internal error; the previous state stays in force."""
-        self._meters.failed("facts")
+        self._meters.count_failure("facts")
         self._log.error("facts", what=what, error=f"{type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from trimtab.runtime.body_budget import BodyBudget
-from webhook.handlers import MAX_BODY
+from webhook.handlers import MAX_BODY_BYTES
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -17,7 +17,7 @@ DEFAULT_TIMEOUT_SECONDS = 10.0
 MAX_TIMEOUT_SECONDS = 30.0
 """The API server accepts no longer timeout."""
 
-_MAX_DISCARDED_BYTES = 4 * MAX_BODY
+_MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES
 """Bytes of an oversized body that are read and dropped: a client reads the response only after sending."""
 
 _UNBUDGETED_BYTES = 64 * 1024
@@ -28,8 +28,8 @@ class ClientDisconnected(Exception):
     """Raised if the client disconnected before its body was complete, or sent so slowly that the server gave up."""
 
 
-async def read(
-    receive: Receive, seconds: float, room: BodyBudget, address: str = "", max_bytes: int = MAX_BODY
+async def read_body(
+    receive: Receive, seconds: float, room: BodyBudget, address: str = "", max_bytes: int = MAX_BODY_BYTES
 ) -> bytes | None:
     """Returns the body; None if it exceeds `max_bytes`.
 
@@ -48,7 +48,7 @@ async def read(
         async with asyncio.timeout(seconds):
             return await _read_chunks(receive, first, share, max_bytes)
     finally:
-        share.release()
+        share.release_bytes()
 
 
 class _BudgetShare:
@@ -57,12 +57,12 @@ class _BudgetShare:
     def __init__(self, room: BodyBudget, address: str) -> None:
         self._room, self._address, self._size = room, address, 0
 
-    def add(self, size: int) -> None:
+    def take_bytes(self, size: int) -> None:
         """Raises `TooManyBodies`."""
         self._room.hold(self._address, size, always=self._size + size <= _UNBUDGETED_BYTES)
         self._size += size
 
-    def release(self) -> None:
+    def release_bytes(self) -> None:
         self._room.release(self._address, self._size)
         self._size = 0
 
@@ -73,11 +73,11 @@ async def _read_chunks(receive: Receive, first: bytes, share: _BudgetShare, max_
     while True:
         size += len(chunk)
         if size <= max_bytes:
-            share.add(len(chunk))
+            share.take_bytes(len(chunk))
             body += chunk
         else:
             body.clear()
-            share.release()
+            share.release_bytes()
         if not has_more or size > _MAX_DISCARDED_BYTES:
             break
         message = await _next_message(receive)
@@ -93,7 +93,7 @@ async def _next_message(receive: Receive) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def allowed(query: bytes) -> float:
+def body_timeout(query: bytes) -> float:
     """Returns the seconds that the caller waits for a response, from `?timeout=2s` as the API server sends it.
 
     The default is `DEFAULT_TIMEOUT_SECONDS`, also for an unreadable value; the maximum is `MAX_TIMEOUT_SECONDS`. The

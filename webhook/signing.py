@@ -32,7 +32,7 @@ class MarkerKeys:
         self._last_error = ""
         self._current: tuple[AdmissionSettings, MarkerSigner, AdmissionSettings] | None = None
 
-    def terms(self, settings: AdmissionSettings) -> AdmissionSettings:
+    def with_signer(self, settings: AdmissionSettings) -> AdmissionSettings:
         """Returns the settings with the keys and the time slot; the same object until one of the three changes."""
         keys, slot = self._keys, int(self._now().timestamp()) // SLOT_SECONDS
         current = self._current
@@ -41,7 +41,7 @@ class MarkerKeys:
             current = self._current = (settings, signer, replace(settings, signer=signer))
         return current[2]
 
-    def refresh(self) -> bool:
+    def refresh_keys(self) -> bool:
         """Reads the keys; returns whether that succeeded. Otherwise the previous keys stay."""
         try:
             keys = self._read()
@@ -57,12 +57,12 @@ class MarkerKeys:
         self._last_error = ""
         return True
 
-    def start(self, wait: Callable[[float], bool]) -> threading.Thread:
+    def start_refresh(self, wait: Callable[[float], bool]) -> threading.Thread:
         """Starts a thread that reads the keys until `wait`, which waits the given seconds, returns True because the
         process stops."""
 
         def refresh_until_stopped() -> None:
-            while not wait(REFRESH_SECONDS if self.refresh() else RETRY_SECONDS):
+            while not wait(REFRESH_SECONDS if self.refresh_keys() else RETRY_SECONDS):
                 pass
 
         thread = threading.Thread(target=refresh_until_stopped, name="signing-keys", daemon=True)

@@ -161,7 +161,7 @@ def test_a_quota_that_would_refuse_the_pod_as_it_came_keeps_nothing_from_it(came
 
 
 def test_what_is_kept_is_bounded():
-    answers = QuotaAnswers(most=3)
+    answers = QuotaAnswers(max_answers=3)
     memory = ResponseCache(answers=answers)
     for number in range(9):
         body = review(json.loads(json.dumps(plain(sibling(uid=f"u{number}")))))

@@ -5,9 +5,9 @@ from enum import StrEnum
 
 import msgspec
 
-from trimtab.admission.consequences import sound
+from trimtab.admission.consequences import withhold_harmful_actions
 from trimtab.admission.json_patch import Operation, diff, problem
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, keep, raised
+from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, quota_increases, store_increases
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy import reasons, required_actions
@@ -55,7 +55,7 @@ class PodDecision:
     """The reason why the patch is not safe: set with UNSAFE, and with DENIED where a policy requires what the patch
     would do. With TOO_LARGE, what the pod holds too much of."""
 
-    def applied(self, pod: Pod) -> Pod:
+    def apply_to(self, pod: Pod) -> Pod:
         """Returns the pod after the response: the decided pod if the outcome is CHANGED, else `pod` itself."""
         return self.decision.pod if self.outcome is AdmissionOutcome.CHANGED else pod
 
@@ -96,7 +96,9 @@ def judge(
         context = subject.without(withheld)
         return decided(context, policies, watching=watching, marked=marked, is_marker_read=True)
 
-    decision, applicable = sound(pod, decision, applicable, decide_without, facts, namespace, terms, answers)
+    decision, applicable = withhold_harmful_actions(
+        pod, decision, applicable, decide_without, facts, namespace, terms, answers
+    )
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
     operations = diff(pod, decision.pod)
@@ -123,7 +125,7 @@ def judge(
         return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
     if answers is not NO_ANSWERS and not is_warned:
         decided_context = PodContext(pod=decision.pod, namespace=namespace, facts=facts)
-        keep(raised(pod, decision.pod, facts, namespace, terms), decided_context, answers)
+        store_increases(quota_increases(pod, decision.pod, facts, namespace, terms), decided_context, answers)
     return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
 
 
@@ -179,7 +181,7 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
     """Size of the whole review in bytes."""
 
     @property
-    def user(self) -> str:
+    def user_name(self) -> str:
         """The user name of the requester; empty if it is absent or unreadable."""
         try:
             return msgspec.json.decode(self.user_info, type=_User).username

@@ -87,7 +87,7 @@ def encode(review: Review, response: bytes) -> bytes:
     return b"".join((start, _encoder.encode(review.request.uid), b",", response))
 
 
-def allow(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
+def encode_allowed(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
     """Returns the end of a response that admits the object. `patchType` is set exactly if a patch is."""
     response: dict[str, Any] = {"allowed": True}
     if patch:
@@ -96,7 +96,7 @@ def allow(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> 
     return _encode_end(response, warnings, audit)
 
 
-def deny(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
+def encode_denied(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
     """Returns the end of a response that rejects the object, with a message for the requester."""
     status = {"code": code, "reason": reason, "message": message}
     return _encode_end({"allowed": False, "status": status}, (), audit)

@@ -13,8 +13,14 @@ from dataclasses import dataclass, replace
 
 from pydantic.alias_generators import to_camel
 
-from trimtab.admission.missing_node import missing_node
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, raised, unfit, words_of
+from trimtab.admission.missing_node import explain_missing_node
+from trimtab.admission.quota_headroom import (
+    NO_ANSWERS,
+    QuotaAnswers,
+    explain_exceeded_quota,
+    find_exceeded_quota,
+    quota_increases,
+)
 from trimtab.cluster.api.meta import change, get
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
@@ -43,7 +49,7 @@ class Objection:
     """The ResourceQuota without room; None if the objection is about something else."""
 
 
-def objection(
+def find_objection(
     before: Pod,
     after: Pod,
     facts: ClusterFacts,
@@ -71,7 +77,7 @@ def objection(
 def _node_objection(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> Objection | None:
-    reason = missing_node(before, after, facts, namespace, terms)
+    reason = explain_missing_node(before, after, facts, namespace, terms)
     if reason is None:
         return None
     return Objection(reason, NODE_ACTIONS, prevents=reason.code is not reasons.NODE_UNKNOWN)
@@ -81,10 +87,10 @@ def _quota_objection(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
 ) -> Objection | None:
     subject = PodContext(pod=after, namespace=namespace, facts=facts)
-    exceeded = unfit(raised(before, after, facts, namespace, terms), subject, answers)
+    exceeded = find_exceeded_quota(quota_increases(before, after, facts, namespace, terms), subject, answers)
     if exceeded is None:
         return None
-    return Objection(words_of(*exceeded, subject), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)
+    return Objection(explain_exceeded_quota(*exceeded, subject), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)
 
 
 Without = Callable[[Withheld, bool], tuple[Decision, ApplicablePolicies | None]]
@@ -103,7 +109,7 @@ def _max_trials(pod: Pod) -> int:
     return min(_MAX_TRIALS, _MAX_CONTAINERS_OVER_TRIALS // max(1, count)) if count <= _MAX_CONTAINERS_PER_TRIAL else 0
 
 
-def sound(
+def withhold_harmful_actions(
     pod: Pod,
     decision: Decision,
     applicable: ApplicablePolicies | None,
@@ -123,7 +129,7 @@ def sound(
     trials, max_trials = 0, _max_trials(pod)
 
     def against(after: Pod) -> Objection | None:
-        return objection(pod, after, facts, namespace, terms, of_quotas=over_quota is None, answers=answers)
+        return find_objection(pod, after, facts, namespace, terms, of_quotas=over_quota is None, answers=answers)
 
     current = against(decision.pod)
     while current is not None:

@@ -8,8 +8,8 @@ import msgspec
 
 from trimtab.admission import admission_review as wire
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord, PodDecision, judge
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, Target
-from trimtab.admission.response_cache import ResponseCache, likeness, stands_for_its_like
+from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
+from trimtab.admission.response_cache import ResponseCache, is_shareable, likeness
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
@@ -30,7 +30,7 @@ class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
     """HTTP status: 200, or 400 for a body that is not a review."""
     body: bytes
     record: AdmissionRecord
-    awaits: Target | None = None
+    awaits: OwnerKey | None = None
     """The owner that the response depends on and that no watch has reported yet: see `waits` of `answer`."""
 
 
@@ -51,7 +51,7 @@ def answer(
     names the owner and nothing is cached: the caller asks again once the owner is known.
     """
     if memory is not None:
-        memory.answers.begin(waits=waits)
+        memory.answers.begin_pod(waits=waits)
     try:
         review = wire.decode(body)
     except wire.NotAReview as error:
@@ -107,21 +107,21 @@ def _finding_for(
         return cached
     recorded_facts, reads = watched(facts)
     finding, pod = _decide_bytes(raw, request, policies, recorded_facts, terms, answers)
-    if pod is not None and answers.awaited is None and stands_for_its_like(pod, pod_key[1], finding):
-        memory.keep(key, finding, pod, reads)
+    if pod is not None and answers.awaited is None and is_shareable(pod, pod_key[1], finding):
+        memory.store_finding(key, finding, pod, reads)
     return finding
 
 
 ASKED = "trimtab.dev/probe"
 """Annotation of a dry-run pod that tests the webhook: the response then carries a warning that begins with `HERE`."""
-HERE = "trimtab: here"
+PROBE_WARNING = "trimtab: here"
 """The beginning of that warning."""
 
 
 def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
     """Returns the finding for a probe pod. Only for dry runs: no annotation exempts a pod that is stored."""
-    warning = f"{HERE}, with {len(policies.all)} policies{', paused' if terms.paused else ''}"
-    response = wire.allow(b"", (warning,), {"outcome": AdmissionOutcome.SKIPPED.value})
+    warning = f"{PROBE_WARNING}, with {len(policies.all)} policies{', paused' if terms.paused else ''}"
+    response = wire.encode_allowed(b"", (warning,), {"outcome": AdmissionOutcome.SKIPPED.value})
     return AdmissionFinding(outcome=AdmissionOutcome.SKIPPED, warnings=(warning,), response=response)
 
 
@@ -190,7 +190,7 @@ def _failed_finding(
 def _unchanged_finding(outcome: AdmissionOutcome, problem: str) -> AdmissionFinding:
     """Returns the finding for a pod that was not decided and is admitted unchanged."""
     warnings = (f"trimtab: the pod is unchanged: {problem}",) if problem else ()
-    response = wire.allow(b"", tuple(map(_header_text, warnings)), {"outcome": outcome.value})
+    response = wire.encode_allowed(b"", tuple(map(_header_text, warnings)), {"outcome": outcome.value})
     return AdmissionFinding(outcome=outcome, problem=problem, warnings=warnings, response=response)
 
 
@@ -204,16 +204,16 @@ def _build_finding(result: PodDecision) -> AdmissionFinding:
     audit = _audit_annotations(outcome, decision, policies)
     patch = msgspec.json.encode(result.operations) if result.operations else b""
     if outcome is AdmissionOutcome.DENIED:
-        response = wire.deny(f"trimtab: {decision.denied}", audit)
+        response = wire.encode_denied(f"trimtab: {decision.denied}", audit)
     else:
-        response = wire.allow(patch, tuple(map(_header_text, warnings)), audit)
+        response = wire.encode_allowed(patch, tuple(map(_header_text, warnings)), audit)
     return AdmissionFinding(
         outcome=outcome, decision=decision, policies=policies, patch=patch, problem=result.problem,
         warnings=warnings, response=response,
     )  # fmt: skip
 
 
-MOST_WARNINGS = 5
+MAX_WARNINGS = 5
 # The API server truncates one warning at 256 characters and all of them at 4096 (pkg/endpoints/filters/warning.go).
 _MAX_WARNING_CHARACTERS = 250
 
@@ -228,8 +228,8 @@ def told(decision: Decision) -> tuple[str, ...]:
         if kept_field.loud
     ]
     warnings += [_would_change(would) for would in decision.would if modes.get(would.policy) == "warn"]
-    if len(warnings) > MOST_WARNINGS:
-        warnings = [*warnings[: MOST_WARNINGS - 1], f"trimtab: and {len(warnings) - MOST_WARNINGS + 1} more"]
+    if len(warnings) > MAX_WARNINGS:
+        warnings = [*warnings[: MAX_WARNINGS - 1], f"trimtab: and {len(warnings) - MAX_WARNINGS + 1} more"]
     return tuple(warnings)
 
 

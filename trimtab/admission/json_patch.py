@@ -139,7 +139,7 @@ def apply(document: Any, operations: Iterable[Operation]) -> Any:
     return result
 
 
-def apply_in_place(document: Any, operations: Iterable[Operation]) -> Any:
+def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
     """Applies operations to the document itself. Only for operations of `diff`, which never reach into each other's
     values."""
     for operation in operations:
@@ -229,7 +229,7 @@ def problem(
       that is stored if the second call to the webhook does not happen.
     """
     try:
-        patched = msgspec.convert(apply_in_place(plain(before), operations), type(before))
+        patched = msgspec.convert(apply_patch_in_place(plain(before), operations), type(before))
     except (CannotApply, msgspec.ValidationError) as error:
         return f"the patch does not apply: {error}"
     if patched != after:
@@ -237,10 +237,10 @@ def problem(
     redecided = decide_again(after)
     if redecided != after:
         return "deciding again would change the pod once more"
-    return refused_for_it(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
+    return new_rejection(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
 
 
-def refused_for_it(
+def new_rejection(
     before: Pod,
     after: Pod,
     facts: ClusterFacts,
@@ -260,11 +260,11 @@ def refused_for_it(
 
 
 _ADMISSION_STEPS = (
-    limitranger.admit, priority.admit, runtimeclass.admit,
-    validate_pod.validate, limitranger.validate, runtimeclass.validate, resourcequota.validate,
+    limitranger.admit, priority.resolve_priority, runtimeclass.apply_runtime_class,
+    validate_pod.validate_pod, limitranger.validate, runtimeclass.check_overhead, resourcequota.validate,
 )  # fmt: skip
 """The API server's steps after the mutating webhook that may reject the pod, in the server's order."""
-_RUNTIME_CLASS_STEPS = (runtimeclass.admit, runtimeclass.validate)
+_RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
 
 
 def _first_rejection(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> PodRejected | None:

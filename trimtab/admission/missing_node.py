@@ -6,7 +6,7 @@ RuntimeClass. A node group without nodes may get a node of an unknown shape: the
 says so.
 """
 
-from trimtab.admission.quota_headroom import as_stored
+from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, get
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec
@@ -25,7 +25,7 @@ _MAX_NAMED_GROUPS = 3
 """Node groups named in one sentence."""
 
 
-def missing_node(
+def explain_missing_node(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> Reason | None:
     """Returns why no node can hold the changed pod; None if one can, or if none could hold the pod as submitted.
@@ -37,10 +37,10 @@ def missing_node(
         return None
     is_daemon = any(owner.kind == "DaemonSet" for owner in after.metadata.owner_references)
     free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.once(_free_after_daemons)
-    changed_spec, machines = as_stored(after, facts, namespace, terms).spec, facts.machines
+    changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
     if _has_node(changed_spec, nodes.shapes, free, machines):
         return None
-    if not _has_node(as_stored(before, facts, namespace, terms).spec, nodes.shapes, free, machines):
+    if not _has_node(with_class_overhead(before, facts, namespace, terms).spec, nodes.shapes, free, machines):
         return None
     if any(_may_use(changed_spec, shape, machines) for shape in nodes.shapes):
         amounts = ", ".join(

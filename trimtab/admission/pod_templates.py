@@ -32,7 +32,7 @@ def template_paths(kind: str, value: Any) -> tuple[Path, ...]:
     if kind == "Pod":
         return ((),)
     standard_path = ("spec", "jobTemplate", "spec", "template") if kind == "CronJob" else ("spec", "template")
-    if _has_containers(inside(value, standard_path)):
+    if _has_containers(value_at(value, standard_path)):
         return (standard_path,)
     return () if kind in _BUILT_IN else tuple(_find_templates(value, ()))
 
@@ -56,7 +56,7 @@ def _has_containers(value: Any) -> bool:
     return isinstance(containers, list) and all(isinstance(container, dict) for container in containers)
 
 
-def inside(value: Any, path: Path) -> Any:
+def value_at(value: Any, path: Path) -> Any:
     """Returns the value at this path; None if there is none."""
     for step in path:
         if isinstance(value, list) and isinstance(step, int):
@@ -207,7 +207,7 @@ def templates(document: Document) -> tuple[PodTemplateLocation | ConfigError, ..
 def _read_template(
     document: Document, kind: str, path: Path, *, is_one_of_many: bool
 ) -> PodTemplateLocation | ConfigError:
-    template = inside(document.value, path)
+    template = value_at(document.value, path)
     if path and is_knative(document.value):
         template = _with_knative_names(template)
     template = _with_volume_sources(template)
@@ -280,13 +280,13 @@ def _replica_count(kind: str, value: Any, path: Path) -> int:
     run."""
     if kind in ("DaemonSet", "Job", "CronJob") or not path:
         return 1
-    counts = [inside(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
+    counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
     count = next((count for count in counts if isinstance(count, int)), 1)
     if kind == "JobSet":
-        parallelism = inside(value, (*path[:-1], "parallelism"))
+        parallelism = value_at(value, (*path[:-1], "parallelism"))
         count *= parallelism if isinstance(parallelism, int) else 1
     if kind == "LeaderWorkerSet" and path[-1] == "workerTemplate":
-        group = inside(value, path[:-1])
+        group = value_at(value, path[:-1])
         size = group.get("size")
         # A LeaderWorkerSet's `size` counts the leader, which has a template of its own if `leaderTemplate` is set.
         count *= (size if isinstance(size, int) else 1) - ("leaderTemplate" in group)
@@ -300,7 +300,7 @@ def _wanted_replicas(
     value, key = document.value, next(iter(owners), None)
     if kind == "CronJob" and key is not None:
         kind, key = "Job", list(owners)[-1]
-        value = {"spec": inside(value, ("spec", "jobTemplate", "spec"))}
+        value = {"spec": value_at(value, ("spec", "jobTemplate", "spec"))}
     owner = decode(Document(file=document.file, index=document.index, value=value, node=None), Workload)
     replicas = None if key is None or isinstance(owner, ConfigError) else replicas_of(kind, owner)
     return {} if key is None or replicas is None else {key: replicas}

@@ -39,7 +39,7 @@ class Preview:
     """The result with the webhook."""
     calls: tuple[PodDecision, ...]
     """The decision of each call to the webhook; empty if the server rejected the pod before the first call."""
-    seen: tuple[Pod, ...] = ()
+    received_pods: tuple[Pod, ...] = ()
     """The pod that each call received."""
 
     @property
@@ -88,7 +88,7 @@ class _RecordingWebhook:
         decision = self.judge(pod, claimed(pod, self.namespace) if is_own_annotation else None)
         self.seen.append(pod)
         self.calls.append(decision)
-        return decision.applied(pod)
+        return decision.apply_to(pod)
 
 
 def preview(
@@ -104,7 +104,9 @@ def preview(
     for call in webhook.calls:
         if call.decision.denied is not None:
             result = PodRejected(403, "trimtab", f"trimtab: {call.decision.denied}")
-    return Preview(sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), seen=tuple(webhook.seen))
+    return Preview(
+        sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), received_pods=tuple(webhook.seen)
+    )
 
 
 Manifest = MutableMapping[str, Any]
@@ -115,7 +117,7 @@ def rewrite(manifest: Manifest, path: Path, preview: Preview) -> None:
     target: Any = manifest
     for step in path:
         target = target[step]
-    for received, call in zip(preview.seen, preview.calls, strict=True):
+    for received, call in zip(preview.received_pods, preview.calls, strict=True):
         for operation in call.operations:
             _write_operation(target, operation, received, call.decision.pod)
 

@@ -25,12 +25,12 @@ from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.policy.retained_facts import OWNERS
 
-MARGIN = 10
+MARGIN_PERCENT = 10
 """Percent of a quota that stays free beside the increase: its `used` lags behind by some pods."""
 _TEMPLATE_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
-class Raise(msgspec.Struct, frozen=True, gc=False):
+class QuotaIncrease(msgspec.Struct, frozen=True, gc=False):
     """The amount of a quota that one pod takes after the changes, if that is more than before them."""
 
     quota: str
@@ -40,9 +40,9 @@ class Raise(msgspec.Struct, frozen=True, gc=False):
     written: str
 
 
-Target = tuple[str, str, str]
+OwnerKey = tuple[str, str, str]
 """Namespace, kind and name of an owner."""
-_AnswerKey = tuple[str, str, str, Raise, int, int]
+_AnswerKey = tuple[str, str, str, QuotaIncrease, int, int]
 """Namespace, UID of the nearest owner, its template, the increase, the quota's hard limit, and the number of pods."""
 
 
@@ -50,37 +50,37 @@ _AnswerKey = tuple[str, str, str, Raise, int, int]
 class QuotaAnswers:
     """The answers so far, and how much of each quota they promised. Bounded; for one thread."""
 
-    most: int = 4096
+    max_answers: int = 4096
     waits: bool = field(default=False, init=False)
     """True if the caller waits for an owner that no watch has reported yet, and then calls again."""
-    awaited: Target | None = field(default=None, init=False)
+    awaited: OwnerKey | None = field(default=None, init=False)
     """That owner, if the current pod depends on it: then no answer is stored."""
     _answers: "OrderedDict[_AnswerKey, bool]" = field(default_factory=OrderedDict)
-    _promised_each: dict[tuple[str, str, str], dict[Target, int]] = field(default_factory=dict)
+    _promised_each: dict[tuple[str, str, str], dict[OwnerKey, int]] = field(default_factory=dict)
     """(namespace, quota, amount) → owner → the amount that each of its pods may take."""
 
-    def begin(self, *, waits: bool) -> None:
+    def begin_pod(self, *, waits: bool) -> None:
         """Starts the check of the next pod."""
-        self.waits, self.awaited = waits and self.most > 0, None
+        self.waits, self.awaited = waits and self.max_answers > 0, None
 
-    def find(self, key: _AnswerKey | None) -> bool | None:
+    def find_answer(self, key: _AnswerKey | None) -> bool | None:
         """Returns the answer that siblings got; None if there is none."""
         return None if key is None else self._answers.get(key)
 
-    def keep(self, key: _AnswerKey | None, answer: bool) -> None:
-        if key is None or self.most == 0:
+    def store_answer(self, key: _AnswerKey | None, answer: bool) -> None:
+        if key is None or self.max_answers == 0:
             return
         self._answers[key] = answer
-        while len(self._answers) > self.most:
+        while len(self._answers) > self.max_answers:
             self._answers.popitem(last=False)
 
-    def promise(self, namespace: str, increase: Raise, owner: Target) -> None:
+    def promise_amount(self, namespace: str, increase: QuotaIncrease, owner: OwnerKey) -> None:
         """Records that all pods of this owner may take the amount."""
         by_owner = self._promised_each.setdefault((namespace, increase.quota, increase.name), {})
-        if len(by_owner) < self.most:
+        if len(by_owner) < self.max_answers:
             by_owner[owner] = increase.each
 
-    def outstanding(self, increase: Raise, subject: PodContext, except_owner: Target) -> int:
+    def outstanding_amount(self, increase: QuotaIncrease, subject: PodContext, except_owner: OwnerKey) -> int:
         """Returns the amount promised to other owners' pods that do not exist yet according to the owners' status."""
         by_owner = self._promised_each.get((subject.namespace, increase.quota, increase.name), {})
         total = 0
@@ -94,19 +94,21 @@ class QuotaAnswers:
         return total
 
 
-NO_ANSWERS = QuotaAnswers(most=0)
+NO_ANSWERS = QuotaAnswers(max_answers=0)
 """For pods that are checked one by one, as from a file: no answers are stored."""
 
 
-def as_stored(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
+def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
     """Returns the pod with the overhead of its RuntimeClass, if the API server fills that in."""
     if terms.overhead != "server" or not get(pod.spec.runtime_class_name, ""):
         return pod
-    result = runtimeclass.admit(pod, facts, namespace)
+    result = runtimeclass.apply_runtime_class(pod, facts, namespace)
     return pod if isinstance(result, PodRejected) else result
 
 
-def raised(before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> tuple[Raise, ...]:
+def quota_increases(
+    before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
+) -> tuple[QuotaIncrease, ...]:
     """Returns all amounts counted by quotas that the changes increased.
 
     A quota that would reject the pod as submitted, because the pod does not specify all counted amounts, is left out if
@@ -115,11 +117,11 @@ def raised(before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: 
     quotas_here = facts.quotas.get(namespace, ())
     if not quotas_here:
         return ()
-    changed = as_stored(after, facts, namespace, terms)
-    submitted = as_stored(before, facts, namespace, terms)
-    charged, charged_before = quotas.charge(changed), quotas.charge(submitted)
+    changed = with_class_overhead(after, facts, namespace, terms)
+    submitted = with_class_overhead(before, facts, namespace, terms)
+    charged, charged_before = quotas.quota_usage(changed), quotas.quota_usage(submitted)
     return tuple(
-        Raise(quota.metadata.name, name, quantity.parse(charged[name]), str(charged[name]))
+        QuotaIncrease(quota.metadata.name, name, quantity.parse(charged[name]), str(charged[name]))
         for quota in quotas_here
         if quota_covers(quota, changed)
         if unmet_quota((quota,), submitted) is None or unmet_quota((quota,), changed) is not None
@@ -129,9 +131,9 @@ def raised(before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: 
     )
 
 
-def unfit(
-    raises: tuple[Raise, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
-) -> tuple[ResourceQuota, Raise] | None:
+def find_exceeded_quota(
+    raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
+) -> tuple[ResourceQuota, QuotaIncrease] | None:
     """Returns the first increase that does not fit for all pods of the owner, and its quota; None if all fit."""
     by_name = (
         {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())} if raises else {}
@@ -142,7 +144,7 @@ def unfit(
     return None
 
 
-def keep(raises: tuple[Raise, ...], subject: PodContext, answers: QuotaAnswers) -> None:
+def store_increases(raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers) -> None:
     """Stores that the pod is admitted with these increases, so that its siblings are, too."""
     if not raises:
         return
@@ -151,15 +153,17 @@ def keep(raises: tuple[Raise, ...], subject: PodContext, answers: QuotaAnswers) 
     if replicas is None or owner is None:
         return
     for increase in raises:
-        answers.keep(_answer_key(increase, subject, _hard_limit(by_name[increase.quota], increase), replicas), True)
-        answers.promise(subject.namespace, increase, owner)
+        answers.store_answer(
+            _answer_key(increase, subject, _hard_limit(by_name[increase.quota], increase), replicas), True
+        )
+        answers.promise_amount(subject.namespace, increase, owner)
 
 
-def _hard_limit(quota: ResourceQuota, increase: Raise) -> int:
+def _hard_limit(quota: ResourceQuota, increase: QuotaIncrease) -> int:
     return quantity.parse(hard_of(quota)[increase.name])
 
 
-def _has_room(quota: ResourceQuota, increase: Raise, subject: PodContext, answers: QuotaAnswers) -> bool:
+def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext, answers: QuotaAnswers) -> bool:
     """Returns whether there is room for every pod that the owner has not created yet, with `MARGIN` percent of the
     quota to spare.
 
@@ -174,28 +178,30 @@ def _has_room(quota: ResourceQuota, increase: Raise, subject: PodContext, answer
     if replicas is None or owner is None:
         unseen_owner = _unseen_controller(subject) if answers.waits else None
         if unseen_owner is None:
-            answers.keep(unknown_key, False)
+            answers.store_answer(unknown_key, False)
         else:
             answers.awaited = unseen_owner
         return False
     existing, wanted = _updated_pods(subject), subject.replicas
-    if wanted is not None and existing < wanted.wanted and answers.find(unknown_key) is False:
+    if wanted is not None and existing < wanted.wanted and answers.find_answer(unknown_key) is False:
         return False
     key = _answer_key(increase, subject, hard, replicas)
-    stored = answers.find(key)
+    stored = answers.find_answer(key)
     if stored is not None:
         return stored and used + increase.each <= hard
-    expected_use = used + answers.outstanding(increase, subject, owner) + max(1, replicas - existing) * increase.each
-    fits = expected_use * 100 <= hard * (100 - MARGIN)
+    expected_use = (
+        used + answers.outstanding_amount(increase, subject, owner) + max(1, replicas - existing) * increase.each
+    )
+    fits = expected_use * 100 <= hard * (100 - MARGIN_PERCENT)
     if not fits:
-        answers.keep(key, False)
+        answers.store_answer(key, False)
     return fits
 
 
 _UNKNOWN_REPLICAS = -1
 
 
-def _unseen_controller(subject: PodContext) -> Target | None:
+def _unseen_controller(subject: PodContext) -> OwnerKey | None:
     """Returns the pod's controller if its kind is watched and no watch has reported it: it was just created."""
     controller = subject.pod.metadata.controller
     if controller is None or controller.kind not in OWNERS or not controller.uid:
@@ -204,7 +210,7 @@ def _unseen_controller(subject: PodContext) -> Target | None:
     return None if target in subject.facts.owners else target
 
 
-def _answer_key(increase: Raise, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
+def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
     """Returns the key; None for a pod without a controller, or whose controller has no UID."""
     controller = subject.pod.metadata.controller
     if controller is None or not controller.uid:
@@ -213,7 +219,7 @@ def _answer_key(increase: Raise, subject: PodContext, hard: int, replicas: int) 
     return subject.namespace, controller.uid, template, increase, hard, replicas
 
 
-def _counted_owner(subject: PodContext) -> Target | None:
+def _counted_owner(subject: PodContext) -> OwnerKey | None:
     """Returns the topmost owner whose number of pods is known; for a bare pod a target that does not exist."""
     if not subject.owners:
         return subject.namespace, "Pod", ""
@@ -249,7 +255,7 @@ def _updated_pods(subject: PodContext) -> int:
     return next((count for count in counts if count is not None), 0)
 
 
-def words_of(quota: ResourceQuota, increase: Raise, subject: PodContext) -> Reason:
+def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext) -> Reason:
     """Returns the reason why an increase does not fit its quota."""
     replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
@@ -258,7 +264,7 @@ def words_of(quota: ResourceQuota, increase: Raise, subject: PodContext) -> Reas
     else:
         used = quota.status.used.get(increase.name, "0")
         sentence = (
-            f"with {increase.name} {increase.written} for each of {replicas} pods, {100 - MARGIN}% of ResourceQuota "
+            f"with {increase.name} {increase.written} for each of {replicas} pods, {100 - MARGIN_PERCENT}% of ResourceQuota "
             f"{name} would be passed: {used} of {hard_of(quota)[increase.name]} is used"
         )
     return reasons.QUOTA_WOULD_REFUSE(sentence)

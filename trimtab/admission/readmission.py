@@ -125,7 +125,7 @@ def _raise_requests(container: Container, targets: Amounts) -> Container:
 
 def _last_decided_pod(previewed: Preview) -> Pod:
     """Returns the pod after the webhook's last call, for a pod that the API server then rejected."""
-    return previewed.calls[-1].applied(previewed.seen[-1]) if previewed.calls else previewed.sent
+    return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
 
 
 def _submitted_pod(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:

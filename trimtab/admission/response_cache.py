@@ -20,8 +20,14 @@ import re
 import msgspec
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
-from trimtab.admission.missing_node import missing_node
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, Raise, raised, unfit
+from trimtab.admission.missing_node import explain_missing_node
+from trimtab.admission.quota_headroom import (
+    NO_ANSWERS,
+    QuotaAnswers,
+    QuotaIncrease,
+    find_exceeded_quota,
+    quota_increases,
+)
 from trimtab.cluster.api.meta import UNSET, change
 from trimtab.cluster.api.pod import Pod, Volume
 from trimtab.policy import reasons
@@ -30,10 +36,10 @@ from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshne
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodContext
 from trimtab.policy.podpolicy import Policies
 
-Key = tuple[str, bytes]
+CacheKey = tuple[str, bytes]
 """Namespace, and the pod's bytes as `likeness` returns them."""
 
-ROOM = 48 * 1024 * 1024
+MAX_CACHE_BYTES = 48 * 1024 * 1024
 """Estimated bytes, a quarter less than the actual use: about fifteen hundred different pods of ordinary size."""
 
 _CACHED_OUTCOMES = frozenset(
@@ -50,7 +56,7 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
     """The generation of facts that the reads were last compared with."""
     signer: MarkerSigner | None
     """The signer by which an annotation was written or read; None if the pod has none, before and after."""
-    raised: tuple[Raise, ...] | None = None
+    raised: tuple[QuotaIncrease, ...] | None = None
     """The pod's increases of quotas, once they were computed."""
 
 
@@ -61,7 +67,7 @@ class ResponseCache:
     dropped and the young one becomes old.
     """
 
-    def __init__(self, room: int = ROOM, answers: QuotaAnswers = NO_ANSWERS) -> None:
+    def __init__(self, room: int = MAX_CACHE_BYTES, answers: QuotaAnswers = NO_ANSWERS) -> None:
         """answers: the quota answers that siblings got."""
         self._room = room // 2
         self.answers = answers
@@ -69,15 +75,15 @@ class ResponseCache:
         self._terms: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None
         self._as_of = 0
-        self._young: dict[Key, _Entry] = {}
-        self._old: dict[Key, _Entry] = {}
+        self._young: dict[CacheKey, _Entry] = {}
+        self._old: dict[CacheKey, _Entry] = {}
         self._estimated_bytes = 0
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
     def find(
-        self, key: Key, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
+        self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
     ) -> AdmissionFinding | None:
         """Returns the finding for this pod, if it would be the same now; else None."""
         self._reset_if_changed(policies, facts, terms)
@@ -94,7 +100,7 @@ class ResponseCache:
             entry.as_of = self._as_of
         return entry.finding
 
-    def keep(self, key: Key, finding: AdmissionFinding, before: Pod, reads: FactDependencies) -> None:
+    def store_finding(self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies) -> None:
         """Stores a new finding, made with the policies, facts and settings of the last call of `find`."""
         has_error = finding.problem or (finding.decision is not None and finding.decision.failures)
         if finding.outcome in _CACHED_OUTCOMES and not has_error:
@@ -111,14 +117,14 @@ class ResponseCache:
             self._facts = facts
             self._as_of += 1
 
-    def _promote(self, key: Key) -> _Entry | None:
+    def _promote(self, key: CacheKey) -> _Entry | None:
         """Moves an entry from the old generation to the young one."""
         entry = self._old.pop(key, None)
         if entry is not None:
             self._insert(key, entry)
         return entry
 
-    def _insert(self, key: Key, entry: _Entry) -> None:
+    def _insert(self, key: CacheKey, entry: _Entry) -> None:
         """Adds an entry to the young generation; drops the old one if half the room is used."""
         self._estimated_bytes += _estimated_bytes(key, entry)
         if self._estimated_bytes > self._room:
@@ -131,7 +137,7 @@ def _is_marked(finding: AdmissionFinding, before: Pod) -> bool:
     return finding.outcome is AdmissionOutcome.CHANGED or text_of(before) is not None
 
 
-def _estimated_bytes(key: Key, entry: _Entry) -> int:
+def _estimated_bytes(key: CacheKey, entry: _Entry) -> int:
     """Returns the approximate size: the pod's own bytes, and about four hundred for each change or reason."""
     decision = entry.finding.decision
     items = len(decision.changes) + len(decision.left) + len(decision.would) if decision else 0
@@ -150,15 +156,18 @@ def _is_still_valid(
         if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.left):
             return False
         entry.reads.nodes = facts.nodes
-        if missing_node(entry.before, decision.pod, facts, namespace, terms) is not None:
+        if explain_missing_node(entry.before, decision.pod, facts, namespace, terms) is not None:
             return False
     if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.quotas:
         return True
     if any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.left):
         return False  # the warning contains the use
     if entry.raised is None:
-        entry.raised = raised(entry.before, decision.pod, facts, namespace, terms)
-    return unfit(entry.raised, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers) is None
+        entry.raised = quota_increases(entry.before, decision.pod, facts, namespace, terms)
+    return (
+        find_exceeded_quota(entry.raised, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers)
+        is None
+    )
 
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
@@ -187,7 +196,7 @@ def likeness(raw: bytes) -> tuple[bytes, bytes] | None:
     return raw.replace(name, _PLACEHOLDER), name
 
 
-def stands_for_its_like(pod: Pod, name: bytes, finding: AdmissionFinding) -> bool:
+def is_shareable(pod: Pod, name: bytes, finding: AdmissionFinding) -> bool:
     """Returns whether the finding holds for all pods that differ only in `name` (with its quotes).
 
     It does if the decoded pod holds the name only once, as the name of a volume from a source that is not decoded, and

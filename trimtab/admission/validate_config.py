@@ -27,8 +27,8 @@ def validate(body: bytes) -> tuple[int, bytes]:
         return 400, msgspec.json.encode({"error": str(error)})
     problem = _why_invalid(review.request)
     if problem is None:
-        return 200, wire.encode(review, wire.allow(b"", (), {}))
-    return 200, wire.encode(review, wire.deny(problem, {}, code=422, reason="Invalid"))
+        return 200, wire.encode(review, wire.encode_allowed(b"", (), {}))
+    return 200, wire.encode(review, wire.encode_denied(problem, {}, code=422, reason="Invalid"))
 
 
 def _why_invalid(request: wire.AdmissionRequest) -> str | None:

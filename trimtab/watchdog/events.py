@@ -29,7 +29,7 @@ class PolicyNote:
     pods: int
 
 
-def notes(result: Findings, about: NameOf) -> Iterator[PolicyNote]:
+def policy_notes(result: Findings, about: NameOf) -> Iterator[PolicyNote]:
     """Yields one note per owner, policy and reason. Policies that only watch, and opted-out pods, are in metrics and
     status alone."""
     grouped: dict[tuple[About, str, Code], list[AuditFinding]] = {}
@@ -61,23 +61,23 @@ class PolicyEventRecorder:
     log: Logger
     repeat_seconds: float
     """Seconds after which the same Event is recorded again."""
-    most: int
+    max_events: int
     """The maximum number of Events in one round."""
     elapsed: Callable[[], float]
     _recorded_at: dict[tuple[About, str, str], float] = field(default_factory=dict)
     _last_setting_text: str = ""
 
-    def look(self, result: Findings, about: NameOf) -> int:
+    def record_findings(self, result: Findings, about: NameOf) -> int:
         """Records what is new; returns the number of Events written."""
         self._log_setting(result.setting)
         current: dict[tuple[About, str, str], PolicyNote] = {}
-        for note in notes(result, about):
+        for note in policy_notes(result, about):
             current[note.about, note.policy, note.reason.name] = note
         self._recorded_at = {key: recorded for key, recorded in self._recorded_at.items() if key in current}
         due = [note for key, note in current.items() if self._is_due(key)]
-        for note in due[: self.most]:
+        for note in due[: self.max_events]:
             self._record_note(note)
-        return min(len(due), self.most)
+        return min(len(due), self.max_events)
 
     def _is_due(self, key: tuple[About, str, str]) -> bool:
         return key not in self._recorded_at or self.elapsed() - self._recorded_at[key] >= self.repeat_seconds
@@ -98,7 +98,7 @@ class PolicyEventRecorder:
             self.log.warning(reason.code.name, why=text)
         self._last_setting_text = text
 
-    def policy(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
+    def record_policy_event(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
         """Records an Event on a policy itself."""
         self.recorder.tell(about, event_reason(code), text, action="Brake", warning=warning)
 

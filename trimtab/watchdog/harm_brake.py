@@ -26,7 +26,7 @@ class Policy:
 class BrakeActuator(Protocol):
     """The action on a harmful policy."""
 
-    def warn(self, policy: Policy, harm: HarmEvidence) -> str:
+    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         """Returns what was done: put-to-warn, told or failed."""
 
 
@@ -37,7 +37,7 @@ class Brake:
     writer: Writer
     log: Logger
 
-    def warn(self, policy: Policy, harm: HarmEvidence) -> str:
+    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         """Sets `spec.mode: warn`, and nothing else. A policy that changed since is judged again in the next round."""
         body = {
             "metadata": {"resourceVersion": policy.version, "uid": policy.uid},
@@ -60,7 +60,7 @@ class DryRunBrakeActuator:
     log: Logger
     _reported: set[str] = field(default_factory=set)
 
-    def warn(self, policy: Policy, harm: HarmEvidence) -> str:
+    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         key = f"{policy.name} {harm.trouble}"
         if key not in self._reported:
             self._reported.add(key)

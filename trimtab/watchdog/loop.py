@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from trimtab.admission.audit.drift import AuditInputs, Auditor
 from trimtab.admission.audit.drift import AuditState as AuditState
 from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, findings
-from trimtab.admission.audit.harm import Counts, FailureHistory, HarmEvidence, Verdict, Watched, count, judge
+from trimtab.admission.audit.harm import (
+    Counts,
+    FailureHistory,
+    HarmEvidence,
+    Verdict,
+    Watched,
+    compare_failures,
+    judge_harm,
+)
 from trimtab.admission.audit.original_pod import AuditedPod
 from trimtab.admission.audit.reasons import HARMFUL
 from trimtab.cluster.api.meta import get
@@ -21,7 +29,7 @@ from trimtab.watchdog.harm_brake import BrakeActuator, Policy
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import Evictions
 from trimtab.watchdog.policy_state import AuditStateBuilder, ObservedPolicy
-from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, remembered, status
+from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, build_status, restored_counts
 
 CATCH_UP_SECONDS = 1.0
 """Seconds until the next round while some templates are not decided yet."""
@@ -31,21 +39,21 @@ CATCH_UP_SECONDS = 1.0
 class Loop:
     """The watchdog's work in the leading replica. For one thread."""
 
-    seen: AuditStateBuilder
+    state_builder: AuditStateBuilder
     pods: Callable[[], Iterable[AuditedPod]]
-    fresh: Callable[[], bool]
+    is_fresh: Callable[[], bool]
     """Returns whether the watches' data is recent enough to act on."""
-    door: BrakeActuator | None
+    brake: BrakeActuator | None
     """Puts a harmful policy to `warn`; None if policies are not checked for harm."""
     statuses: PolicyStatusWriter
-    teller: PolicyEventRecorder
+    event_recorder: PolicyEventRecorder
     metrics: Metrics
     interval: float
     now: Callable[[], float]
     """Seconds since 1970."""
     elapsed: Callable[[], float]
-    survey: Auditor
-    ledger: FailureHistory
+    auditor: Auditor
+    history: FailureHistory
     _evictions: Evictions = field(default_factory=Evictions)
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _stopped_now: set[str] = field(default_factory=set)
@@ -54,22 +62,22 @@ class Loop:
     """Policy → its version that was put to `warn`: the watch may not have delivered that change yet."""
     _restored: set[tuple[str, str]] = field(default_factory=set)
 
-    def look(self) -> float:
+    def run_round(self) -> float:
         """Runs one round; returns the seconds until the next. Nothing is written while data is old or templates are
         not decided."""
         started, now = self.elapsed(), self.now()
-        inputs = self.seen.world()
+        inputs = self.state_builder.build_inputs()
         watched = self._watched(inputs)
         self._count_deleted(watched, now)
         pods = tuple(self.pods())
-        for pod in self._evictions.new(pods):
-            self.metrics.evicted(get(pod.alike.pod.spec.runtime_class_name, ""))
-        state = self.survey.look(pods, inputs)
-        result = findings(state, inputs, self.seen.since())
-        if self.fresh() and not state.behind:
+        for pod in self._evictions.find_new(pods):
+            self.metrics.count_eviction(get(pod.alike.pod.spec.runtime_class_name, ""))
+        state = self.auditor.look(pods, inputs)
+        result = findings(state, inputs, self.state_builder.change_times())
+        if self.is_fresh() and not state.behind:
             self._act_on(pods, state, result, watched, now)
-        self.metrics.look(state, result, inputs.facts, self.elapsed() - started)
-        self.metrics.lost.set(self.teller.recorder.lost)
+        self.metrics.observe_round(state, result, inputs.facts, self.elapsed() - started)
+        self.metrics.lost.set(self.event_recorder.recorder.lost)
         return CATCH_UP_SECONDS if state.behind else self.interval
 
     def _act_on(
@@ -77,35 +85,35 @@ class Loop:
     ) -> None:
         counts = self._compare_harm(pods, state, watched, now)
         self._write_statuses(result, counts, now)
-        self.teller.look(result, self._event_object)
+        self.event_recorder.record_findings(result, self._event_object)
 
     def _watched(self, inputs: AuditInputs) -> list[Watched]:
         """Returns the policies that are checked for harm, and restores the counts that an earlier leader stored in
         their status."""
-        if self.door is None:
+        if self.brake is None:
             return []
         names = [policy.name for policy in inputs.policies.all if policy.spec.enabled and policy.spec.mode == "apply"]
         return [self._watch_policy(name) for name in names]
 
     def _watch_policy(self, name: str) -> Watched:
-        policy = self.seen.policies.get(name)
-        watched = Watched(name=name, since=policy.since if policy else None)
-        if policy is not None and policy.status.harm and (name, policy.written) not in self._restored:
-            self._restored.add((name, policy.written))
-            self.ledger.restore(watched, remembered(policy.status.harm, policy.written))
+        policy = self.state_builder.policies.get(name)
+        watched = Watched(name=name, since=policy.changed_at if policy else None)
+        if policy is not None and policy.status.harm and (name, policy.spec_written_at) not in self._restored:
+            self._restored.add((name, policy.spec_written_at))
+            self.history.restore_counts(watched, restored_counts(policy.status.harm, policy.spec_written_at))
         return watched
 
     def _count_deleted(self, watched: list[Watched], now: float) -> None:
-        for pod in self.seen.taken():
-            self.ledger.gone(pod, self.survey.standing(pod.alike), watched, now)
-        self.ledger.forget(now)
+        for pod in self.state_builder.take_deleted_pods():
+            self.history.record_deleted(pod, self.auditor.result_of(pod.alike), watched, now)
+        self.history.drop_old_counts(now)
 
     def _compare_harm(
         self, pods: tuple[AuditedPod, ...], state: AuditState, watched: list[Watched], now: float
     ) -> dict[str, Counts]:
-        counts = count(pods, state.standings, watched, self.ledger, now)
-        self.metrics.compared(counts)
-        self._verdicts = {name: judge(name, by_failure, self.ledger.terms) for name, by_failure in counts.items()}
+        counts = compare_failures(pods, state.results, watched, self.history, now)
+        self.metrics.set_comparisons(counts)
+        self._verdicts = {name: judge_harm(name, by_failure, self.history.terms) for name, by_failure in counts.items()}
         self._stopped_now = set()
         for name, verdict in self._verdicts.items():
             if isinstance(verdict, HarmEvidence):
@@ -113,34 +121,34 @@ class Loop:
         return counts
 
     def _put_to_warn(self, name: str, harm: HarmEvidence) -> None:
-        observed = self.seen.policies.get(name)
+        observed = self.state_builder.policies.get(name)
         version = observed.version if observed else ""
-        if self.door is None or self._braked_versions.get(name) == (version or str(harm.trouble)):
+        if self.brake is None or self._braked_versions.get(name) == (version or str(harm.trouble)):
             return
         policy = Policy(name, observed.uid if observed else "", version)
-        action = self.door.warn(policy, harm)
+        action = self.brake.put_to_warn(policy, harm)
         if action != "failed":  # a failed patch is tried again in the next round
             self._braked_versions[name] = version or str(harm.trouble)
-        self.metrics.braked(name, harm.trouble, action)
+        self.metrics.count_brake(name, harm.trouble, action)
         if observed is None:
             return
         if action == "put-to-warn":
             self._stopped_now.add(name)
         about = About(kind=KIND, name=name, uid=observed.uid, api_version=API_VERSION)
-        self.teller.policy(about, HARMFUL, f"{_ACTION_TEXTS[action]}: {harm.reason}")
+        self.event_recorder.record_policy_event(about, HARMFUL, f"{_ACTION_TEXTS[action]}: {harm.reason}")
 
     def _write_statuses(self, result: Findings, counts: dict[str, Counts], now: float) -> None:
-        self.statuses.forget(set(self.seen.policies))
-        for name, policy in self.seen.policies.items():
+        self.statuses.drop_others(set(self.state_builder.policies))
+        for name, policy in self.state_builder.policies.items():
             observation = self._observe_policy(policy, result.tallies.get(name) or PolicyTally(), counts.get(name))
-            self.statuses.write(name, policy.status, status(observation, written(int(now))))
+            self.statuses.write_status(name, policy.status, build_status(observation, written(int(now))))
 
     def _observe_policy(self, policy: ObservedPolicy, tally: PolicyTally, counts: Counts | None) -> PolicyObservation:
         is_braked = policy.name in self._stopped_now
         return PolicyObservation(
             name=policy.name, generation=policy.generation,
-            mode="warn" if is_braked else policy.mode, written=policy.written,
-            mistakes=self.seen.mistakes(policy.name), tally=tally, counts=counts, braked=is_braked,
+            mode="warn" if is_braked else policy.mode, spec_written_at=policy.spec_written_at,
+            mistakes=self.state_builder.policy_mistakes(policy.name), tally=tally, counts=counts, braked=is_braked,
             verdict=self._verdicts.get(policy.name), before=policy.status,
         )  # fmt: skip
 
@@ -148,7 +156,7 @@ class Loop:
         """Returns the topmost owner whose UID is known; else the nearest, as the pod names it; else the pod."""
         namespace = finding.alike.namespace
         for owner in reversed(finding.owners):
-            uid = self.seen.uids.get((namespace, owner.kind, owner.name))
+            uid = self.state_builder.uids.get((namespace, owner.kind, owner.name))
             if uid is not None:
                 version = PLACES[owner.kind].group_version
                 return About(kind=owner.kind, name=owner.name, namespace=namespace, uid=uid, api_version=version)

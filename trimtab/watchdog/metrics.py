@@ -56,7 +56,7 @@ def price_of(facts: ClusterFacts) -> ResourcePrice | None:
     )
 
 
-def hourly(price: ResourcePrice, millicores: int, memory_bytes: int) -> float:
+def hourly_cost(price: ResourcePrice, millicores: int, memory_bytes: int) -> float:
     """Returns dollars per hour."""
     return (millicores / 1000 * price.core + memory_bytes / (1 << 30) * price.gib) / MICRO_DOLLARS
 
@@ -68,8 +68,8 @@ def cost_of(price: ResourcePrice, spec: PodSpec) -> Cost:
     except NotAQuantity:
         requests = {}
     return Cost(
-        hourly(price, requests.get("cpu", 0), requests.get("memory", 0)),
-        hourly(price, *overhead_of(get(spec.overhead, {}))),
+        hourly_cost(price, requests.get("cpu", 0), requests.get("memory", 0)),
+        hourly_cost(price, *overhead_of(get(spec.overhead, {}))),
     )
 
 
@@ -153,7 +153,7 @@ class Metrics:
             "watchdog_data_age_seconds", "Seconds since the watches' data was last known to be current."
         ).set_function(age)
 
-    def look(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
+    def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
         """Sets the gauges from one round that took `seconds`."""
         self._set_class_gauges(state, facts)
         self._set_costs(state, facts)
@@ -215,11 +215,11 @@ class Metrics:
             self.namespace_dollars.labels(namespace, "workload").set(cost.workload)
             self.namespace_dollars.labels(namespace, "sandbox").set(cost.sandbox)
 
-    def evicted(self, runtime_class: str) -> None:
+    def count_eviction(self, runtime_class: str) -> None:
         """Counts an eviction of a pod of this class; empty for a pod without a class."""
         self.evictions.labels(self._class(runtime_class or "none")).inc()
 
-    def compared(self, counts: dict[str, Counts]) -> None:
+    def set_comparisons(self, counts: dict[str, Counts]) -> None:
         """Sets the counts that the harm brake compares."""
         self.harm.clear()
         for policy, by_trouble in counts.items():
@@ -229,7 +229,7 @@ class Metrics:
                     for amount in ("pods", "hit"):
                         self.harm.labels(self._policy(policy), trouble, side, amount).set(getattr(count, amount))
 
-    def braked(self, policy: str, trouble: str, done: str) -> None:
+    def count_brake(self, policy: str, trouble: str, done: str) -> None:
         """Counts a harmful policy; `done`: put-to-warn, told, failed."""
         self.brakes.labels(self._policy(policy), trouble, done).inc()
 

@@ -12,7 +12,7 @@ from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader, F
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.watchdog.policy_state import POD, AuditStateBuilder, held, slices, sources
+from trimtab.watchdog.policy_state import POD, AuditStateBuilder, object_projections, slices, sources
 
 
 class AuditWatcher:
@@ -20,9 +20,11 @@ class AuditWatcher:
 
     def __init__(self, client: Client, base: AuditInputs, configuration: str, *, policies: bool) -> None:
         own = base.terms.own_namespace
-        self.seen = AuditStateBuilder(base, configuration, policies=policies)
-        self._reader = AuditedPodReader(self.seen.asked_annotations)
-        self._feed = ChangeQueue(client, sources(own, policies=policies), held(own, self._reader), _is_delivered)
+        self.state_builder = AuditStateBuilder(base, configuration, policies=policies)
+        self._reader = AuditedPodReader(self.state_builder.matched_annotations)
+        self._feed = ChangeQueue(
+            client, sources(own, policies=policies), object_projections(own, self._reader), _is_delivered
+        )
 
     def __enter__(self) -> AuditWatcher:
         self._feed.start()
@@ -34,33 +36,33 @@ class AuditWatcher:
         self._feed.stop()
 
     @property
-    def synced(self) -> bool:
+    def is_synced(self) -> bool:
         """True if every list was read at least once."""
         return self._feed.synced
 
-    def hear(self) -> None:
+    def apply_events(self) -> None:
         """Applies the changes since the last call."""
         for change in self._feed.taken():
-            self.seen.hear(change)
-        if self._feed.follow(slices(service) for service in sorted(self.seen.services)):
-            self.seen.forget_slices()
+            self.state_builder.apply_event(change)
+        if self._feed.follow(slices(service) for service in sorted(self.state_builder.vpa_services)):
+            self.state_builder.forget_slices()
         self._read_annotations()
 
     def _read_annotations(self) -> None:
         """Lists pods again if a policy now matches by an annotation whose values were not stored so far."""
-        annotations = self.seen.asked_annotations
+        annotations = self.state_builder.matched_annotations
         if not annotations <= self._reader.read_annotations:
             self._reader.read_annotations |= annotations
             self._feed.watch.read_again(POD)
 
-    def pods(self) -> tuple[AuditedPod, ...]:
+    def stored_pods(self) -> tuple[AuditedPod, ...]:
         return self._feed.watch.held(POD)
 
-    def age(self) -> float | None:
+    def data_age(self) -> float | None:
         """Seconds since the oldest list was known to be current; None while one was never read."""
         return self._feed.watch.age()
 
-    def troubles(self) -> dict[str, str]:
+    def list_errors(self) -> dict[str, str]:
         """Current errors by list."""
         return self._feed.troubles()
 
@@ -77,7 +79,7 @@ class Evictions:
 
     _evicted_uids: frozenset[str] | None = field(default=None)
 
-    def new(self, pods: Iterable[AuditedPod]) -> Iterator[AuditedPod]:
+    def find_new(self, pods: Iterable[AuditedPod]) -> Iterator[AuditedPod]:
         """Returns the pods evicted since the last call; none at the first call, which only records existing ones."""
         evicted = {pod.uid: pod for pod in pods if _is_evicted(pod)}
         known_uids, self._evicted_uids = self._evicted_uids, frozenset(evicted)

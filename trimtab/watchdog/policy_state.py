@@ -52,7 +52,7 @@ class ObservedPolicy:
     uid: str
     version: str
     generation: int
-    written: str
+    spec_written_at: str
     """When its spec was last written."""
     mode: str
     """The stored mode, also if the document does not load."""
@@ -60,8 +60,8 @@ class ObservedPolicy:
     status: PolicyStatus
 
     @property
-    def since(self) -> Moment | None:
-        return seconds(self.written)
+    def changed_at(self) -> Moment | None:
+        return seconds(self.spec_written_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ObservedRuntimeClass:
     """A RuntimeClass, and when its overhead or scheduling was last written."""
 
     whole: RuntimeClass
-    written: Moment | None
+    written_at: Moment | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def slices(service: Service) -> ListSource:
     return replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
 
 
-def held(own_namespace: str, reader: AuditedPodReader) -> Holds:
+def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
     """Returns kind → the function that reduces an object of it; pods are reduced by the reader."""
     projections = holds(own_namespace)
 
@@ -143,7 +143,7 @@ def _policy(found: ApiObject) -> ObservedPolicy:
     spec = found.spec if isinstance(found.spec, dict) else {}
     return ObservedPolicy(
         name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
-        written=meta.written("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
+        spec_written_at=meta.written("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
         status=read_status(found.status),
     )  # fmt: skip
 
@@ -167,7 +167,7 @@ class AuditStateBuilder:
         self.gone: list[AuditedPod] = []
         """Pods deleted since the last call of `taken`."""
 
-    def hear(self, change: WatchEvent[Any]) -> None:
+    def apply_event(self, change: WatchEvent[Any]) -> None:
         """Applies the creation, change or deletion of an object."""
         is_deleted = change.what is ChangeType.DELETED
         match change.kind:
@@ -211,19 +211,19 @@ class AuditStateBuilder:
         else:
             self.uids[key] = after.uid
 
-    def taken(self) -> list[AuditedPod]:
+    def take_deleted_pods(self) -> list[AuditedPod]:
         """Returns and forgets the pods deleted since the last call."""
         gone, self.gone = self.gone, []
         return gone
 
     @property
-    def asked_annotations(self) -> frozenset[str]:
+    def matched_annotations(self) -> frozenset[str]:
         """Annotations of pods that policies match by."""
         policies = self._policy_store.policies() if self._from_cluster else self._base.policies
         return policies.once(match_asks).annotations
 
     @property
-    def services(self) -> frozenset[Service]:
+    def vpa_services(self) -> frozenset[Service]:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
         return vpa_webhook.services(self._webhook_targets)
 
@@ -235,23 +235,27 @@ class AuditStateBuilder:
     def _webhook_targets(self) -> Mapping[Key, tuple[WebhookTarget, ...]]:
         return {key: configuration.called for key, configuration in self._configurations.items()}
 
-    def world(self) -> AuditInputs:
+    def build_inputs(self) -> AuditInputs:
         """Returns the current inputs; policies and facts are the same objects as before if nothing changed."""
         facts = self._facts_cache.facts(vpa_reach=vpa_webhook.reach(self._webhook_targets, self._slices))
         terms = replace(self._base.terms, paused=self._base.terms.paused or self._facts_cache.paused)
         policies = self._policy_store.policies() if self._from_cluster else self._base.policies
         return AuditInputs(policies=policies, facts=facts, terms=terms)
 
-    def mistakes(self, name: str) -> tuple[str, ...]:
+    def policy_mistakes(self, name: str) -> tuple[str, ...]:
         """Returns why the policy of this name does not load as stored in the cluster."""
         return tuple(str(mistake) for mistake in self._policy_store.broken().get(name, ()))
 
-    def since(self) -> ChangeTimes:
+    def change_times(self) -> ChangeTimes:
         """Returns when policies, classes and the webhook were last written."""
         return ChangeTimes(
-            policies={name: time for name, observed in self.policies.items() if (time := observed.since) is not None},
+            policies={
+                name: time for name, observed in self.policies.items() if (time := observed.changed_at) is not None
+            },
             classes={
-                key[1]: observed.written for key, observed in self._classes.items() if observed.written is not None
+                key[1]: observed.written_at
+                for key, observed in self._classes.items()
+                if observed.written_at is not None
             },
             webhook=self._registration_time(),
         )
@@ -289,11 +293,11 @@ class InvalidPolicies(RuntimeFault):
         self.mistakes = mistakes
 
 
-def base(settings: Settings) -> AuditInputs:
+def load_base_inputs(settings: Settings) -> AuditInputs:
     """Returns the settings, and the folder's policies if there is a folder. Raises UnreadableFiles or
     InvalidPolicies."""
     loaded = load_policies(files.read(settings.policies)) if settings.policies else None
     if loaded is not None and loaded.mistakes:
         raise InvalidPolicies(loaded.mistakes)
     policies = loaded.policies if loaded is not None else Policies()
-    return AuditInputs(policies=policies, facts=NOTHING_KNOWN, terms=settings.terms)
+    return AuditInputs(policies=policies, facts=NOTHING_KNOWN, terms=settings.admission_settings)

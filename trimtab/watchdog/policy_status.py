@@ -27,7 +27,7 @@ class PolicyObservation:
     name: str
     generation: int
     mode: str
-    written: str
+    spec_written_at: str
     """When its spec was last written."""
     mistakes: tuple[str, ...] = ()
     """Why the document does not load; then its previous version is in force."""
@@ -42,7 +42,7 @@ class PolicyObservation:
     """Its current status."""
 
 
-def status(observation: PolicyObservation, now: str) -> PolicyStatus:
+def build_status(observation: PolicyObservation, now: str) -> PolicyStatus:
     """Returns the new status; conditions keep the time of their last transition."""
     tally = observation.tally
     return PolicyStatus(
@@ -132,7 +132,7 @@ def _harm_status(observation: PolicyObservation) -> Before | None:
         return observation.before.harm
     counts_before = {trouble: compared.before for trouble, compared in observation.counts.items()}
     return Before(
-        since=observation.written,
+        since=observation.spec_written_at,
         pods=max((count.pods for count in counts_before.values()), default=0),
         oom_killed=counts_before[FailureKind.OOM_KILLED].hit,
         evicted=counts_before[FailureKind.EVICTED].hit,
@@ -140,7 +140,7 @@ def _harm_status(observation: PolicyObservation) -> Before | None:
     )
 
 
-def remembered(stored: Before, written: str) -> Mapping[FailureKind, Count]:
+def restored_counts(stored: Before, written: str) -> Mapping[FailureKind, Count]:
     """Returns the counts that an earlier leader stored for this version of the policy; empty for another version."""
     if stored.since != written or not stored.pods:
         return {}
@@ -163,7 +163,7 @@ class PolicyStatusWriter:
     elapsed: Callable[[], float]
     _last_writes: dict[str, tuple[float, PolicyStatus]] = field(default_factory=dict)
 
-    def write(self, name: str, before: PolicyStatus, status: PolicyStatus) -> bool:
+    def write_status(self, name: str, before: PolicyStatus, status: PolicyStatus) -> bool:
         """Writes the status if it differs from `before`, the one in the cluster; returns whether it was written.
         Errors are logged, and the write is tried again in the next round."""
         if status == before or self._is_too_soon(name, status):
@@ -178,7 +178,7 @@ class PolicyStatusWriter:
         self._last_writes[name] = (self.elapsed(), status)
         return True
 
-    def forget(self, names: set[str]) -> None:
+    def drop_others(self, names: set[str]) -> None:
         """Drops the state of all policies but these."""
         self._last_writes = {name: last_write for name, last_write in self._last_writes.items() if name in names}
 

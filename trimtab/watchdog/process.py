@@ -18,7 +18,7 @@ from trimtab.watchdog.harm_brake import Brake, BrakeActuator, DryRunBrakeActuato
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import AuditWatcher
-from trimtab.watchdog.policy_state import base
+from trimtab.watchdog.policy_state import load_base_inputs
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 from trimtab.watchdog.settings import Settings
 
@@ -69,13 +69,13 @@ class Process:
         started, is_logged = clock.elapsed(), False
         while self.replica.may():
             was_synced = (
-                watcher.synced
+                watcher.is_synced
             )  # read before `hear`, so that all listed objects are among the changes it applies
-            watcher.hear()
-            if was_synced and watcher.synced:  # the changes may have added a watch
+            watcher.apply_events()
+            if was_synced and watcher.is_synced:  # the changes may have added a watch
                 return True
             if not is_logged and clock.elapsed() - started > PATIENCE_SECONDS:
-                self.log.warning("watchdog.waits", troubles=watcher.troubles())
+                self.log.warning("watchdog.waits", troubles=watcher.list_errors())
                 is_logged = True
             self.replica.wait(LOOK)
         return False
@@ -86,8 +86,8 @@ class Process:
 
     def _run_round(self, watcher: AuditWatcher, loop: Loop) -> float:
         try:
-            watcher.hear()
-            return loop.look()
+            watcher.apply_events()
+            return loop.run_round()
         except Exception as error:
             self.metrics.faults.labels("look").inc()
             self.log.error("look failed", error=f"{type(error).__name__}: {error}", exc_info=True)
@@ -97,22 +97,22 @@ class Process:
         settings, log, writer = self.settings, self.log, self.replica.writer
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         return Loop(
-            seen=watcher.seen,
-            pods=watcher.pods,
-            fresh=lambda: watcher.synced and (watcher.age() or 0.0) < STALE_SECONDS,
-            door=self._build_brake(writer),
+            state_builder=watcher.state_builder,
+            pods=watcher.stored_pods,
+            is_fresh=lambda: watcher.is_synced and (watcher.data_age() or 0.0) < STALE_SECONDS,
+            brake=self._build_brake(writer),
             statuses=PolicyStatusWriter(
                 writer=writer, log=log, every=settings.status_write_interval_seconds, elapsed=clock.elapsed
             ),
-            teller=PolicyEventRecorder(
+            event_recorder=PolicyEventRecorder(
                 recorder, log, settings.event_repeat_interval_seconds, settings.max_events_per_check, clock.elapsed
             ),
             metrics=self.metrics,
             interval=settings.check_interval_seconds,
             now=lambda: clock.utc().timestamp(),
             elapsed=clock.elapsed,
-            survey=Auditor(most=settings.max_decisions_per_check),
-            ledger=FailureHistory(settings.harm_terms),
+            auditor=Auditor(most=settings.max_decisions_per_check),
+            history=FailureHistory(settings.harm_terms),
         )
 
     def _build_brake(self, writer: Writer) -> BrakeActuator | None:
@@ -125,12 +125,12 @@ class Process:
         return Brake(writer, self.log)
 
     def _data_age(self) -> float:
-        age = self.watcher.age() if self.watcher is not None else None
+        age = self.watcher.data_age() if self.watcher is not None else None
         return float("nan") if age is None else age
 
 
 def run(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal. Raises RuntimeFault if it cannot start."""
-    inputs = base(settings)
+    inputs = load_base_inputs(settings)
     with opened(NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)) as replica:
         Process(settings, replica, inputs).run()

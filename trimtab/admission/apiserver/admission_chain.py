@@ -26,16 +26,21 @@ Plugin = Callable[[Pod, ClusterFacts, str], Pod | PodRejected]
 Webhook = Callable[[Pod], Pod]
 """The webhook: the pod in the review → the pod after its patch."""
 
-ARRIVAL = (defaulting.decode, defaulting.default)
-IN_TREE = (limitranger.admit, priority.admit, priority.admit_toleration_seconds, runtimeclass.admit)
-VALIDATING = (validate_pod.validate, limitranger.validate, runtimeclass.validate, resourcequota.validate)
+ARRIVAL = (defaulting.check_quantities, defaulting.set_defaults)
+IN_TREE = (
+    limitranger.admit,
+    priority.resolve_priority,
+    priority.admit_toleration_seconds,
+    runtimeclass.apply_runtime_class,
+)
+VALIDATING = (validate_pod.validate_pod, limitranger.validate, runtimeclass.check_overhead, resourcequota.validate)
 NAMES: dict[Plugin, str] = {
-    defaulting.decode: defaulting.PLUGIN,
-    defaulting.default: defaulting.DEFAULTING,
+    defaulting.check_quantities: defaulting.PLUGIN,
+    defaulting.set_defaults: defaulting.DEFAULTING,
     limitranger.admit: limitranger.PLUGIN,
-    priority.admit: priority.PLUGIN,
+    priority.resolve_priority: priority.PLUGIN,
     priority.admit_toleration_seconds: priority.TOLERATION_SECONDS,
-    runtimeclass.admit: runtimeclass.PLUGIN,
+    runtimeclass.apply_runtime_class: runtimeclass.PLUGIN,
 }
 
 
@@ -47,8 +52,10 @@ class ChainInputs:
     namespace: str
     runtime_class_admission: bool = True
 
-    def plugins(self, chain: tuple[Plugin, ...]) -> tuple[Plugin, ...]:
-        disabled = () if self.runtime_class_admission else (runtimeclass.admit, runtimeclass.validate)
+    def enabled_plugins(self, chain: tuple[Plugin, ...]) -> tuple[Plugin, ...]:
+        disabled = (
+            () if self.runtime_class_admission else (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
+        )
         return tuple(plugin for plugin in chain if plugin not in disabled)
 
 
@@ -83,7 +90,11 @@ def admit(
 def _second_pass(after_first: PodAdmitted, webhook: Webhook | None, inputs: ChainInputs) -> PodAdmitted | PodRejected:
     """Runs the second pass; `webhook` is None if no second call can happen."""
     defaulted = _run_plugins(after_first, 2, IN_TREE, inputs)
-    if isinstance(defaulted, PodRejected) or webhook is None or serialization.same(after_first.pod, defaulted.pod):
+    if (
+        isinstance(defaulted, PodRejected)
+        or webhook is None
+        or serialization.is_semantically_equal(after_first.pod, defaulted.pod)
+    ):
         return defaulted
     return _call_webhook(defaulted, 2, webhook, inputs)
 
@@ -91,7 +102,7 @@ def _second_pass(after_first: PodAdmitted, webhook: Webhook | None, inputs: Chai
 def _run_plugins(
     admitted: PodAdmitted, number: int, chain: tuple[Plugin, ...], inputs: ChainInputs
 ) -> PodAdmitted | PodRejected:
-    for plugin in inputs.plugins(chain):
+    for plugin in inputs.enabled_plugins(chain):
         result = plugin(admitted.pod, inputs.facts, inputs.namespace)
         if isinstance(result, PodRejected):
             return result
@@ -105,13 +116,13 @@ def _call_webhook(
     """Calls the webhook. A changed pod is serialized to JSON and defaulted again; an unchanged one stays the same
     object."""
     after_call = replace(admitted, calls=admitted.calls + 1)
-    returned = webhook(serialization.sent(admitted.pod))
-    if not defaulting.readable(returned):
+    returned = webhook(serialization.round_trip(admitted.pod))
+    if not defaulting.has_readable_quantities(returned):
         return defaulting.UNREADABLE_RESULT
-    if serialization.same(admitted.pod, returned):
+    if serialization.is_semantically_equal(admitted.pod, returned):
         return after_call
     return _run_plugins(
-        _with_step(after_call, number, "webhook", serialization.sent(returned)), number, ARRIVAL, inputs
+        _with_step(after_call, number, "webhook", serialization.round_trip(returned)), number, ARRIVAL, inputs
     )
 
 
@@ -124,11 +135,11 @@ def _with_step(admitted: PodAdmitted, number: int, name: str, pod: Pod) -> PodAd
 def _validate_and_store(admitted: PodAdmitted | PodRejected, inputs: ChainInputs) -> PodAdmitted | PodRejected:
     if isinstance(admitted, PodRejected):
         return admitted
-    for plugin in inputs.plugins(VALIDATING):
+    for plugin in inputs.enabled_plugins(VALIDATING):
         result = plugin(admitted.pod, inputs.facts, inputs.namespace)
         if isinstance(result, PodRejected):
             return result
-    return _default_on_read(replace(admitted, pod=serialization.sent(admitted.pod)), inputs)
+    return _default_on_read(replace(admitted, pod=serialization.round_trip(admitted.pod)), inputs)
 
 
 def _default_on_read(admitted: PodAdmitted, inputs: ChainInputs) -> PodAdmitted | PodRejected:
@@ -138,5 +149,5 @@ def _default_on_read(admitted: PodAdmitted, inputs: ChainInputs) -> PodAdmitted 
     checked.
     """
     return _run_plugins(
-        admitted, max((step.number for step in admitted.steps), default=1), (defaulting.default,), inputs
+        admitted, max((step.number for step in admitted.steps), default=1), (defaulting.set_defaults,), inputs
     )

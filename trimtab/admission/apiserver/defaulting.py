@@ -20,7 +20,7 @@ from trimtab.policy.cluster_facts import ClusterFacts
 DEFAULTING = "defaulting"
 
 
-def default(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def set_defaults(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod with requests from limits, pod-level requests, and the fields of every stored pod. Never
     rejects."""
     spec = change(
@@ -31,7 +31,7 @@ def default(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
         scheduler_name=pod.spec.scheduler_name or "default-scheduler",
         termination_grace_period_seconds=_grace_period(pod.spec),
     )
-    return change(pod, spec=resource_sums.rounded(_default_pod_level(spec)))
+    return change(pod, spec=resource_sums.round_spec(_default_pod_level(spec)))
 
 
 def _grace_period(spec: PodSpec) -> int:
@@ -71,7 +71,7 @@ def _default_hugepage_limits(spec: PodSpec, own: Resources) -> ResourceList:
     if not limits and not requests:
         return limits
     named = limits.keys() | requests.keys()
-    container_limits = resource_sums.containers(spec, limits_of).items()
+    container_limits = resource_sums.sum_containers(spec, limits_of).items()
     return limits | {n: v for n, v in container_limits if n.startswith("hugepages-") and n not in named}
 
 
@@ -81,7 +81,7 @@ def _default_pod_requests(spec: PodSpec, own: ResourceList, limits: ResourceList
     if not limits:
         return own
     container_requests = {
-        n: v for n, v in resource_sums.containers(spec, requests_of).items() if n in ("cpu", "memory")
+        n: v for n, v in resource_sums.sum_containers(spec, requests_of).items() if n in ("cpu", "memory")
     }
     return {n: v for n, v in limits.items() if is_pod_level(n)} | container_requests | own
 
@@ -93,12 +93,12 @@ UNREADABLE_RESULT = PodRejected(500, PLUGIN, f"Internal error occurred: {_INVALI
 """Rejects an unreadable pod that a webhook returned."""
 
 
-def decode(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def check_quantities(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod as submitted, if all its quantities can be parsed; else a 400."""
-    return pod if readable(pod) else UNREADABLE
+    return pod if has_readable_quantities(pod) else UNREADABLE
 
 
-def readable(pod: Pod) -> bool:
+def has_readable_quantities(pod: Pod) -> bool:
     """Returns whether every quantity can be parsed."""
     return all(quantity.is_quantity(value) for part in _resource_lists(pod.spec) for value in part.values())
 

@@ -11,8 +11,8 @@ ordered by min, max, ratio, and resource name; the server's order within each is
 from collections.abc import Callable, Iterator
 
 from trimtab.admission.apiserver import resource_sums
-from trimtab.admission.apiserver.outcome import PodRejected, forbidden
-from trimtab.admission.apiserver.resource_sums import stored
+from trimtab.admission.apiserver.outcome import PodRejected, forbid_pod
+from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import LimitRange, LimitRangeItem
 from trimtab.cluster.api.meta import ResourceList, change, get
@@ -26,7 +26,7 @@ _Constraint = Callable[[str, str, Written, Written | None, Written | None], str 
 _canonical = quantity.canonical
 
 
-def broken(item: LimitRangeItem, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
+def violated_bounds(item: LimitRangeItem, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
     """Yields an error for each bound and resource that is violated."""
     checks: tuple[tuple[ResourceList, _Constraint], ...] = (
         (item.min, _check_min),
@@ -98,7 +98,7 @@ def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected
     """Rejects the pod by the first LimitRange whose bounds it violates, with all errors of that one; else returns the
     pod."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
-        rejection = forbidden(PLUGIN, _bound_errors(pod.spec, limit_range))
+        rejection = forbid_pod(PLUGIN, _bound_errors(pod.spec, limit_range))
         if rejection:
             return rejection
     return pod
@@ -108,7 +108,7 @@ def _defaulted_items(limit_range: LimitRange) -> Iterator[LimitRangeItem]:
     """Yields the items as the server stores them: rounded, and with `max` as the default if none is set."""
     for item in map(defaulted, limit_range.spec.limits):
         fields = ("min", "max", "default", "default_request", "max_limit_request_ratio")
-        yield change(item, **{name: stored(getattr(item, name)) for name in fields})
+        yield change(item, **{name: round_quantities(getattr(item, name)) for name in fields})
 
 
 def _default_resources(limit_range: LimitRange) -> tuple[ResourceList, ResourceList]:
@@ -155,7 +155,7 @@ def _bound_errors(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
     for item in _defaulted_items(limit_range):
         if item.type == "Container":
             for container in spec.containers + spec.init_containers:
-                yield from broken(item, requests_of(container.resources), limits_of(container.resources))
+                yield from violated_bounds(item, requests_of(container.resources), limits_of(container.resources))
         elif item.type == "Pod":
             yield from _pod_bound_errors(spec, item)
 
@@ -163,9 +163,9 @@ def _bound_errors(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
 def _pod_bound_errors(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
     """Yields errors of the whole pod. Overhead is not counted; pod-level cpu and memory replace the containers' sum."""
     pod_level = get(spec.resources, Resources())
-    requests = resource_sums.containers(spec, requests_of) | _cpu_and_memory(requests_of(pod_level))
-    limits = resource_sums.containers(spec, limits_of) | _cpu_and_memory(limits_of(pod_level))
-    yield from broken(item, requests, limits)
+    requests = resource_sums.sum_containers(spec, requests_of) | _cpu_and_memory(requests_of(pod_level))
+    limits = resource_sums.sum_containers(spec, limits_of) | _cpu_and_memory(limits_of(pod_level))
+    yield from violated_bounds(item, requests, limits)
 
 
 def _cpu_and_memory(amounts: ResourceList) -> ResourceList:

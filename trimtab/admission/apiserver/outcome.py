@@ -34,12 +34,12 @@ class ChainStep:
     after: Pod
 
     @property
-    def changed(self) -> str:
+    def changed_fields(self) -> str:
         """A description of the changed fields. Computed on demand: most callers only need the pod."""
-        return "; ".join(serialization.changes(self.before, self.after)) or "written in the server's notation"
+        return "; ".join(serialization.describe_changes(self.before, self.after)) or "written in the server's notation"
 
     def __str__(self) -> str:
-        return f"pass {self.number}, {self.name}: {self.changed}"
+        return f"pass {self.number}, {self.name}: {self.changed_fields}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,14 @@ class PodAdmitted:
     """The number of calls to the webhook: 1 or 2."""
 
 
-def aggregate(messages: Iterable[str]) -> str:
+def join_errors(messages: Iterable[str]) -> str:
     """Joins several errors into one text as apimachinery's `Aggregate.Error` does: without repetitions, in brackets
     from two on."""
     distinct = list(dict.fromkeys(messages))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-def forbidden(plugin: str, messages: Iterable[str]) -> PodRejected | None:
+def forbid_pod(plugin: str, messages: Iterable[str]) -> PodRejected | None:
     """Returns a 403 with these messages; None if there are none."""
     listed = list(messages)
-    return PodRejected(403, plugin, aggregate(listed)) if listed else None
+    return PodRejected(403, plugin, join_errors(listed)) if listed else None

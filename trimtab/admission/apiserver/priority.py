@@ -24,7 +24,7 @@ BUILT_IN = {
 _NO_CLASS = PriorityClass()
 
 
-def admit(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def resolve_priority(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod with its class (the cluster's default if it names none), number and preemption policy."""
     if "PriorityClass" not in facts.known:
         return pod

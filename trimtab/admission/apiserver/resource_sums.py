@@ -23,7 +23,7 @@ Read = Callable[[Resources | UnsetType], ResourceList]
 _EXPONENT = re.compile(r".*[eE][+-]?\d+")
 
 
-def add(a: Written, b: Written) -> str:
+def add_quantities(a: Written, b: Written) -> str:
     """Returns the sum in the notation of `a`, or of `b` if `a` is zero."""
     first = quantity.parse(a)
     return _format_like(first + quantity.parse(b), like=str(a if first else b))
@@ -35,14 +35,14 @@ def _format_like(nano: int, like: str) -> str:
     return quantity.canonical(f"{nano}e-9" if _EXPONENT.fullmatch(like) else f"{nano}n")
 
 
-def plus(total: ResourceList, part: ResourceList) -> ResourceList:
+def add_resources(total: ResourceList, part: ResourceList) -> ResourceList:
     """Returns the sum of both, resource by resource."""
     total_so_far = dict(total)
     _add_in_place(total_so_far, part)
     return total_so_far
 
 
-def larger(total: ResourceList, part: ResourceList) -> ResourceList:
+def max_resources(total: ResourceList, part: ResourceList) -> ResourceList:
     """Returns the larger amount of each resource."""
     maximum = dict(total)
     _raise_in_place(maximum, part)
@@ -51,7 +51,7 @@ def larger(total: ResourceList, part: ResourceList) -> ResourceList:
 
 def _add_in_place(total: ResourceList, part: ResourceList) -> None:
     for name, value in part.items():
-        total[name] = add(total[name], value) if name in total else value
+        total[name] = add_quantities(total[name], value) if name in total else value
 
 
 def _raise_in_place(total: ResourceList, part: ResourceList) -> None:
@@ -60,7 +60,7 @@ def _raise_in_place(total: ResourceList, part: ResourceList) -> None:
             total[name] = value
 
 
-def containers(spec: PodSpec, read: Read) -> ResourceList:
+def sum_containers(spec: PodSpec, read: Read) -> ResourceList:
     """Returns the total of all containers, without pod-level resources and overhead.
 
     As `AggregateContainerRequests` and `AggregateContainerLimits` (k8s.io/component-helpers/resource/helpers.go, 0.36)
@@ -79,21 +79,23 @@ def containers(spec: PodSpec, read: Read) -> ResourceList:
             _add_in_place(sidecars, amounts)
             _raise_in_place(starting, {name: sidecars[name] for name in amounts})
         else:
-            _raise_in_place(starting, {n: add(v, sidecars[n]) if n in sidecars else v for n, v in amounts.items()})
-    return larger(running, starting)
+            _raise_in_place(
+                starting, {n: add_quantities(v, sidecars[n]) if n in sidecars else v for n, v in amounts.items()}
+            )
+    return max_resources(running, starting)
 
 
 _NANO_PER_MILLI = 10**6
 
 
-def stored(amounts: ResourceList) -> ResourceList:
+def round_quantities(amounts: ResourceList) -> ResourceList:
     """Returns the quantities as stored; the same object if nothing has to be rounded."""
     if all(map(_is_storable, amounts.values())):
         return amounts
     return {name: value if _is_storable(value) else f"{quantity.milli(value)}m" for name, value in amounts.items()}
 
 
-def rounded(spec: PodSpec) -> PodSpec:
+def round_spec(spec: PodSpec) -> PodSpec:
     """Returns the spec with rounded containers, pod-level resources and overhead."""
     return change(
         spec,
@@ -123,4 +125,4 @@ def _round_resources(resources: Resources | UnsetType) -> Resources | UnsetType:
 
 
 def _round_list(amounts: ResourceList | UnsetType) -> ResourceList | UnsetType:
-    return amounts if isinstance(amounts, UnsetType) else stored(amounts)
+    return amounts if isinstance(amounts, UnsetType) else round_quantities(amounts)

@@ -9,7 +9,7 @@ unknown and no pod is rejected for it.
 
 from trimtab.admission.apiserver import resource_sums
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.apiserver.resource_sums import stored
+from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import ResourceList, get
@@ -37,12 +37,12 @@ def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected
         refused = _check_specified(quota, pod.spec) or _check_status(quota)
         if refused:
             return refused
-    charged = charge(pod)
+    charged = quota_usage(pod)
     exceeded = (_check_exceeded(quota, charged) for quota in quotas)
     return next((refused for refused in exceeded if refused), pod)
 
 
-def charge(pod: Pod) -> ResourceList:
+def quota_usage(pod: Pod) -> ResourceList:
     """Returns the amounts that this pod uses, by the quota's names: overhead included, zeros left out."""
     requests, limits = _pod_requests(pod.spec), _pod_limits(pod.spec)
     amounts = {"count/pods": "1", "pods": "1"} | _quota_names(requests, limits)
@@ -52,15 +52,17 @@ def charge(pod: Pod) -> ResourceList:
 def _pod_requests(spec: PodSpec) -> ResourceList:
     """Returns the requests (`PodRequests`, component-helpers resource/helpers.go): pod-level ones override the sum,
     overhead is added."""
-    total = resource_sums.containers(spec, requests_of) | _pod_level_resources(requests_of(spec.resources))
-    return resource_sums.plus(total, get(spec.overhead, {}))
+    total = resource_sums.sum_containers(spec, requests_of) | _pod_level_resources(requests_of(spec.resources))
+    return resource_sums.add_resources(total, get(spec.overhead, {}))
 
 
 def _pod_limits(spec: PodSpec) -> ResourceList:
     """Returns the limits (`PodLimits`): overhead is added only to limits that are set and not zero."""
-    total = resource_sums.containers(spec, limits_of) | _pod_level_resources(limits_of(spec.resources))
+    total = resource_sums.sum_containers(spec, limits_of) | _pod_level_resources(limits_of(spec.resources))
     overhead = get(spec.overhead, {})
-    return resource_sums.plus(total, {n: v for n, v in overhead.items() if n in total and quantity.parse(total[n])})
+    return resource_sums.add_resources(
+        total, {n: v for n, v in overhead.items() if n in total and quantity.parse(total[n])}
+    )
 
 
 def _pod_level_resources(amounts: ResourceList) -> ResourceList:
@@ -106,8 +108,10 @@ def _check_status(quota: ResourceQuota) -> PodRejected | None:
 
 
 def _check_exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected | None:
-    hard, used = stored(quota.status.hard), stored(quota.status.used)
-    after = {name: resource_sums.add(used.get(name, 0), value) for name, value in charged.items() if name in hard}
+    hard, used = round_quantities(quota.status.hard), round_quantities(quota.status.used)
+    after = {
+        name: resource_sums.add_quantities(used.get(name, 0), value) for name, value in charged.items() if name in hard
+    }
     exceeded = sorted(name for name, value in after.items() if quantity.compare(value, hard[name]) > 0)
     if not exceeded:
         return None

@@ -10,7 +10,7 @@ than the meaning of a toleration: one without operator covers `operator: Equal`,
 from dataclasses import dataclass, field
 
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.apiserver.resource_sums import stored
+from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster.api.core import RuntimeClass, Scheduling
 from trimtab.cluster.api.meta import UnsetType, change, get
 from trimtab.cluster.api.pod import Pod, PodSpec, Toleration
@@ -32,14 +32,14 @@ def merge(first: tuple[Toleration, ...], second: tuple[Toleration, ...]) -> tupl
     tolerations = first + second
     following, covered_by_later = _LongestTolerations(), []
     for toleration in reversed(tolerations):
-        covered_by_later.append(following.covers(toleration))
-        following.add(toleration)
+        covered_by_later.append(following.covers_toleration(toleration))
+        following.add_toleration(toleration)
     merged: list[Toleration] = []
     preceding, merged_set = _LongestTolerations(), set[Toleration]()
     for toleration, is_covered in zip(tolerations, reversed(covered_by_later), strict=True):
-        if not is_covered and toleration not in merged_set and not preceding.covers(toleration):
+        if not is_covered and toleration not in merged_set and not preceding.covers_toleration(toleration):
             merged.append(toleration)
-            preceding.add(toleration)
+            preceding.add_toleration(toleration)
             merged_set.add(toleration)
     return tuple(merged)
 
@@ -50,7 +50,7 @@ class _LongestTolerations:
 
     _groups: dict[_GroupKey, tuple[Toleration, Toleration | None]] = field(default_factory=dict)
 
-    def add(self, toleration: Toleration) -> None:
+    def add_toleration(self, toleration: Toleration) -> None:
         if toleration.operator not in ("", "Equal", "Exists"):
             return  # covers only equal tolerations
         group = (toleration.key, toleration.effect, None if toleration.operator == "Exists" else toleration.value)
@@ -63,7 +63,7 @@ class _LongestTolerations:
             second = toleration
         self._groups[group] = (best, second)
 
-    def covers(self, toleration: Toleration) -> bool:
+    def covers_toleration(self, toleration: Toleration) -> bool:
         """Returns whether a toleration in here that is not equal covers this one (`isSuperset` in the same file)."""
         needed = toleration.toleration_seconds if isinstance(toleration.toleration_seconds, int) else _NO_LIMIT
         for key, matches_all_keys in ((toleration.key, False), ("", True)):
@@ -93,7 +93,7 @@ _OVERHEAD_WITHOUT_CLASS = PodRejected(
 )  # fmt: skip
 
 
-def admit(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod with all fields of its class; unchanged if it names none, or if no class was ever listed."""
     runtime_class = _find_class(pod, facts)
     if runtime_class is None or isinstance(runtime_class, PodRejected):
@@ -104,7 +104,7 @@ def admit(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     return spec if isinstance(spec, PodRejected) else change(pod, spec=spec)
 
 
-def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def check_overhead(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Rejects a pod whose overhead differs from its class's. Without overhead in the class, the field must be absent,
     not an empty map."""
     if "RuntimeClass" not in facts.known:
@@ -112,7 +112,7 @@ def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected
     runtime_class = _find_class(pod, facts)
     if isinstance(runtime_class, PodRejected):
         return runtime_class
-    fixed = stored(runtime_class.overhead.pod_fixed) if runtime_class else {}
+    fixed = round_quantities(runtime_class.overhead.pod_fixed) if runtime_class else {}
     if fixed:
         return pod if same(get(pod.spec.overhead, {}), fixed) else _OVERHEAD_MISMATCH
     return pod if isinstance(pod.spec.overhead, UnsetType) else _OVERHEAD_WITHOUT_CLASS
@@ -127,7 +127,7 @@ def _find_class(pod: Pod, facts: ClusterFacts) -> RuntimeClass | PodRejected | N
 
 
 def _set_overhead(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec | PodRejected:
-    fixed = stored(runtime_class.overhead.pod_fixed)
+    fixed = round_quantities(runtime_class.overhead.pod_fixed)
     if not fixed:
         return spec
     current = get(spec.overhead, {})

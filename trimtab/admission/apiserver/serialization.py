@@ -26,7 +26,7 @@ _SCALAR_TYPES = (str, int, bool, type(None), UnsetType)
 """Types of most fields, without nested values."""
 
 
-def sent(pod: S) -> S:
+def round_trip(pod: S) -> S:
     """Returns the object as JSON preserves it: empty maps and lists are absent; empty objects (`affinity: {}`) stay."""
     return _rebuild(pod, canonical=False)
 
@@ -36,7 +36,7 @@ def canonical(pod: S) -> S:
     return _rebuild(pod, canonical=True)
 
 
-def same(a: Pod, b: Pod) -> bool:
+def is_semantically_equal(a: Pod, b: Pod) -> bool:
     """Returns whether the API server regards both pods as equal: quantities by value, empty as absent."""
     return a is b or a == b or canonical(a) == canonical(b)
 
@@ -78,7 +78,7 @@ def _optional_fields(shape: type[ApiObject]) -> frozenset[str]:
     return frozenset(field.name for field in _fields(shape) if field.default is UNSET)
 
 
-def changes(before: Pod, after: Pod) -> tuple[str, ...]:
+def describe_changes(before: Pod, after: Pod) -> tuple[str, ...]:
     """Returns a description of each changed field: `spec.overhead.cpu: 100m`, `… 1 → 2`, `… removed, was 1`."""
     old, new = (dict(_flatten("", _to_plain(canonical(pod)))) for pod in (before, after))
     return tuple(

@@ -17,44 +17,44 @@ ANNOTATION_BYTES = 256 << 10
 """The maximum size of all annotations of an object together (apimachinery TotalAnnotationSizeLimitB)."""
 
 
-def invalid(field: str, value: object, why: str) -> str:
+def format_invalid(field: str, value: object, why: str) -> str:
     """Formats an error as `field: Invalid value: "x": why`; strings are quoted, numbers are not."""
     return f"{field}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
 
 
-def unsupported(field: str, value: str, supported: Iterable[str]) -> str:
+def format_unsupported(field: str, value: str, supported: Iterable[str]) -> str:
     return f"{field}: Unsupported value: {json.dumps(value)}: supported values: {', '.join(map(json.dumps, supported))}"
 
 
-def labels(field: str, labels: Mapping[str, str]) -> Iterator[str]:
+def label_errors(field: str, labels: Mapping[str, str]) -> Iterator[str]:
     for key, value in labels.items():
         if _key_errors(key):
-            yield from key_complaints(field, key)
-        for why in value_complaints(value):
-            yield invalid(field, value, why)
+            yield from label_key_errors(field, key)
+        for why in label_value_errors(value):
+            yield format_invalid(field, value, why)
 
 
-def annotations(field: str, annotations: Mapping[str, str]) -> Iterator[str]:
+def annotation_errors(field: str, annotations: Mapping[str, str]) -> Iterator[str]:
     """Yields errors of annotations: keys as for labels but in either case, values of any length, together at most 256
     KiB."""
     for key in annotations:
         if errors := _key_errors(key.lower()):
-            yield from (invalid(field, key, why) for why in errors)
+            yield from (format_invalid(field, key, why) for why in errors)
     if 4 * sum(map(len, annotations.values())) + 4 * sum(map(len, annotations)) <= ANNOTATION_BYTES:
         return  # UTF-8 needs at most four bytes for a character, so the exact size need not be computed
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATION_BYTES:
         yield f"{field}: Too long: may not be more than {ANNOTATION_BYTES} bytes"
 
 
-def key_complaints(field: str, key: str) -> Iterator[str]:
-    yield from (invalid(field, key, why) for why in _key_errors(key))
+def label_key_errors(field: str, key: str) -> Iterator[str]:
+    yield from (format_invalid(field, key, why) for why in _key_errors(key))
 
 
 _MAX_CACHED_LENGTH = _MAX_SUBDOMAIN_LENGTH + 1 + _MAX_LENGTH
 """Characters. Longer texts are invalid, and a thousand texts of a megabyte each must not stay in the cache."""
 
 
-def value_complaints(value: str) -> tuple[str, ...]:
+def label_value_errors(value: str) -> tuple[str, ...]:
     """Returns the errors of a label value."""
     return _cached_value_errors(value) if len(value) <= _MAX_CACHED_LENGTH else tuple(_value_errors(value))
 
@@ -72,12 +72,12 @@ def _value_errors(value: str) -> Iterator[str]:
         yield _pattern_error(f"{start}, {_ENDS_RULE}", f"({_KEY})?", "MyValue", "my_value", "12345")
 
 
-def subdomain(field: str, name: str) -> Iterator[str]:
+def subdomain_errors(field: str, name: str) -> Iterator[str]:
     """Yields the errors of an object name that must be a DNS subdomain."""
-    yield from (invalid(field, name, why) for why in _subdomain_errors(name))
+    yield from (format_invalid(field, name, why) for why in _subdomain_errors(name))
 
 
-def qualified(key: str) -> Iterator[str]:
+def qualified_name_errors(key: str) -> Iterator[str]:
     """Yields the errors of a qualified name, such as that of a resource."""
     yield from _key_errors(key)
 

@@ -9,8 +9,13 @@ import json
 from collections.abc import Iterator
 
 from trimtab.admission.apiserver import validate_names, validate_resources
-from trimtab.admission.apiserver.outcome import PodRejected, aggregate
-from trimtab.admission.apiserver.validate_names import invalid, key_complaints, unsupported, value_complaints
+from trimtab.admission.apiserver.outcome import PodRejected, join_errors
+from trimtab.admission.apiserver.validate_names import (
+    format_invalid,
+    format_unsupported,
+    label_key_errors,
+    label_value_errors,
+)
 from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, get
 from trimtab.cluster.api.pod import (
     PREFERRED,
@@ -31,7 +36,7 @@ from trimtab.policy.cluster_facts import ClusterFacts
 _MAX_WEIGHT = 100
 
 
-def affinity(spec: PodSpec) -> Iterator[str]:
+def affinity_errors(spec: PodSpec) -> Iterator[str]:
     """Yields errors of node affinity. Pod affinity is not validated, because Trimtab never writes it."""
     node = get(get(spec.affinity, Affinity()).node_affinity, NodeAffinity())
     if not isinstance(node.required, UnsetType):
@@ -50,7 +55,7 @@ def _preferred_term_errors(field: str, terms: tuple[PreferredTerm, ...]) -> Iter
     for index, preferred in enumerate(terms):
         term_field = f"{field}[{index}]"
         if not 0 < preferred.weight <= _MAX_WEIGHT:
-            yield invalid(f"{term_field}.weight", preferred.weight, "must be in the range 1-100")
+            yield format_invalid(f"{term_field}.weight", preferred.weight, "must be in the range 1-100")
         yield from _term_errors(f"{term_field}.preference", preferred.preference, values=False)
 
 
@@ -60,7 +65,7 @@ def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterato
     for index, expression in enumerate(get(term.match_expressions, ())):
         expression_field = f"{field}.matchExpressions[{index}]"
         yield from _expression_errors(expression_field, expression)
-        yield from key_complaints(f"{expression_field}.key", expression.key)
+        yield from label_key_errors(f"{expression_field}.key", expression.key)
         if values:
             yield from _value_errors(f"{expression_field}.values", expression)
     for index, expression in enumerate(get(term.match_fields, ())):
@@ -81,25 +86,25 @@ def _expression_errors(field: str, expression: SelectorRequirement) -> Iterator[
             if len(expression.values) != 1:
                 yield f"{field}.values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"
         case _:
-            yield invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
+            yield format_invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
 
 
 def _value_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
     for index, value in enumerate(expression.values):
-        yield from (invalid(f"{field}[{index}]", value, why) for why in value_complaints(value))
+        yield from (format_invalid(f"{field}[{index}]", value, why) for why in label_value_errors(value))
 
 
 def _field_selector_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
     if expression.operator not in ("In", "NotIn"):
-        yield invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
+        yield format_invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
     elif len(expression.values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield f"{field}.values: Required value: {why}"
     if expression.key != "metadata.name":
-        yield invalid(f"{field}.key", expression.key, "not a valid field selector key")
+        yield format_invalid(f"{field}.key", expression.key, "not a valid field selector key")
 
 
-def spread(spec: PodSpec) -> Iterator[str]:
+def topology_spread_errors(spec: PodSpec) -> Iterator[str]:
     """Yields errors of topology spread: skew, key, `whenUnsatisfiable`, and duplicate pairs. Label selectors are not
     validated."""
     constraints = get(spec.topology_spread_constraints, ())
@@ -117,46 +122,46 @@ def spread(spec: PodSpec) -> Iterator[str]:
 
 def _constraint_errors(field: str, constraint: TopologySpreadConstraint) -> Iterator[str]:
     if constraint.max_skew <= 0:
-        yield invalid(f"{field}.maxSkew", constraint.max_skew, "must be greater than zero")
+        yield format_invalid(f"{field}.maxSkew", constraint.max_skew, "must be greater than zero")
     if not constraint.topology_key:
         yield f"{field}.topologyKey: Required value: can not be empty"
     if constraint.when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
         choices = ("DoNotSchedule", "ScheduleAnyway")
-        yield unsupported(f"{field}.whenUnsatisfiable", constraint.when_unsatisfiable, choices)
+        yield format_unsupported(f"{field}.whenUnsatisfiable", constraint.when_unsatisfiable, choices)
     if isinstance(constraint.min_domains, int):
         yield from _min_domains_errors(f"{field}.minDomains", constraint.min_domains, constraint.when_unsatisfiable)
 
 
 def _min_domains_errors(field: str, count: int, action: str) -> Iterator[str]:
     if count <= 0:
-        yield invalid(field, count, "must be greater than zero")
+        yield format_invalid(field, count, "must be greater than zero")
     if action != "DoNotSchedule":
         why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        yield invalid(field, count, why)
+        yield format_invalid(field, count, why)
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def toleration_complaints(tolerations: tuple[Toleration, ...]) -> Iterator[str]:
+def toleration_errors(tolerations: tuple[Toleration, ...]) -> Iterator[str]:
     """Yields errors of tolerations (`ValidateTolerations`): key, seconds, operator with value, effect."""
     for index, toleration in enumerate(tolerations):
         field = f"spec.tolerations[{index}]"
         yield from _key_errors(field, toleration)
         yield from _operator_errors(field, toleration)
         if toleration.effect and toleration.effect not in _EFFECTS:
-            yield unsupported(f"{field}.effect", toleration.effect, _EFFECTS)
+            yield format_unsupported(f"{field}.effect", toleration.effect, _EFFECTS)
 
 
 def _key_errors(field: str, toleration: Toleration) -> Iterator[str]:
     if toleration.key:
-        yield from key_complaints(f"{field}.key", toleration.key)
+        yield from label_key_errors(f"{field}.key", toleration.key)
     elif toleration.operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid(f"{field}.operator", toleration.operator, why)
+        yield format_invalid(f"{field}.operator", toleration.operator, why)
     if not isinstance(toleration.toleration_seconds, UnsetType) and toleration.effect != "NoExecute":
         why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield invalid(f"{field}.effect", toleration.effect, why)
+        yield format_invalid(f"{field}.effect", toleration.effect, why)
 
 
 def _operator_errors(field: str, toleration: Toleration) -> Iterator[str]:
@@ -165,19 +170,19 @@ def _operator_errors(field: str, toleration: Toleration) -> Iterator[str]:
     field = f"{field}.operator"
     match toleration.operator:
         case "" | "Equal":
-            why = ";".join(value_complaints(toleration.value))
+            why = ";".join(label_value_errors(toleration.value))
             if why:
-                yield invalid(field, toleration.value, why)
+                yield format_invalid(field, toleration.value, why)
         case "Exists":
             if toleration.value:
-                yield invalid(field, toleration.value, "value must be empty when `operator` is 'Exists'")
+                yield format_invalid(field, toleration.value, "value must be empty when `operator` is 'Exists'")
         case "Lt" | "Gt":
-            yield unsupported(field, toleration.operator, ("Equal", "Exists", "Lt", "Gt"))
+            yield format_unsupported(field, toleration.operator, ("Equal", "Exists", "Lt", "Gt"))
         case _:
-            yield unsupported(field, toleration.operator, ("Equal", "Exists"))
+            yield format_unsupported(field, toleration.operator, ("Equal", "Exists"))
 
 
-def complaints(spec: PodSpec) -> Iterator[str]:
+def host_port_errors(spec: PodSpec) -> Iterator[str]:
     """Yields duplicate host ports: protocol, address and port must be unique among the containers. Init containers run
     one at a time, so each is checked by itself."""
     yield from _duplicate_port_errors("spec.containers", spec.containers)
@@ -199,10 +204,10 @@ def _duplicate_port_errors(field: str, containers: tuple[Container, ...]) -> Ite
 PLUGIN = "validation"
 
 
-def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def validate_pod(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns a 422 with all errors, in the server's order and words; the pod if it is valid."""
     errors = [*_name_errors(pod), *_metadata_errors(pod), *_spec_errors(pod.spec)]
-    return PodRejected(422, PLUGIN, aggregate(errors)) if errors else pod
+    return PodRejected(422, PLUGIN, join_errors(errors)) if errors else pod
 
 
 def _name_errors(pod: Pod) -> Iterator[str]:
@@ -211,8 +216,8 @@ def _name_errors(pod: Pod) -> Iterator[str]:
 
 
 def _metadata_errors(pod: Pod) -> Iterator[str]:
-    yield from validate_names.labels("metadata.labels", get(pod.metadata.labels, {}))
-    yield from validate_names.annotations("metadata.annotations", get(pod.metadata.annotations, {}))
+    yield from validate_names.label_errors("metadata.labels", get(pod.metadata.labels, {}))
+    yield from validate_names.annotation_errors("metadata.annotations", get(pod.metadata.annotations, {}))
 
 
 def _spec_errors(spec: PodSpec) -> Iterator[str]:
@@ -220,24 +225,24 @@ def _spec_errors(spec: PodSpec) -> Iterator[str]:
         yield "spec.containers: Required value"
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
-            yield from validate_resources.of_container(
+            yield from validate_resources.container_resource_errors(
                 f"spec.{kind}[{index}].resources", get(container.resources, None)
             )
-    yield from complaints(spec)
-    yield from validate_resources.of_pod(spec)
-    yield from validate_names.labels("spec.nodeSelector", get(spec.node_selector, {}))
-    yield from affinity(spec)
-    yield from spread(spec)
-    yield from toleration_complaints(get(spec.tolerations, ()))
+    yield from host_port_errors(spec)
+    yield from validate_resources.pod_resource_errors(spec)
+    yield from validate_names.label_errors("spec.nodeSelector", get(spec.node_selector, {}))
+    yield from affinity_errors(spec)
+    yield from topology_spread_errors(spec)
+    yield from toleration_errors(get(spec.tolerations, ()))
     yield from _class_name_errors(spec)
-    yield from validate_resources.of_overhead("spec.overhead", get(spec.overhead, {}))
+    yield from validate_resources.overhead_errors("spec.overhead", get(spec.overhead, {}))
 
 
 def _class_name_errors(spec: PodSpec) -> Iterator[str]:
     if get(spec.priority_class_name, ""):
-        yield from validate_names.subdomain("spec.priorityClassName", get(spec.priority_class_name, ""))
+        yield from validate_names.subdomain_errors("spec.priorityClassName", get(spec.priority_class_name, ""))
     if not isinstance(spec.runtime_class_name, UnsetType):
-        yield from validate_names.subdomain("spec.runtimeClassName", spec.runtime_class_name)
+        yield from validate_names.subdomain_errors("spec.runtimeClassName", spec.runtime_class_name)
     policy = get(spec.preemption_policy, "Never")
     if policy not in ("PreemptLowerPriority", "Never"):
-        yield validate_names.unsupported("spec.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
+        yield validate_names.format_unsupported("spec.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))

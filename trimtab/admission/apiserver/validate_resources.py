@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from trimtab.admission.apiserver import resource_sums
-from trimtab.admission.apiserver.validate_names import invalid, qualified
+from trimtab.admission.apiserver.validate_names import format_invalid, qualified_name_errors
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, UnsetType, get
 from trimtab.cluster.api.pod import PodSpec, Resources
@@ -18,7 +18,7 @@ _QUOTA_RESOURCES = {f"{side}.{part}" for side in ("requests", "limits") for part
 }
 
 
-def of_container(field: str, resources: Resources | None) -> Iterator[str]:
+def container_resource_errors(field: str, resources: Resources | None) -> Iterator[str]:
     """Yields errors of names and quantities, and of requests above their limit."""
     if resources is not None and not _is_trivially_valid(requests_of(resources), limits_of(resources)):
         yield from _requirement_errors(field, requests_of(resources), limits_of(resources), _container_name_errors)
@@ -35,12 +35,12 @@ def _is_trivially_valid(requests: ResourceList, limits: ResourceList) -> bool:
     return True
 
 
-def of_overhead(field: str, overhead: ResourceList) -> Iterator[str]:
+def overhead_errors(field: str, overhead: ResourceList) -> Iterator[str]:
     """Yields errors of overhead, which is validated like a container's limits, as the field in the message shows."""
     yield from _requirement_errors(field, {}, overhead, _container_name_errors)
 
 
-def of_pod(spec: PodSpec) -> Iterator[str]:
+def pod_resource_errors(spec: PodSpec) -> Iterator[str]:
     """Yields errors of pod-level resources (KEP-2837): cpu, memory, huge pages; at least the sum of the containers'
     requests."""
     if isinstance(spec.resources, UnsetType):
@@ -76,9 +76,9 @@ def _limit_errors(field: str, name: str, value: Written, validate_name: _NameVal
 
 def _amount_errors(field: str, name: str, value: Written) -> Iterator[str]:
     if quantity.parse(value) < 0:
-        yield invalid(field, quantity.canonical(value), "must be greater than or equal to 0")
+        yield format_invalid(field, quantity.canonical(value), "must be greater than or equal to 0")
     if _is_extended(name) and quantity.milli(value) % 1000:
-        yield invalid(field, quantity.canonical(value), "must be an integer")
+        yield format_invalid(field, quantity.canonical(value), "must be an integer")
 
 
 def _compare_with_limit(field: str, name: str, request: Written, limit: Written | None) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _compare_with_limit(field: str, name: str, request: Written, limit: Written 
     if difference and (is_fixed or difference > 0):
         relation = "equal to" if is_fixed else "less than or equal to"
         why = f"must be {relation} {name} limit of {quantity.canonical(limit)}"
-        yield invalid(f"{field}.requests", quantity.canonical(request), why)
+        yield format_invalid(f"{field}.requests", quantity.canonical(request), why)
 
 
 def _page_size_errors(field: str, name: str, value: Written) -> Iterator[str]:
@@ -100,34 +100,36 @@ def _page_size_errors(field: str, name: str, value: Written) -> Iterator[str]:
     size = name.removeprefix("hugepages-")
     if not quantity.is_quantity(size) or quantity.parse(size) <= 0 or quantity.parse(value) % quantity.parse(size):
         shown = quantity.canonical(value)
-        yield invalid(field, shown, f"{shown} is not positive integer multiple of {name}")
+        yield format_invalid(field, shown, f"{shown} is not positive integer multiple of {name}")
 
 
 def _sum_errors(spec: PodSpec, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
     """Yields errors of sums: the containers' requests together at most the pod's; each container's limit at most the
     pod's, huge pages also together."""
-    for name, total in resource_sums.containers(spec, requests_of).items():
+    for name, total in resource_sums.sum_containers(spec, requests_of).items():
         if name in requests and quantity.compare(total, requests[name]) > 0:
             yield _less_than_sum_error(f"spec.resources.requests[{name}]", requests[name], "requests", total)
-    for name, total in resource_sums.containers(spec, limits_of).items():
+    for name, total in resource_sums.sum_containers(spec, limits_of).items():
         if _is_hugepages(name) and name in limits and quantity.compare(total, limits[name]) > 0:
             yield _less_than_sum_error(f"spec.resources.limits[{name}]", limits[name], "limits", total)
     for index, container in enumerate(spec.containers):
         for name, value in limits_of(get(container.resources, Resources())).items():
             if name in limits and quantity.compare(value, limits[name]) > 0:
                 why = f"must be less than or equal to pod limits of {quantity.canonical(limits[name])}"
-                yield invalid(f"spec.resources.containers[{index}][{name}].limits", quantity.canonical(value), why)
+                yield format_invalid(
+                    f"spec.resources.containers[{index}][{name}].limits", quantity.canonical(value), why
+                )
 
 
 def _less_than_sum_error(field: str, pod_level: Written, side: str, total: Written) -> str:
     why = f"must be greater than or equal to aggregate container {side} of {quantity.canonical(total)}"
-    return invalid(field, quantity.canonical(pod_level), why)
+    return format_invalid(field, quantity.canonical(pod_level), why)
 
 
 def _standard_name_errors(field: str, name: str) -> Iterator[str]:
-    yield from (invalid(field, name, why) for why in qualified(name))
+    yield from (format_invalid(field, name, why) for why in qualified_name_errors(name))
     if "/" not in name and not (_is_hugepages(name) or name in _STANDARD | _QUOTA_RESOURCES):
-        yield invalid(field, name, "must be a standard resource type or fully qualified")
+        yield format_invalid(field, name, "must be a standard resource type or fully qualified")
 
 
 def _container_name_errors(field: str, name: str) -> Iterator[str]:
@@ -135,11 +137,11 @@ def _container_name_errors(field: str, name: str) -> Iterator[str]:
         return
     yield from _standard_name_errors(field, name)
     if "/" not in name and not _is_hugepages(name):
-        yield invalid(field, name, "must be a standard resource for containers")
+        yield format_invalid(field, name, "must be a standard resource for containers")
     # `ValidateContainerResourceName`: native names are those without a domain or in kubernetes.io; all others are
     # extended resources.
     elif not _is_native(name) and not _is_extended(name):
-        yield invalid(field, name, "doesn't follow extended resource name standard")
+        yield format_invalid(field, name, "doesn't follow extended resource name standard")
 
 
 def _pod_name_errors(field: str, name: str) -> Iterator[str]:
@@ -158,4 +160,6 @@ def _is_native(name: str) -> bool:
 
 
 def _is_extended(name: str) -> bool:
-    return not _is_native(name) and not name.startswith("requests.") and not any(qualified(f"requests.{name}"))
+    return (
+        not _is_native(name) and not name.startswith("requests.") and not any(qualified_name_errors(f"requests.{name}"))
+    )

@@ -28,7 +28,7 @@ UNREGISTERED_UNKNOWN = NotYet(
 )
 
 
-def unpatched(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Reason:
+def explain_unpatched(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Reason:
     """Returns the most likely reason why the policy did not change the pod, the most certain first."""
     code = _cause_code(policy, created, carries_marker, since)
     return code(

@@ -50,7 +50,7 @@ class AuditResult:
 
 def stand(alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> AuditResult:
     """Returns the result for pods of one template. Never raises for any content of a pod or policy."""
-    pod = as_seen(alike.pod, facts)
+    pod = with_current_overhead(alike.pod, facts)
     subject = PodContext(pod=pod, namespace=alike.namespace, facts=facts, terms=terms)
     # The annotation is not verified here, so what it says of policies that do not exist is ignored.
     annotation = alike.marker.of({policy.name for policy in policies.all}) if alike.marker else None
@@ -78,7 +78,7 @@ def stand(alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms:
     )
 
 
-def as_seen(pod: Pod, facts: ClusterFacts) -> Pod:
+def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
     """Returns the pod with the overhead that its class defines now: a stale stored overhead is reported separately.
 
     Overhead without a class, or whose class was deleted, belongs to the pod and stays.
@@ -136,7 +136,7 @@ class AuditState:
 
     groups: Mapping[PodTemplateKey, tuple[AuditedPod, ...]]
     """Template → its pods, without finished ones."""
-    standings: Mapping[PodTemplateKey, AuditResult]
+    results: Mapping[PodTemplateKey, AuditResult]
     """Template → its result; absent for templates that were not decided yet."""
     decided: int = 0
     """Templates decided in this step."""
@@ -150,7 +150,7 @@ class AuditState:
 
 @dataclass(slots=True)
 class _CachedResult:
-    standing: AuditResult
+    result: AuditResult
     reads: FactDependencies | None
     """The facts that the decision read; None if the result must be decided again."""
     facts: ClusterFacts
@@ -177,13 +177,13 @@ class Auditor:
         for alike in outdated[: self.most]:
             self._results[alike] = _decide_template(alike, inputs)
         decided_count = min(len(outdated), self.most)
-        results = {alike: cached.standing for alike, cached in self._results.items()}
-        return AuditState(groups=groups, standings=results, decided=decided_count, behind=len(outdated) - decided_count)
+        results = {alike: cached.result for alike, cached in self._results.items()}
+        return AuditState(groups=groups, results=results, decided=decided_count, behind=len(outdated) - decided_count)
 
-    def standing(self, alike: PodTemplateKey) -> AuditResult | None:
+    def result_of(self, alike: PodTemplateKey) -> AuditResult | None:
         """Returns the last result for a template; None if it was not decided yet, or if its pods were deleted."""
         cached = self._results.get(alike)
-        return cached.standing if cached else None
+        return cached.result if cached else None
 
     def _invalidate_all(self) -> None:
         """Marks every result as outdated."""

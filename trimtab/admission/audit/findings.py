@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit import stale_overhead
-from trimtab.admission.audit.causes import ChangeTimes, unpatched
+from trimtab.admission.audit.causes import ChangeTimes, explain_unpatched
 from trimtab.admission.audit.drift import AuditInputs, AuditResult, AuditState
 from trimtab.admission.audit.original_pod import AuditedPod, PodTemplateKey
 from trimtab.admission.audit.reasons import DECIDED_OTHERWISE, ONLY_WATCHING
@@ -74,10 +74,10 @@ class Findings:
 def findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
     """Returns the complete result for the state that an Auditor returned."""
     tallies = {policy.name: PolicyTally() for policy in inputs.policies.all}
-    for alike, result in state.standings.items():
+    for alike, result in state.results.items():
         _add_to_tallies(tallies, result, len(state.groups[alike]))
     classes = inputs.facts.runtime_classes
-    filled_by = stale_overhead.who(_youngest_pods(state), classes, since.classes)
+    filled_by = stale_overhead.detect_overhead_writer(_youngest_pods(state), classes, since.classes)
     lacking = tuple(_unpatched_findings(state, inputs, since))
     for finding in lacking:
         tallies[finding.policy].unpatched += len(finding.pods)
@@ -88,12 +88,12 @@ def findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Find
         overhead=tuple(_overhead_findings(state, inputs, since)),
         refused=tuple(
             _build_finding(alike, inputs, state.groups[alike], "", result.denied)
-            for alike, result in state.standings.items()
+            for alike, result in state.results.items()
             if result.denied is not None
         ),
         tallies=tallies,
         filled_by=filled_by,
-        setting=stale_overhead.setting(inputs.terms.overhead, filled_by),
+        setting=stale_overhead.check_overhead_setting(inputs.terms.overhead, filled_by),
     )
 
 
@@ -113,7 +113,7 @@ def _add_to_tallies(tallies: dict[str, PolicyTally], result: AuditResult, pods: 
 def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
     """Yields what pods lack. Pods of one template may be of different age: those with the same cause form one
     finding."""
-    for alike, result in state.standings.items():
+    for alike, result in state.results.items():
         annotation = _trusted_annotation(alike, inputs.policies)
         for policy, changes in result.lacks.items():
             for pods in _by_cause(policy, state.groups[alike], since, is_marked=bool(annotation.by)):
@@ -135,7 +135,7 @@ def _by_cause(
 
 
 def _cause_of(policy: str, pod: AuditedPod, since: ChangeTimes, *, is_marked: bool) -> Reason:
-    return unpatched(policy, pod.created, is_marked, since)
+    return explain_unpatched(policy, pod.created, is_marked, since)
 
 
 def _creation_time(pod: AuditedPod) -> float:
@@ -164,14 +164,14 @@ def _value_text(value: Value) -> str | None:
 
 def _watching_findings(state: AuditState, inputs: AuditInputs) -> Iterator[AuditFinding]:
     modes = {policy.name: policy.spec.mode for policy in inputs.policies.all}
-    for alike, result in state.standings.items():
+    for alike, result in state.results.items():
         for policy, changes in result.would.items():
             reason = ONLY_WATCHING(f"{policy} is in mode {modes[policy]}")
             yield _build_finding(alike, inputs, state.groups[alike], policy, reason, changes)
 
 
 def _left_out_findings(state: AuditState, inputs: AuditInputs) -> Iterator[AuditFinding]:
-    for alike, result in state.standings.items():
+    for alike, result in state.results.items():
         for policy, reason in result.left_out.items():
             yield _build_finding(alike, inputs, state.groups[alike], policy, reason)
 
@@ -182,7 +182,7 @@ def _overhead_findings(state: AuditState, inputs: AuditInputs, since: ChangeTime
         runtime_class = inputs.facts.runtime_classes.get(name) if name else None
         causes: dict[str, tuple[Reason, list[AuditedPod]]] = {}
         for pod in pods if runtime_class else ():
-            reason = stale_overhead.finding(alike, pod.created, runtime_class, since.classes.get(name))
+            reason = stale_overhead.explain_overhead(alike, pod.created, runtime_class, since.classes.get(name))
             if reason is not None:
                 causes.setdefault(reason.code.name, (reason, []))[1].append(pod)
         for reason, wrong in causes.values():

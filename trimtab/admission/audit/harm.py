@@ -61,7 +61,7 @@ class Count:
         return Count(self.pods + other.pods, self.hit + other.hit)
 
     @property
-    def share(self) -> float:
+    def failed_share(self) -> float:
         return self.hit / self.pods if self.pods else 0.0
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ Verdict = HarmEvidence | NotYet | Reason
 """Harm, too little data, or the reason why there is no harm."""
 
 
-def judge(
+def judge_harm(
     policy: str, counts: Mapping[FailureKind, FailureComparison], terms: HarmTerms = DEFAULT_HARM_TERMS
 ) -> Verdict:
     """Returns the verdict over all kinds of failure: the first harm, else the first lack of data, else that there is
@@ -113,13 +113,19 @@ def _judge_failure(policy: str, trouble: FailureKind, compared: FailureCompariso
         return _too_few(compared, terms) if compared.after.hit else None
     if compared.after.pods < terms.least_pods or compared.before.pods < terms.least_pods:
         return _too_few(compared, terms)
-    rise, min_share = compared.after.share - compared.before.share, terms.factor * compared.before.share
-    if rise < terms.rise or compared.after.share < min_share:
+    rise, min_share = (
+        compared.after.failed_share - compared.before.failed_share,
+        terms.factor * compared.before.failed_share,
+    )
+    if rise < terms.rise or compared.after.failed_share < min_share:
         return None
     comparison_text = (
         f"{trouble}: {compared.after} that {policy} changed, {compared.before} that it matches and did not change"
     )
-    if compared.elsewhere.pods >= terms.least_pods and compared.elsewhere.share * terms.factor >= compared.after.share:
+    if (
+        compared.elsewhere.pods >= terms.least_pods
+        and compared.elsewhere.failed_share * terms.factor >= compared.after.failed_share
+    ):
         return reasons.EVERYWHERE(f"{comparison_text}; but {compared.elsewhere} that it does not match")
     return HarmEvidence(reasons.HARMFUL(comparison_text), trouble, compared)
 
@@ -161,7 +167,7 @@ class Watched:
     """When its spec was last written; None if that is unknown, and every pod that carries its change counts."""
 
 
-def side(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
+def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
     """Returns the pod's side of the comparison; None if the policy does not match it, or that is not known."""
     has_change = pod.alike.marker is not None and policy.name in pod.alike.marker.by
     if has_change and (policy.since is None or pod.created is None or pod.created >= policy.since):
@@ -169,7 +175,7 @@ def side(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort
     return Cohort.BEFORE if has_change or (result is not None and policy.name in result.meant) else None
 
 
-def hits(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset[FailureKind]:
+def recent_failures(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset[FailureKind]:
     """Returns the failures within the window before `end`, which is now or the pod's deletion."""
     if not pod.incidents:
         return _NO_FAILURES
@@ -200,27 +206,29 @@ class FailureHistory:
         default_factory=dict
     )
 
-    def gone(self, pod: AuditedPod, result: AuditResult | None, policies: Iterable[Watched], now: Moment) -> None:
+    def record_deleted(
+        self, pod: AuditedPod, result: AuditResult | None, policies: Iterable[Watched], now: Moment
+    ) -> None:
         """Counts a pod that was just deleted."""
-        failures = hits(pod, now, self.terms)
+        failures = recent_failures(pod, now, self.terms)
         for policy in policies:
-            cohort = side(policy, pod, result)
+            cohort = cohort_of(policy, pod, result)
             for kind in FailureKind if cohort is not None else ():
                 if cohort is Cohort.BEFORE or may_cause(pod.alike, policy.name, kind):
                     self._add_count(policy, cohort, kind, Count(1, kind in failures), now)
 
-    def restore(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
+    def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
         """Restores the counts that an earlier leader stored for pods from before this version; they are used while
         fewer pods are known."""
         if before:
             self._restored_counts[policy.name, policy.since] = dict(before)
 
-    def forget(self, now: Moment) -> None:
+    def drop_old_counts(self, now: Moment) -> None:
         """Drops the counts of hours that are older than the configured memory."""
         oldest_hour = _hour_of(now - self.terms.memory)
         self._counts_by_hour = {hour: counts for hour, counts in self._counts_by_hour.items() if hour >= oldest_hour}
 
-    def counted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
+    def count_deleted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
         """Returns the deleted pods: AFTER within the window, BEFORE within the memory. Pods that an earlier version
         changed count as BEFORE."""
         oldest_hour = _hour_of(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
@@ -232,10 +240,10 @@ class FailureHistory:
                     total += count
         return total
 
-    def known_before(self, policy: Watched, trouble: FailureKind, existing: Count, now: Moment) -> Count:
+    def count_before(self, policy: Watched, trouble: FailureKind, existing: Count, now: Moment) -> Count:
         """Returns the pods from before the change, existing and deleted; or the restored count if that has
         more pods."""
-        observed = existing + self.counted(policy, Cohort.BEFORE, trouble, now)
+        observed = existing + self.count_deleted(policy, Cohort.BEFORE, trouble, now)
         restored = self._restored_counts.get((policy.name, policy.since), {}).get(trouble, Count())
         return restored if restored.pods > observed.pods else observed
 
@@ -251,7 +259,7 @@ def _hour_of(time: Moment) -> int:
     return int(time // 3600)
 
 
-def count(
+def compare_failures(
     pods: Iterable[AuditedPod],
     results: Mapping[PodTemplateKey, AuditResult],
     policies: Iterable[Watched],
@@ -273,17 +281,17 @@ class _FailureCounter:
     pods: int = 0
     hit: Counter[FailureKind] = field(default_factory=Counter)
 
-    def add(self, hit: frozenset[FailureKind]) -> None:
+    def add_pod(self, hit: frozenset[FailureKind]) -> None:
         self.pods += 1
         if hit:
             self.hit.update(hit)
 
-    def merge(self, other: "_FailureCounter") -> None:
+    def add_counter(self, other: "_FailureCounter") -> None:
         self.pods += other.pods
         if other.hit:
             self.hit.update(other.hit)
 
-    def count(self, trouble: FailureKind) -> Count:
+    def count_of(self, trouble: FailureKind) -> Count:
         return Count(self.pods, self.hit[trouble])
 
 
@@ -303,16 +311,16 @@ def _group_recent_pods(
     """Returns the pods that run, or were created or failed within the window, by template."""
     oldest, groups = now - terms.window, dict[PodTemplateKey, _TemplatePods]()
     for pod in pods:
-        failures = hits(pod, now, terms)
+        failures = recent_failures(pod, now, terms)
         is_young = pod.created is not None and pod.created >= oldest
         if pod.running or failures or is_young:
             group = groups.get(pod.alike)
             if group is None:
                 group = groups[pod.alike] = _TemplatePods([], _FailureCounter(), _FailureCounter())
             group.pods.append((pod, failures))
-            group.all.add(failures)
+            group.all.add_pod(failures)
             if is_young:
-                group.young.add(failures)
+                group.young.add_pod(failures)
     return groups
 
 
@@ -334,16 +342,16 @@ def _compare_policy(
         if alike.marker is not None and policy.name in alike.marker.by:
             _count_carriers(policy, alike, group, before, after)
         elif result is not None and policy.name in result.meant:
-            before.merge(group.all)
+            before.add_counter(group.all)
         else:
-            elsewhere.merge(group.all)
-            young.merge(group.young)
+            elsewhere.add_counter(group.all)
+            young.add_counter(group.young)
     return {
         trouble: FailureComparison(
-            before=history.known_before(policy, trouble, before.count(trouble), now),
-            after=after[trouble].count(trouble) + history.counted(policy, Cohort.AFTER, trouble, now),
+            before=history.count_before(policy, trouble, before.count_of(trouble), now),
+            after=after[trouble].count_of(trouble) + history.count_deleted(policy, Cohort.AFTER, trouble, now),
             # Only pods of the same age show whether nodes have room now, so older pods are no comparison here.
-            elsewhere=(young if trouble is FailureKind.UNSCHEDULABLE else elsewhere).count(trouble),
+            elsewhere=(young if trouble is FailureKind.UNSCHEDULABLE else elsewhere).count_of(trouble),
         )
         for trouble in FailureKind
     }
@@ -359,5 +367,5 @@ def _count_carriers(
     """Counts pods that carry a change of the policy, by its current version or an earlier one."""
     counters = [counter for trouble, counter in after.items() if may_cause(alike, policy.name, trouble)]
     for pod, failures in group.pods:
-        for counter in counters if side(policy, pod, None) is Cohort.AFTER else (before,):
-            counter.add(failures)
+        for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):
+            counter.add_pod(failures)

@@ -44,7 +44,7 @@ class PodFailure:
     """Seconds since 1970: the time of the failure; for an unschedulable pod, the start of the wait."""
 
 
-def incidents(status: PodStatus, created: float | None) -> tuple[PodFailure, ...]:
+def read_failures(status: PodStatus, created: float | None) -> tuple[PodFailure, ...]:
     """Returns the latest failure of each kind. A failure without a time is dated to the pod's creation."""
     latest: dict[FailureKind, float] = {}
     for failure in _all_failures(status, created or 0.0):
@@ -136,12 +136,12 @@ class AuditedPodReader:
             uid=meta.uid,
             created=seconds(meta.creation_timestamp),
             running=pod.status.phase not in _FINISHED and not meta.deletion_timestamp,
-            incidents=incidents(pod.status, seconds(meta.creation_timestamp)),
+            incidents=read_failures(pod.status, seconds(meta.creation_timestamp)),
         )
 
     def _template_of(self, pod: Pod) -> PodTemplateKey:
         namespace = pod.metadata.namespace or "default"
-        bare = submitted(pod, self.read_annotations)
+        bare = reconstruct_submitted(pod, self.read_annotations)
         key = hashlib.blake2b(_encode((namespace, bare)), digest_size=16).digest()
         template = self._templates.get(key)
         if template is None:
@@ -154,7 +154,7 @@ class AuditedPodReader:
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def submitted(pod: Pod, read_annotations: frozenset[str] = frozenset()) -> Pod:
+def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset()) -> Pod:
     """Returns the pod as submitted: without what is added after admission, and without what no decision reads.
 
     read_annotations: the annotations whose values policies read.

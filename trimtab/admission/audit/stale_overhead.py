@@ -27,7 +27,7 @@ from trimtab.policy.reasons import OVERHEAD_MISSING
 from trimtab.scheduling.node_filters import untolerated
 
 
-def finding(
+def explain_overhead(
     alike: PodTemplateKey, created: Moment | None, runtime_class: RuntimeClass | None, since: Moment | None
 ) -> Reason | None:
     """Returns what is wrong with the stored overhead; None if nothing is, or if the class does not exist.
@@ -71,7 +71,7 @@ Named = tuple[PodTemplateKey, str, Moment | None]
 """The template that pods share, the name of one of them, and its creation time."""
 
 
-def who(
+def detect_overhead_writer(
     pods: Iterable[Named], classes: Mapping[str, RuntimeClass], since: Mapping[str, Moment]
 ) -> OverheadExample | NotYet:
     """Returns the writer shown by the youngest pod that shows one: the API server's flags may have changed since older
@@ -108,7 +108,7 @@ def _overhead_example(
     return OverheadExample(writer, alike.namespace, name, created)
 
 
-def setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
+def check_overhead_setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
     """Returns why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
     if isinstance(example, NotYet) or example.by == configured:
         return None

@@ -36,7 +36,7 @@ class WebhookMetrics:
         )
         self._review_counters: dict[tuple[str, int], Counter] = {}
         self._seconds = LabelledHistogram(
-            "trimtab_review_seconds",
+            "trimtab_review_duration_seconds",
             "Seconds from a whole request body to the answer, by path.",
             _SECONDS,
             registry,
@@ -44,19 +44,19 @@ class WebhookMetrics:
         )
         self._decisions = Counter(
             "trimtab_decisions",
-            "Actions of policies on pods: done, warned of or omitted, by policy, action and the reason's code.",
+            "Actions of policies on pods (done, warned of or left out), by policy, action and reason code.",
             ["policy", "action", "reason"],
             registry=registry,
         )
         self._failures = Counter(
-            "trimtab_failures",
-            "Internal errors of Trimtab, by kind; the pods were admitted unchanged, except for the kind `denied`.",
+            "trimtab_errors",
+            "Errors of the webhook by kind; the pods were admitted unchanged, except for the kind `denied`.",
             ["kind"],
             registry=registry,
         )
         self._outcomes = Counter(
-            "trimtab_outcomes",
-            "Reviews of pods by outcome, dry runs apart.",
+            "trimtab_review_outcomes",
+            "Reviews of pods by outcome, with dry runs apart.",
             ["outcome", "dry_run"],
             registry=registry,
         )
@@ -97,7 +97,7 @@ class WebhookMetrics:
         """Adds a gauge, read at each scrape: seconds since the facts were last known to be current."""
         self._add_gauge(
             "trimtab_facts_age_seconds",
-            "Seconds since the facts that decisions read were last known to be current; NaN: never yet.",
+            "Seconds since the facts of the cluster were last known to be current; NaN: never yet.",
             read,
         )
 
@@ -107,7 +107,7 @@ class WebhookMetrics:
 
     def add_problems(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: policies, recommendations and other objects that cannot be decoded."""
-        self._add_gauge("trimtab_facts_problems", "Objects of the cluster that cannot be decoded.", read)
+        self._add_gauge("trimtab_invalid_objects", "Objects of the cluster that are invalid.", read)
 
     def add_recommendations(self, read: Callable[[], RecommendationAges]) -> None:
         """Adds gauges, read at each scrape: containers of existing workloads by the age of their recommendation."""

@@ -90,4 +90,4 @@ def test_kills_that_prometheus_tells_count_and_those_that_the_snapshot_tells_too
     (found,) = report["containers"]
     assert found["memory"]["reasons"][0]["code"] == "oom-killed"
     assert "is 615Mi" in found["memory"]["reasons"][0]["text"]
-    assert "killed for want of memory (once, last on 2026-01-18)" in found["memory"]["reasons"][0]["text"]
+    assert "killed because it ran out of memory (once, last on 2026-01-18)" in found["memory"]["reasons"][0]["text"]

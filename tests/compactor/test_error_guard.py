@@ -124,5 +124,5 @@ def test_errors_of_ours_are_counted_by_what_was_being_done() -> None:
     numbers.faulty(loop.faults)
     numbers.faulty(loop.faults)
     page = render(numbers.registry).decode()
-    assert 'trimtab_compactor_faults_total{kind="plan"} 2.0' in page
-    assert 'trimtab_compactor_faults_total{kind="look"} 0.0' in page
+    assert 'trimtab_compactor_errors_total{kind="plan"} 2.0' in page
+    assert 'trimtab_compactor_errors_total{kind="look"} 0.0' in page

@@ -1,4 +1,4 @@
-"""What is sound only in form is told as a finding; what is meant as it stands is not."""
+"""A policy that is only formally valid gives a finding; one that does what it says gives none."""
 
 import pytest
 

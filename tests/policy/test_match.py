@@ -1,4 +1,4 @@
-"""Which pods a policy means, and which share of them."""
+"""The pods that a policy's match selects, and the share of owners that its rollout selects."""
 
 from tests.build import codes, decided, facts, pod, policies, policy, workload
 from trimtab.policy.match import match_asks
@@ -41,7 +41,7 @@ def test_pods_of_daemons_are_placed_only_by_policies_that_name_daemons():
 
 
 def test_policies_ask_for_the_annotations_that_a_match_or_what_it_excludes_names():
-    """Only where one of these is changed policies are asked again."""
+    """Policies are evaluated again only where one of these annotations changes."""
     asking = policy("{labels: {add: {a: b}}}", match="{annotations: {x/y: '*'}, exclude: [{annotations: {z: low}}]}")
     silent = policy("{annotations: {add: {other: yes!}}}", name="silent")
     assert match_asks(policies(asking, silent)).annotations == {"x/y", "z"}

@@ -21,7 +21,7 @@ MISSED = Code(
     "missed-by-webhook",
     "The pod was created while the policy was in force, and the webhook did not change it: the webhook was down, too "
     "slow, paused, not called for this namespace, or had not received a policy or the cluster's facts yet.",
-    "Check the webhook's availability (`trimtab_failures`, the API server's "
+    "Check the webhook's availability (`trimtab_errors`, the API server's "
     "`apiserver_admission_webhook_fail_open_count`), then restart the workload.",
 )
 DECIDED_OTHERWISE = Code(

@@ -1,8 +1,9 @@
 """Problems of certificates, with a code for machines and a sentence for people, and the exceptions that carry them.
 
-CertsError                   base class; `problem` is the reason ├── MissingFile              a file of the folder does
-not exist ├── UnusableFile             a file does not contain what its name says └── UnwritableFile           the
-folder cannot be written; its old content is intact
+CertsError                   base class; `problem` is the reason
+├── MissingFile              a file of the folder does not exist
+├── UnusableFile             a file does not contain what its name says
+└── UnwritableFile           the folder cannot be written; its old content is intact
 """
 
 from dataclasses import dataclass

@@ -26,10 +26,10 @@ class CertificateLoader:
     ) -> None:
         """Loads the pair; raises `MissingFile` or `UnusableFile`, because a server must not start without one.
 
-        `clients` names a file of authorities for client certificates, which is reloaded like the pair: see `context`.
-        If new authorities are invalid, the previous ones stay in force, and a new pair is served all the same. `told`
-        is called after each change: with None if new files were loaded, with the problem if they were rejected (once
-        per problem, not once per handshake).
+        `clients` names a file of authorities for client certificates, which is reloaded like the pair: see
+        `create_context`. If new authorities are invalid, the previous ones stay in force, and a new pair is served all
+        the same. `told` is called after each change: with None if new files were loaded, with the problem if they were
+        rejected (once per problem, not once per handshake).
         """
         self._folder, self._clients = folder, clients
         self._on_change = on_change

@@ -133,7 +133,7 @@ class SecretObservation:
 
 
 class CertificateRotator:
-    """One replica's part in the rotation. `step` is for one thread."""
+    """One replica's part in the rotation. `run_step` is for one thread."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Replies to HTTP requests, independent of the web server: reviews, probes, and rejections before a body is decoded.
 
-Flask and the ASGI route both use `answer`, so their bytes are equal. Probes are answered from memory, so that they can
-run on the event loop. `Service` holds the functions behind the routes.
+Flask and the ASGI route both use `answer_review`, so their bytes are equal. Probes are answered from memory, so that
+they can run on the event loop. `Service` holds the functions behind the routes.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class Service:
 
     ready: Callable[[], tuple[bool, str]]
     """Returns whether this replica should receive reviews, and why or why not. A stop in progress is added by
-    `probe`."""
+    `answer_probe`."""
 
     metrics: Callable[[], bytes]
     """Returns the Prometheus text for a scrape."""
@@ -113,12 +113,12 @@ def answer(service: Service, path: str, content_type: str, body: bytes | None) -
     """
     decide = service.mutate if path == MUTATE else service.validate
     reply = _reply_and_observe(service, decide, path, content_type, body)
-    assert isinstance(reply, HttpReply), "only `attempt` may return a DeferredReply"
+    assert isinstance(reply, HttpReply), "only `attempt_review` may return a DeferredReply"
     return reply
 
 
 def attempt_review(service: Service, content_type: str, body: bytes | None) -> HttpReply | DeferredReply:
-    """Like `answer` for the review of a pod, for a caller that can wait for the owner in the `DeferredReply`."""
+    """Like `answer_review` for the review of a pod, for a caller that can wait for the owner in the `DeferredReply`."""
     return _reply_and_observe(service, service.attempt or service.mutate, MUTATE, content_type, body)
 
 

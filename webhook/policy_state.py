@@ -192,7 +192,7 @@ def _is_same_state(a: WebhookPolicyState, b: WebhookPolicyState) -> bool:
 SETTLE_SECONDS = 0.05
 """Time to wait for changes that arrive together: a rollout is dozens of changes, and should be one new state."""
 LOOK_SECONDS = 0.5
-"""Time between two calls of the listener's `look` while nothing changes."""
+"""Time between two calls of the listener's `on_round` while nothing changes."""
 
 
 class PolicyStateListener(Protocol):

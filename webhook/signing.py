@@ -23,7 +23,7 @@ RETRY_SECONDS = 2.0
 
 
 class MarkerKeys:
-    """The keys of this replica, and the settings that contain them. `terms` is for one thread."""
+    """The keys of this replica, and the settings that contain them. `with_signer` is for one thread."""
 
     def __init__(self, read: Callable[[], SigningKeys], log: Logger, now: Clock = clock.utc) -> None:
         """`read` returns the keys, or raises; it may block."""

@@ -160,7 +160,7 @@ class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=F
     """What failed; empty if nothing did."""
     warnings: tuple[str, ...] = ()
     response: bytes = b""
-    """The end of the encoded response (`admission_review.allow`, `admission_review.deny`)."""
+    """The end of the encoded response (`admission_review.encode_allowed`, `encode_denied`)."""
 
 
 class _User(msgspec.Struct):

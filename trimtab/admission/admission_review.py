@@ -81,7 +81,8 @@ def _raise_too_deep() -> Review:
 
 
 def encode(review: Review, response: bytes) -> bytes:
-    """Returns the bytes of the whole AdmissionReview; `response` is the end that `allow` or `deny` returned."""
+    """Returns the bytes of the whole AdmissionReview; `response` is the end that `encode_allowed` or `encode_denied`
+    returned."""
     version = review.api_version
     start = _START if version in (API_VERSION, "") else _encode_start(version)
     return b"".join((start, _encoder.encode(review.request.uid), b",", response))

@@ -31,7 +31,7 @@ class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
     body: bytes
     record: AdmissionRecord
     awaits: OwnerKey | None = None
-    """The owner that the response depends on and that no watch has reported yet: see `waits` of `answer`."""
+    """The owner that the response depends on and that no watch has reported yet: see `waits` of `answer_review`."""
 
 
 def answer(

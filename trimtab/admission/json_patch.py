@@ -1,8 +1,8 @@
 """Builds and applies JSON patches between two pods, and checks a patch before it is sent.
 
-`diff` makes the JSON patch (RFC 6902: add, replace, remove) from two pods as values. The patch names only fields that
-differ, keeps the order of lists, and never repeats values of other authors. `apply` is an own implementation for the
-check of each response: `jsonpatch` gives the same result (a property test compares them) at a far higher cost.
+`diff_pods` makes the JSON patch (RFC 6902: add, replace, remove) from two pods as values. The patch names only fields
+that differ, keeps the order of lists, and never repeats values of other authors. `apply_patch` is an own implementation
+for the check of each response: `jsonpatch` gives the same result (a property test compares them) at a far higher cost.
 
 A patch that does not apply, or that leads to an invalid pod, blocks the pod even under `failurePolicy: Ignore`. So each
 patch is tried before it is sent, on the pod as far as `cluster.api` decodes it: no patch touches other fields.
@@ -140,8 +140,8 @@ def apply(document: Any, operations: Iterable[Operation]) -> Any:
 
 
 def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
-    """Applies operations to the document itself. Only for operations of `diff`, which never reach into each other's
-    values."""
+    """Applies operations to the document itself. Only for operations of `diff_pods`, which never reach into each
+    other's values."""
     for operation in operations:
         document = _apply_operation(document, operation)
     return document

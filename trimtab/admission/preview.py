@@ -1,11 +1,11 @@
 """Previews admission: a pod through the API server's two passes with the webhook in the chain, and a manifest
 rewritten.
 
-`preview` calls the same `judge` that answers reviews at the points where the server calls the webhook.
+`preview_admission` calls the same `decide_pod` that answers reviews at the points where the server calls the webhook.
 
-`rewrite` writes the decided changes into a manifest, without the values that the API server fills in and without the
-annotation of changes, so that admitting the result again changes nothing. The mapping is edited in place, which keeps
-the order of its keys (and its comments, if the reader keeps them).
+`write_changes` writes the decided changes into a manifest, without the values that the API server fills in and without
+the annotation of changes, so that admitting the result again changes nothing. The mapping is edited in place, which
+keeps the order of its keys (and its comments, if the reader keeps them).
 """
 
 from collections.abc import Callable, MutableMapping, MutableSequence

@@ -4,7 +4,7 @@ A ReplicaSet of fifty sends fifty reviews of one pod. The decision is a function
 and the facts it reads; so if all of these are the same, the second response may be the bytes of the first. The checks
 before sending were made for exactly these bytes, pod and facts.
 
-    the pod      byte for byte, but for the name of its token volume (`likeness`)
+    the pod      byte for byte, but for the name of its token volume (`normalize_pod_bytes`)
     policies     the same object, or everything is dropped
     settings     likewise; the signer, which holds a time, is compared only if an annotation was written or read
     facts        each fact read for the decision is unchanged (`policy.cluster_facts`); if only the use of a quota or
@@ -37,7 +37,7 @@ from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodConte
 from trimtab.policy.podpolicy import Policies
 
 CacheKey = tuple[str, bytes]
-"""Namespace, and the pod's bytes as `likeness` returns them."""
+"""Namespace, and the pod's bytes as `normalize_pod_bytes` returns them."""
 
 MAX_CACHE_BYTES = 48 * 1024 * 1024
 """Estimated bytes, a quarter less than the actual use: about fifteen hundred different pods of ordinary size."""
@@ -101,10 +101,10 @@ class ResponseCache:
         return entry.finding
 
     def store_finding(self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies) -> None:
-        """Stores a new finding, made with the policies, facts and settings of the last call of `find`."""
+        """Stores a new finding, made with the policies, facts and settings of the last call of `find_finding`."""
         has_error = finding.problem or (finding.decision is not None and finding.decision.failures)
         if finding.outcome in _CACHED_OUTCOMES and not has_error:
-            assert self._terms is not None, "`find` is called first"
+            assert self._terms is not None, "`find_finding` is called first"
             signer = self._terms.signer if _is_marked(finding, before) else None
             self._insert(key, _Entry(finding, before, reads, self._as_of, signer))
 

@@ -165,7 +165,7 @@ class AuditStateBuilder:
         """(namespace, kind, name) of every owner → its UID."""
         self.policies: dict[str, ObservedPolicy] = {}
         self.gone: list[AuditedPod] = []
-        """Pods deleted since the last call of `taken`."""
+        """Pods deleted since the last call of `take_deleted_pods`."""
 
     def apply_event(self, change: WatchEvent[Any]) -> None:
         """Applies the creation, change or deletion of an object."""

@@ -70,7 +70,7 @@ class Process:
         while self.replica.may():
             was_synced = (
                 watcher.is_synced
-            )  # read before `hear`, so that all listed objects are among the changes it applies
+            )  # read before `apply_events`, so that all listed objects are among the changes it applies
             watcher.apply_events()
             if was_synced and watcher.is_synced:  # the changes may have added a watch
                 return True

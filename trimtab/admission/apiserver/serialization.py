@@ -32,7 +32,8 @@ def round_trip(pod: S) -> S:
 
 
 def canonical(pod: S) -> S:
-    """Returns `sent` with every quantity in the notation that the server stores: equal pods give equal results."""
+    """Returns `round_trip` with every quantity in the notation that the server stores: equal pods give equal
+    results."""
     return _rebuild(pod, canonical=True)
 
 

@@ -59,9 +59,13 @@ def test_what_is_signed_is_judged(found: SignatureState, says: dict[str, str]) -
 
 def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> None:
     notes = DrainAnnotations(ours={"n2": NOTE, "n1": NOTE, "n3": DrainAnnotation(drain="d3", pool="db", since=1)})
-    found = {told.finding.reason.sentence for told in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))}
+    actual = {
+        check_result.finding.reason.sentence
+        for check_result in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))
+    }
     assert (
-        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2" in found
+        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2"
+        in actual
     )
 
 

@@ -203,8 +203,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("code", "severity", "other"), FAULTS)
 def test_one_fault_is_one_finding_of_that_name_with_a_fix(code: str, severity: str, other: dict[str, Any]) -> None:
     assert bad(**other) == {code: severity}
-    found = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK]
-    assert all(each.fix for each in found)
+    actual = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK]
+    assert all(each.fix for each in actual)
 
 
 @pytest.mark.parametrize("other", [*(other for _, _, other in FAULTS), {"secret": None}, {"secret": OLD}])
@@ -296,10 +296,10 @@ MANY = {"processes", "rights", "leases"}
 def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     whole = getattr(WELL, what)
     hidden = dict.fromkeys(whole, HIDDEN) if what in MANY else HIDDEN
-    told = judged(replace(WELL, **{what: hidden}))
-    found = {each.finding.severity for each in told if each.finding.severity != FindingSeverity.OK}
-    assert found == {FindingSeverity.UNKNOWN}
-    assert not is_well(told)
+    results = judged(replace(WELL, **{what: hidden}))
+    actual = {each.finding.severity for each in results if each.finding.severity != FindingSeverity.OK}
+    assert actual == {FindingSeverity.UNKNOWN}
+    assert not is_well(results)
 
 
 @pytest.mark.parametrize(
@@ -315,8 +315,8 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     ],
 )
 def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(other: dict[str, Any], says: str) -> None:
-    told = judged(replace(WELL, **other))
-    [found] = [each.finding for each in told if each.finding.severity != FindingSeverity.OK]
+    results = judged(replace(WELL, **other))
+    [found] = [each.finding for each in results if each.finding.severity != FindingSeverity.OK]
     assert found.severity == FindingSeverity.UNKNOWN
     assert says in str(found.reason)
 
@@ -324,8 +324,8 @@ def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(oth
 def test_every_finding_is_of_a_kind_that_its_check_declares() -> None:
     general = {"no-problem-found", "not-checked"}
     for *_, other in FAULTS:
-        for told in judged(replace(WELL, **other)):
-            assert told.finding.reason.code.name in {code.name for code in told.check.may} | general
+        for check_result in judged(replace(WELL, **other)):
+            assert check_result.finding.reason.code.name in {code.name for code in check_result.check.may} | general
 
 
 def test_every_declared_kind_of_finding_has_a_row_here() -> None:

@@ -131,7 +131,7 @@ class Cluster:
 
     def get(self, path: str, *_: object, doing: str, **__: object) -> bytes:
         self._may(path, doing)
-        return json.dumps(next(found for end, found in self.there.items() if path.endswith(end))).encode()
+        return json.dumps(next(item for end, item in self.there.items() if path.endswith(end))).encode()
 
     def write(self, method: str, path: str, *_: object, doing: str, **__: object) -> bytes:
         self._may(path, doing)

@@ -52,7 +52,7 @@ LEASE_FREE = Code(
 )
 LEASE_STALE = Code(
     "lease-stale",
-    "The Lease of a process was not renewed in time: its leader is gone, or cannot reach the API server.",
+    "The Lease of a process was not renewed in time: its leader has stopped, or cannot reach the API server.",
     "See the log of the replica that holds it; the other replica takes over when the Lease expires.",
 )
 

@@ -88,7 +88,7 @@ def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
-    """Return whether the process has its key: without one a webhook goes on working, a compactor does nothing."""
+    """Return whether the process has its key: without one a webhook still works, a compactor does nothing."""
     secret, report = f"Secret {cluster.namespace}/{secret_of(process)}", warn if process == "webhook" else error
     if cluster.processes[process] is None:
         return ok(f"{process}: not installed")

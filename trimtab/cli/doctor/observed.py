@@ -42,6 +42,9 @@ class DryRunResult:
     @property
     def lacks_right(self) -> bool:
         """Whether authorization refused the request, before any webhook was called."""
+        # Authorization answers "User … cannot …" (apiserver, responsewriters/errors.go), a webhook's refusal says
+        # "denied
+        # the request" (apiserver, plugin/webhook/errors/statuserror.go).
         return self.status in (401, 403) and " cannot " in self.message and "denied the request" not in self.message
 
 

@@ -172,7 +172,7 @@ def _pod_webhook(values: InstallValues) -> Manifest:
         "rules": [_webhook_rule("", "v1", "pods", "CREATE", scope="Namespaced")],
         # Pods that opt out are sent, too: each policy has a field that says whether its pods may opt out.
         "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": excluded}]},
-        # The kubelet recreates a mirror pod that differs from its static pod (pkg/kubelet/pod/mirror_client.go).
+        # A mirror pod only shows a static pod, which the kubelet runs from a file: a change of it would have no effect.
         "matchConditions": [{"name": "not-a-mirror-pod", "expression": mirror}],
     }
 

@@ -45,6 +45,7 @@ def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) 
     for manifest in manifests:
         objects.apply(replace(writer, manager=MANAGER), manifest)
         yield CleanupStep(_object_ref(manifest), "applied")
+        # A dry run has not stored the Secret and the configurations, so there is nothing to fill.
         if values.cert_manager or writer.dry_run:
             continue
         if _is_certificate_secret(manifest) and _issue_certificate(writer, values):
@@ -79,7 +80,7 @@ def _issue_certificate(writer: Writer, values: InstallValues) -> bool:
     secret = objects.get(writer.client, "Secret", SECRET, values.namespace)
     if secret is None or cert_manager.folder_of(secret) is not None:
         return False
-    # The certificate's authority is the bundle, so API servers trust it as soon as they read the configuration.
+    # Without a stored certificate the first step of every rotation is to write a new one.
     step = certs.next_step(certs.RotationState(store=None), called(WEBHOOK, values.namespace), now=clock.utc())
     assert isinstance(step, certs.WriteSecret)
     return _put_if_unchanged(writer, cert_manager.filled(secret, step.folder))

@@ -89,6 +89,8 @@ class Uninstaller:
             yield CleanupStep(
                 self._object_ref("Deployment", account(process)), "stopped" if is_stopped else "was not there"
             )
+        # A leader undoes its drains after SIGTERM. Only when its pod has stopped do nodes stay as they are restored
+        # here.
         deadline = clock.elapsed() + self.stop_timeout_seconds
         while (running := self._find_running_pods()) and not self.writer.dry_run:
             if clock.elapsed() > deadline:
@@ -165,6 +167,7 @@ class Uninstaller:
             annotations = gathered((node,), keys.keys if keys is not None else None, self.namespace)
             if not has_marks(node, annotations, self.namespace):
                 return "was not there"
+            # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.
             if node.going is not None:
                 return "is being deleted"
             is_own = node.name in annotations.ours
@@ -182,6 +185,7 @@ class Uninstaller:
     def _scale_back(self, name: str) -> Iterator[CleanupStep]:
         namespace, _, deployment = name.partition("/")
         try:
+            # Only from 2 to 1: a user or an HPA may have scaled the Deployment meanwhile.
             if nodes.scale(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
                 yield CleanupStep(f"Deployment {name}", "scaled back")
         except NotAllowed as error:  # nodes are restored all the same

@@ -31,7 +31,7 @@ PAIR_UNUSABLE = Code(
 PAIR_DUE = Code(
     "certificate-renewal-due",
     "The certificate still works and should have been renewed by now.",
-    "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate --namespace NAMESPACE` does it "
+    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` does it "
     "now.",
 )
 CONFIGURATION_MISSING = Code(

@@ -65,7 +65,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
     assert "2 samples were left out: no number, below zero, or more than any machine has." in notes
-    assert f"{file}: 1 amount below zero, or no number, the first in line 2: left out." in notes
+    assert f"{file}: 1 amount below zero or not a number, the first in line 2: left out." in notes
 
 
 def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_what_was_seen_counts_before_what_a_vpa_recommends(tmp_path: Path) -> No
     assert codes(only(tmp_path, web(), advising())["cpu"]) == ["from-usage"]
     early = only(tmp_path, web(), advising(), hours=2)
     assert (early["cpu"]["proposed"], codes(early["cpu"])) == ("250m", ["from-vpa"])
-    assert "seen: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
+    assert "history: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
 
 
 def test_a_vpa_that_acts_decides_and_one_that_cannot_advises(tmp_path: Path) -> None:

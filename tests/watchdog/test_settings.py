@@ -36,4 +36,4 @@ def test_a_lease_that_two_could_hold_is_refused() -> None:
         deadlines = Settings(lease_duration_seconds=20).deadlines
 
     with pytest.raises(ValueError, match="together be shorter"):
-        LeaderElector(Nobody(), "ns", "n", "me", terms=Settings(lease_duration_seconds=20).lease_terms)  # type: ignore[arg-type]
+        LeaderElector(Nobody(), "ns", "n", "me", timings=Settings(lease_duration_seconds=20).lease_terms)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What can be set about the recommender, in which unit, and why the default is what it is."""
+"""The settings of the recommender: their units, and the reasons for their defaults."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -25,8 +25,8 @@ def api(*items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS)) -> 
         plural = asked[0].rpartition("/")[2]
         if PLURALS.get(plural) in forbidden:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{plural} is forbidden"}
-        standing = [item for item in items if PLACES[item["kind"]].plural == plural]
-        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else standing}
+        actual = [item for item in items if PLACES[item["kind"]].plural == plural]
+        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else actual}
 
     return answer
 
@@ -57,7 +57,9 @@ def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> N
     with serving(api(*half_empty())) as server:
         result = trimtab("capture", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert result.exit_code == 0, result.output
-    assert "not in it, because this user may not list them: CapacityBuffer, DeviceClass, PodTemplate" in result.stderr
+    assert (
+        "not included, because this user may not list them: CapacityBuffer, DeviceClass, PodTemplate" in result.stderr
+    )
     report, other = told("plan", "--cluster", path, "--pool", "all=keen"), live(tmp_path, *half_empty())
     assert notes(report) == notes(other)
     assert report["waves"] == other["waves"]

@@ -1,4 +1,4 @@
-"""`trimtab watchdog`: compare running pods with what policy says, keep the policies' status, stop a harmful one."""
+"""The command line of `trimtab watchdog`: it runs the process that audits running pods and stops harmful policies."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli.main import ASKED_WRONGLY, UsageError
+from trimtab.cli.main import EXIT_USAGE, UsageError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault, UnreadableFiles
 from trimtab.watchdog.policy_state import InvalidPolicies
@@ -45,4 +45,4 @@ def verb(
         raise UsageError(error.mistakes) from None
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
-        sys.exit(ASKED_WRONGLY)
+        sys.exit(EXIT_USAGE)

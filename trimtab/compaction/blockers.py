@@ -18,7 +18,7 @@ from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL as CRITICAL_PRIORITY
 from trimtab.cluster.pod import NODE_CRITICAL, PodInfo
-from trimtab.cluster.pool import KEEP, Pool, ProtectCritical, ProtectUnready
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.timestamps import Seconds, seconds_of
 from trimtab.compaction import reasons as r
@@ -29,6 +29,8 @@ def leave(whose: str, key: str, value: str | None, code: Code) -> Reason | None:
     """Why it is left alone; None where nothing is said, or `false`."""
     if value is None or value == "false":
         return None
+    if key == RENAMED_KEEP:
+        return MISREAD(f"{whose} says {key}, which was renamed: use {KEEP}")
     if value == "true":
         return code(f"{whose} says {key}: {value}")
     return misread(whose, key, value)
@@ -262,7 +264,7 @@ class EvictionChecker:
         if not notes:
             return None
         whose = f"pod {pod.key}"
-        for key in (KEEP, *pool.keep_pods):
+        for key in (KEEP, RENAMED_KEEP, *pool.keep_pods):
             if (found := leave(whose, key, notes.get(key), r.UNSAFE)) is not None:
                 return found
         if notes.get(SAFE) in ("false", "on-completion"):

@@ -10,7 +10,7 @@ from math import prod
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
-from trimtab.cluster.pool import KEEP, Pool, PoolIndex, Precedence
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.timestamps import Seconds, open_now
 from trimtab.compaction import reasons as r
@@ -53,6 +53,9 @@ class PlanningContext:
     """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
     moved: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved not long ago: they are left in peace."""
+    aims: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Pool → nodes that the plan under way empties: no other goes before its pods have settled, and those of them that
+    cannot go at this moment are no place for pods. A pool that is not named is planned afresh."""
     waived: frozenset[str] = frozenset()
     """Pods (namespace/name) that are taken for free to move, whatever keeps them: what a plan would be then."""
     plans_karpenter: bool = False
@@ -86,7 +89,8 @@ class CandidateChecker:
         return (
             self._unreadable(number) or self._belongs_to_others(node) or self._noted(node) or _annotated(node, pool)
             or _state(node, self.now.ours) or _wanted_by_autoscaler(node, pool)
-            or self._young(node, pool) or self._failed(node) or self._busy(number, pool) or self._brief(node, pool)
+            or self._not_aimed_at(node, pool) or self._young(node, pool) or self._failed(node)
+            or self._busy(number, pool) or self._brief(node, pool)
         )  # fmt: skip
 
     def _unreadable(self, number: int) -> Reason | None:
@@ -106,6 +110,12 @@ class CandidateChecker:
         if home is None:
             return None
         return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {home}")
+
+    def _not_aimed_at(self, node: NodeInfo, pool: Pool) -> Reason | None:
+        aim = self.now.aims.get(pool.name)
+        if aim is None or node.name in aim:
+            return None
+        return r.NOT_AIMED_AT(f"the plan under way in pool {pool.name} leaves node {node.name} where it is")
 
     def _young(self, node: NodeInfo, pool: Pool) -> Reason | None:
         if self.now.at is None or node.created is None:
@@ -186,7 +196,7 @@ def _of_a_slice(node: NodeInfo) -> bool:
 
 def keeping(pool: Pool) -> tuple[str, ...]:
     """Annotations by which people say that a node of this pool shall stay."""
-    return (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
+    return (KEEP, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
 def kept(node: NodeInfo, keys: Iterable[str]) -> Reason | None:

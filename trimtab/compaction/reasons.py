@@ -51,7 +51,7 @@ LOCAL_VOLUME = Code(
     "local-volume", "Its persistent volume lives on this node only.", "Nothing moves such a pod but its own operator."
 )
 GROUP = Code(
-    "pod-group-apart",
+    "pod-group-spans-nodes",
     "It belongs to a group of pods that run all or none, and the group is on several nodes: to move one pod of it "
     "would stop them all.",
     "Nothing moves it while the group runs; a group that is on one node moves as a whole.",
@@ -92,7 +92,7 @@ MOVED_BEFORE = Code("moved-before", "It was moved not long ago.", "Wait.")
 UNSETTLED = Code(
     "workload-unsettled", "A pod of its workload was moved not long ago and is not ready yet.", "Wait until it is."
 )
-GOING = Code("pod-going", "It is on its way out already; the node is not empty before it is gone.", "Wait.")
+GOING = Code("pod-terminating", "It is on its way out already; the node is not empty before it is gone.", "Wait.")
 
 # ── nodes ────────────────────────────────────────────────────────────────
 NO_POOL = Code("node-in-no-pool", "No pool of ours has this node.", "Make a pool for it if it should be compacted.")
@@ -110,7 +110,8 @@ KARPENTER = Code(
 )
 FOREIGN_CORDON = Code("cordoned-by-another", "Somebody else cordoned it.", "Uncordon it, or let them finish.")
 DOUBTFUL_CORDON = Code(
-    "note-not-authentic", "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
+    "annotation-not-authentic",
+    "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
     "See `trimtab doctor`; `trimtab compactor release NODE` takes the annotation off and opens the node.",
 )  # fmt: skip
 GOING_NODE = Code("node-being-deleted", "Its deletion has been decided by somebody else.", "Nothing.")
@@ -143,12 +144,12 @@ AT_MINIMUM = Code(
     "Lower keep.nodes or keep.nodesPerZone, or the autoscaler's minimum of the group.",
 )
 LAST_OF_ZONE = Code(
-    "last-of-zone",
+    "last-node-of-zone",
     "It is the last node of its zone that takes pods, and volumes or spread constraints need the zone.",
     "Keep one node per zone (keep.nodesPerZone), or delete the volumes and workloads that need the zone.",
 )
 AS_A_WHOLE = Code(
-    "group-goes-as-a-whole",
+    "node-group-scales-as-a-whole",
     "Its node group grows and shrinks only as a whole (a slice of accelerators): a single empty node stays for ever.",
     "Nothing, or scale the whole group to zero.",
 )
@@ -156,22 +157,26 @@ NO_HEADROOM = Code(
     "headroom", "The room the pool keeps free would be used up.", "Lower the pool's keep.headroom or keep.spare."
 )
 PAID = Code(
-    "node-already-paid", "A commitment of its pool covers it: it is paid for whether it runs or not.",
+    "node-covered-by-commitment", "A commitment of its pool covers it: it is paid for whether it runs or not.",
     "Lower the pool's commitments when they end.",
 )  # fmt: skip
 NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move.", "Lower the pool's pace.leastGain.")
 BACK_OFF = Code("drain-failed-before", "Emptying it failed not long ago.", "Wait; the wait doubles with each failure.")
-AUTOSCALERS = Code("left-to-autoscaler", "The cluster autoscaler will remove it by itself.", "Nothing.")
+AUTOSCALERS = Code("autoscaler-removes-node", "The cluster autoscaler will remove it by itself.", "Nothing.")
 NOT_TRIED = Code(
-    "node-not-tried", "The plan's effort was spent before anybody asked whether the node can go.",
+    "node-not-evaluated", "The plan's effort was spent before anybody asked whether the node can go.",
     "Nothing: the next plan begins with the cluster as it is then.",
+)  # fmt: skip
+NOT_AIMED_AT = Code(
+    "not-in-the-plan-under-way", "Pods of its pool are on the move, and the plan they move by keeps the node.",
+    "Nothing: the next plan is made when they have settled.",
 )  # fmt: skip
 WORTH_KEEPING = Code(
     "receives-pods", "It stays because the plan puts pods there, not because a rule keeps it.",
     "`trimtab plan --explain node NAME` says whether it could have gone instead of others.",
 )  # fmt: skip
-PROMISED = Code("room-promised", "It keeps room for a pod that is not there yet.", "Wait until that pod runs.")
-GOES = Code("node-goes", "All its pods have a place elsewhere, together.", "Nothing.")
+PROMISED = Code("capacity-reserved", "It keeps room for a pod that is not there yet.", "Wait until that pod runs.")
+GOES = Code("node-removable", "All its pods have a place elsewhere, together.", "Nothing.")
 
 # ── pools ────────────────────────────────────────────────────────────────
 EMPTY_POOL = Code("pool-matches-nothing", "No node belongs to the pool.", "Mend its labels.")
@@ -198,4 +203,4 @@ THRESHOLD_TOO_HIGH = Code(
     "The pool leads, but the cluster autoscaler would empty the same nodes in its own order: pods would move twice.",
     "Start the autoscaler with --scale-down-utilization-threshold=0.3 or less, or raise lead.maxThreshold.",
 )
-UNWELL = Code("cluster-unwell", "Too many nodes are not ready.", "Mend them first.")
+UNWELL = Code("too-many-nodes-not-ready", "Too many nodes are not ready.", "Mend them first.")

@@ -21,7 +21,7 @@ from trimtab.compaction.search.waves import replay, take_back
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, exactly
 
-NODE_GONE = Code("node-gone", "The node of the plan is not there any more.", "Nothing.")
+NODE_GONE = Code("node-not-found", "The node of the plan is not there any more.", "Nothing.")
 CHANGED = Code("node-changed", "Other pods run on the node than the plan spoke of.", "Wait for the next plan.")
 
 

@@ -103,7 +103,7 @@ class RemovedNodes:
 
 EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
 REFUSED = Code("eviction-refused", "The API server refused the eviction for now.", "Nothing: it is asked again.")
-IS_EMPTY = Code("node-emptied", "All its pods are ready elsewhere; it is the autoscaler's now.", "Nothing.")
+IS_EMPTY = Code("node-drained", "All its pods are ready elsewhere; it is the autoscaler's now.", "Nothing.")
 LOOK = 15.0
 """Seconds after which no pod is evicted on what was seen: where writes take long, a pause must not wait for all."""
 BLIND = 60.0

@@ -11,6 +11,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, NotYet
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.drain import start
 from trimtab.compaction.drain.annotation import DrainAnnotation
@@ -34,8 +35,8 @@ from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.runtime.clock import elapsed
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build
 
-PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
-BEGUN = Code("drain-begun", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
+PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
+BEGUN = Code("drain-started", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
 NO_CORDON = Code(
     "cordon-refused", "The API server refuses our cordon: the node is left alone for a while.",
     "See the sentence: a webhook or a policy engine says no, or `trimtab doctor` knows of a missing right.",
@@ -57,6 +58,18 @@ class PendingSteps:
     since: float
 
 
+AIM = 3600
+"""Seconds for which a plan is carried on with while pods move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Nodes that a plan empties, and when it was made."""
+
+    nodes: frozenset[str]
+    at: Seconds
+
+
 @dataclass(slots=True)
 class CompactionPlanner:
     door: Actuator
@@ -72,6 +85,8 @@ class CompactionPlanner:
     seconds: float = 0.0
     """How long the last plan took."""
     intent: PendingSteps | None = None
+    _aims: dict[str, Aim] = field(default_factory=dict)
+    """Pool → what the last plan that was made while none of its pods moved would empty."""
     _again: Again | None = None
     _odd: frozenset[str] = frozenset()
     """Pools that an error of ours kept out of the last plan."""
@@ -93,11 +108,27 @@ class CompactionPlanner:
         self._odd = self._observe(world, view)
         found = self._planned(world, view, self._moment(view, standing))
         self.plan, self.seconds = found, elapsed() - started
+        self._take_aim(view, standing, found)
         for pool in view.pools:
             self._note_plan(pool, found, view)
             self._note_left(pool, found, view)
         self.intent = PendingSteps(self._meant(view, found, standing), now)
         return found
+
+    def _aims_under_way(self, view: ClusterView, standing: ActiveDrains) -> dict[str, frozenset[str]]:
+        """Of pools whose pods move: there many a workload is short of a pod and must not lose another, so that a plan
+        made afresh would take other nodes, and move on what has just arrived.
+        """
+        moving = set(standing.emptying.values())
+        return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.at < aim.at + AIM}
+
+    def _take_aim(self, view: ClusterView, standing: ActiveDrains, found: Plan) -> None:
+        """What this plan empties is aimed at in each pool that may be planned and is not carried on with."""
+        kept = self._aims_under_way(view, standing)
+        for pool in view.pools:
+            if pool.name not in kept and pool.name not in found.pools:
+                nodes = frozenset(step.node for step in found.steps if step.pool == pool.name)
+                self._aims[pool.name] = Aim(nodes, view.at)
 
     def _planned(self, world: ClusterModel, view: ClusterView, moment: PlanningContext) -> Plan:
         """Of all pools together; where that fails for an error of ours, without those that fail alone."""
@@ -238,7 +269,7 @@ class CompactionPlanner:
         return PlanningContext(
             at=view.at, observations=together(self.books.memories, standing.emptying), autoscaler=view.autoscaler,
             moved=moved(self.books.memories.values()), overdue=self._overdue(view),
-            ours=view.notes.ours, others=view.notes.others,
+            ours=view.notes.ours, others=view.notes.others, aims=self._aims_under_way(view, standing),
             doubtful={name: str(found) for name, found in view.notes.doubtful.items()},
         )  # fmt: skip
 

@@ -114,8 +114,10 @@ class PoolStates:
 
 SERIAL, SIGNATURE = "serial", "signature"
 """Keys of the ConfigMap's data beside the state itself."""
-UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
-"""Label of what was put aside; its value is the pool's name."""
+UNREADABLE_STATE_LABEL = "trimtab.dev/unreadable-state"
+"""Label of a state that could not be read and was put aside; its value is the pool's name."""
+RENAMED_UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
+"""The earlier name of that label: `trimtab install --remove` deletes those ConfigMaps too."""
 LEAP = 1_000_000_000
 """More states than are ever written between two that are final: after a loss nobody knows the highest number."""
 

@@ -43,7 +43,7 @@ TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationController
 WATCHED = WatchTerms(absent=300.0)
 """A CustomResourceDefinition that is installed while we run is noticed within five minutes."""
 POLICIES_UNSEEN = Code(
-    "policies-not-seen", "Not everything was read yet that policies decide by.",
+    "policies-not-synced", "Not everything was read yet that policies decide by.",
     "Wait, or see the log: may we list it all?",
 )  # fmt: skip
 

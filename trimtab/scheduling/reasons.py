@@ -53,7 +53,7 @@ UNEVEN = Code(
     "Raise maxSkew, say ScheduleAnyway, or set nodeTaintsPolicy: Honor so that a node being emptied no longer counts.",
 )
 UNJUDGED = Code(
-    "cannot-be-judged",
+    "unknown-placement-rule",
     "Something decides about this pod's place that we do not know.",
     "See the sentence: a foreign scheduler, resource claims, volumes or namespaces missing from the snapshot.",
 )

@@ -13,7 +13,7 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.compactor import report as report_module
 from trimtab.cli.compactor import state
-from trimtab.cli.main import ASKED_WRONGLY, UsageError
+from trimtab.cli.main import EXIT_USAGE, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED
 from trimtab.cluster.snapshot import ConfigMap
@@ -39,7 +39,7 @@ def _add_login_options(function: F) -> F:
     function = click.option(
         "--namespace", default=Settings().namespace, show_default=True, help="Where the compactor lives."
     )(function)
-    return live_cluster.login(function)
+    return live_cluster.add_login_options(function)
 
 
 @click.group("compactor", invoke_without_command=True)
@@ -64,12 +64,12 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
         run(settings, log.build(settings.log_level, settings.log_format))
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
-        sys.exit(ASKED_WRONGLY)
+        sys.exit(EXIT_USAGE)
 
 
 @verb.command("status")
 @_add_login_options
-@output.options
+@output.add_output_options
 def show_status(output: str, output_file: str | None, **login: Any) -> None:
     """Who leads, what is under way, and what each pool would do next."""
     report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
@@ -80,7 +80,7 @@ def show_status(output: str, output_file: str | None, **login: Any) -> None:
 @click.option("--pool", help="Only of this pool.")
 @click.option("--node", help="Only of this node.")
 @_add_login_options
-@output.options
+@output.add_output_options
 def show_history(pool: str | None, node: str | None, output: str, output_file: str | None, **login: Any) -> None:
     """The last decisions, each with its reason."""
     report = report_module.build_history_report(state.read_compactor_state(state.ClusterLogin(**login)), pool, node)
@@ -154,10 +154,11 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
 
 def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:
     with state.open_client(login) as client:
+        # The pause may be an annotation or a label: null in a merge patch (RFC 7386) removes both.
         body = {"metadata": {"annotations": {PAUSED: value}, **({} if value else {"labels": {PAUSED: None}})}}
         path, doing = one(PLACES["Namespace"], "", login.namespace), f"annotate Namespace {login.namespace}"
         Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
 
 
 def _emit(form: str, output_file: str | None, report: Any, drawn: Any) -> None:
-    output.emit(form, output_file, report, drawn, "trimtab compactor")
+    output.emit_report(form, output_file, report, drawn, "trimtab compactor")

@@ -17,8 +17,8 @@ from trimtab.cli.doctor import check_installation, check_integrations, check_sig
 from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, unknown
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
-from trimtab.cli.main import FOUND, RuntimeFailure, UsageError
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, why
+from trimtab.cli.main import EXIT_FOUND, RuntimeFailure, UsageError
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster.config_error import ConfigError
 
 CHECKS: tuple[Check, ...] = (
@@ -108,9 +108,12 @@ strict: bool) -> (
 def _report_finding(result: CheckResult) -> DoctorFindingReport:
     finding = result.finding
     return DoctorFindingReport(
-        check=result.check.name, asks=result.check.asks, severity=finding.severity.value, reason=why(finding.reason),
+        check=result.check.name,
+        asks=result.check.asks,
+        severity=finding.severity.value,
+        reason=report_reason(finding.reason),
         fix=finding.fix,
-    )  # fmt: skip
+    )
 
 
 _STYLES = {"ok": "green", "warn": "yellow", "error": "red", "unknown": "magenta"}
@@ -151,8 +154,8 @@ def _format_summary(report: DoctorReport) -> str:
     help="Leave a check out; the report says so. May be given several times.",
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Warnings count, too.")
-@output.options
-@live_cluster.login
+@output.add_output_options
+@live_cluster.add_login_options
 def verb(
     namespace: str,
     ask_in: str,
@@ -174,11 +177,11 @@ def verb(
     )
     _emit(output, output_file, doctor_report)
     if not doctor_report.well:
-        sys.exit(FOUND)
+        sys.exit(EXIT_FOUND)
 
 
 def _emit(form: str, output_file: str | None, doctor_report: DoctorReport) -> None:
-    output.emit(
+    output.emit_report(
         form, output_file, doctor_report, lambda console: draw_findings(console, doctor_report), "trimtab doctor"
     )
 

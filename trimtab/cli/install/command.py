@@ -53,7 +53,7 @@ DEFAULTS = InstallValues()
 )  # fmt: skip
 @click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
-@live_cluster.login
+@live_cluster.add_login_options
 def verb(
     applying: bool,
     removing: bool,
@@ -90,7 +90,7 @@ def verb(
         for step in _apply_or_remove(values, live_cluster.ClusterOptions((), kubeconfig, context), removal, dry_run):
             click.echo(f"{step.what}: {step.how}{' (dry run)' if dry_run else ''}")
     else:
-        output.write(output.manifests_text(manifests(values), form), output_file)
+        output.write_text(output.format_manifests(manifests(values), form), output_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

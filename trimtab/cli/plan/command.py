@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from trimtab.cli import output
-from trimtab.cli.output import working
+from trimtab.cli.output import show_spinner
 from trimtab.cli.plan import explain, inputs, page
 from trimtab.cli.plan.comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.plan.inputs import PlanOptions
@@ -23,7 +23,7 @@ from trimtab.scheduling.cluster_model import build
 @click.option("--compare/--no-compare", "compares", default=None,
               help="The three presets beside each other, and what keeps the rest, priced. Default: where no pool has "
                    "settings, and with -o html.")  # fmt: skip
-@output.options
+@output.add_output_options
 def verb(
     options: PlanOptions,
     subjects: tuple[tuple[str, str], ...],
@@ -41,11 +41,11 @@ def verb(
     """
     plan_inputs = inputs.read_inputs(options)
     explain.check_subjects(plan_inputs, subjects)
-    with working("Planning"):
-        cluster_model = build(plan_inputs.inventory, plan_inputs.again)
+    with show_spinner("Planning"):
+        cluster_model = build(plan_inputs.inventory, plan_inputs.readmitted_requests)
         draining_plan = plan(cluster_model, plan_inputs.pools, plan_inputs.now)
     is_compared = plan_inputs.assumed or output == "html" if compares is None else compares
-    with working("Comparing"):
+    with show_spinner("Comparing"):
         comparison = (
             compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON
         )
@@ -55,7 +55,7 @@ def verb(
 
 
 def _emit(form: str, output_file: str | None, report: Any) -> None:
-    output.emit(
+    output.emit_report(
         form,
         output_file,
         report,

@@ -97,7 +97,7 @@ def add_plan_options(function: F) -> F:
                      help="What nodes really cost, as OpenCost's CSV; before labels, settings and list prices."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: those of the snapshot."),
-        live_cluster.options,
+        live_cluster.add_cluster_options,
     ):  # fmt: skip
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
@@ -137,6 +137,7 @@ def _autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
     for document in documents:
         for container in _pod_containers(document.value):
             words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
+            # The command may be a path: the autoscaler's example manifests start ./cluster-autoscaler.
             if any(word.rpartition("/")[2] == AUTOSCALER_BINARY for word in words):
                 yield [word for word in words if word.rpartition("/")[2] != AUTOSCALER_BINARY]
 
@@ -225,7 +226,7 @@ class PlanInputs:
     inventory: Inventory
     pools: tuple[Pool, ...]
     now: PlanningContext
-    again: Again | None = None
+    readmitted_requests: Again | None = None
     """The requests of pods after another admission; None if they keep their present requests."""
     notes: tuple[str, ...]
     """The source of the pools, and all other assumptions."""
@@ -238,6 +239,7 @@ def read_inputs(options: PlanOptions) -> PlanInputs:
 
     Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
     """
+    # All decoded objects stay alive, so garbage collection would only search them again and again.
     with uncollected():
         return _collect_inputs(options)
 
@@ -257,11 +259,12 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         )
     )
     pool_documents, pool_mistakes = parse_documents(
-        _read_or_collect(lambda: live_cluster.read(options.pool_paths), unread)
+        _read_or_collect(lambda: live_cluster.read_paths(options.pool_paths), unread)
     )
     snapshot_build = build(cluster_documents)
     now, now_mistakes = parse_now(options.now)
     inventory = snapshot_inventory(snapshot_build.snapshot)
+    # If a file of --pools cannot be read, the snapshot's pools are checked instead: "no pool" would be a false mistake.
     pool_config = pools.find_pools(
         pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.named
     )
@@ -281,6 +284,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         *flag_mistakes,
         *readmission.mistakes,
     ]
+    # Objects with mistakes are missing from the inventory, so its gaps are mistakes only if there are no others.
     mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
     if mistakes:
         raise UsageError(mistakes)
@@ -298,7 +302,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         inventory=inventory,
         pools=pool_config.pools,
         now=context,
-        again=readmission.again,
+        readmitted_requests=readmission.readmitted_requests,
         notes=notes,
         assumed=pool_config.assumed,
     )
@@ -307,7 +311,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
 def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
     """Return the price files merged into one, and the mistakes in them."""
     price_files, mistakes = [], []
-    for name, content in _read_or_collect(lambda: live_cluster.read(paths, (".csv",)), unread):
+    for name, content in _read_or_collect(lambda: live_cluster.read_paths(paths, (".csv",)), unread):
         price_file, file_mistakes = read_prices(name, content.decode("utf-8", "replace"))
         price_files.append(price_file)
         mistakes += first_mistakes(file_mistakes)

@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from trimtab.cli.page import html
-from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, blocks, render
+from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, build_blocks, render_html
 from trimtab.cli.plan.comparison import KeeperReport, PresetReport
 from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.plan.misplaced_pods import MisplacedReport
@@ -12,19 +12,19 @@ from trimtab.cli.plan.table import describe_keeper, format_targets, select_costl
 
 
 def render_page(report: PlanReport) -> str:
-    waves_by_node = {step.node: f"goes in wave {wave.number}" for wave in report.waves for step in wave.nodes}
-    return render(
+    waves_by_node = {step.node: f"removed in wave {wave.number}" for wave in report.waves for step in wave.nodes}
+    return render_html(
         Page(
             title="trimtab plan",
             headline=f"{report.nodes_before} nodes → {report.nodes_after}",
             facts=_list_facts(report),
             bound=report.bound.text,
-            blocks=blocks(report.nodes, waves_by_node, html.states(report.stays)),
+            blocks=build_blocks(report.nodes, waves_by_node, html.describe_stays(report.stays)),
             stage="Wave",
             stages=tuple(map(_wave_stage, report.waves)),
-            chart=html.rows([_wave_row(wave) for wave in report.waves], "cpu goes"),
-            groups=html.groups(report.stays),
-            reasons=html.picture(report.stays),
+            chart=html.draw_bars([_wave_row(wave) for wave in report.waves], "cpu goes"),
+            groups=html.group_stays(report.stays),
+            reasons=html.draw_reason_bars(report.stays),
             notes=[*_list_refused_pools(report), *report.notes],
             choices=tuple(map(_preset_choice, report.presets)),
             blockers=tuple(map(_keeper_blocker, select_costly_keepers(report))),
@@ -81,7 +81,7 @@ def _frontier(report: PlanReport) -> Markup:
     for preset in report.presets:
         names_by_point.setdefault((preset.evictions, preset.saves.amount), []).append(preset.name)
     marks = [(evictions, saved, ", ".join(names)) for (evictions, saved), names in names_by_point.items()]
-    return html.frontier(line, marks, report.saves.unit)
+    return html.draw_frontier(line, marks, report.saves.unit)
 
 
 def _wave_row(wave: WaveReport) -> tuple[str, int, str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, why
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.plan.comparison import NO_COMPARISON, KarpenterReport, KeeperReport, PlanComparison, PresetReport
 from trimtab.cli.plan.cost import (
     PriceReport,
@@ -66,7 +66,7 @@ class MoveReport(ReportPart, frozen=True, kw_only=True):
     budget: str | None
     """The PodDisruptionBudget that the eviction counts against."""
     turn: int
-    """The turn of the eviction on its node: a turn begins when the successors of the previous turn are ready."""
+    """The turn of the eviction on its node: a turn starts when the successors of the previous turn are ready."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):
@@ -211,15 +211,18 @@ def report_nodes(
     pools: Sequence[Pool],
     removed: Iterable[str],
     targets: Mapping[str, str],
-    again: Again | None = None,
+    readmitted_requests: Again | None = None,
 ) -> list[NodeReport]:
     """Return the report of every node before the plan.
 
-    `targets` maps moved pods (namespace/name) to their nodes after the plan; `again` has their requests there.
+    `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` has their requests
+    there.
     """
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
-    moved = (change(pod, ask=successor(pod, again)) if pod.key in targets else pod for pod in inventory.pods)
+    moved = (
+        change(pod, ask=successor(pod, readmitted_requests)) if pod.key in targets else pod for pod in inventory.pods
+    )
     after = _sum_fills(
         (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
     )
@@ -305,8 +308,13 @@ def build_report(
         pools=_report_pools(inputs, plan, members),
         waves=_report_waves(plan, pods),
         stays=report_stays(plan, members, inventory.pods),
-        blockers=[BlockerReport(pod=pod, node=pods[pod].node, reason=why(reason)) for pod, reason in plan.pods.items()],
-        nodes=report_nodes(inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.again),
+        blockers=[
+            BlockerReport(pod=pod, node=pods[pod].node, reason=report_reason(reason))
+            for pod, reason in plan.pods.items()
+        ],
+        nodes=report_nodes(
+            inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.readmitted_requests
+        ),
         explained=list(explained),
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
     )
@@ -357,7 +365,7 @@ def _report_pools(inputs: PlanInputs, plan: Plan, members: Mapping[str, str]) ->
                 nodes_after=counts[pool.name] - len(steps),
                 evictions=sum(len(step.moves) for step in steps),
                 saves=convert_saving(sum(step.saves for step in steps), plan.unit),
-                refused=why(refusal) if refusal else None,
+                refused=report_reason(refusal) if refusal else None,
             )
         )
     return reports
@@ -376,7 +384,7 @@ def _report_wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]
 
 def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> StepReport:
     return StepReport(
-        node=step.node, pool=step.pool, saves=convert_saving(step.saves, unit), reason=why(step.reason),
+        node=step.node, pool=step.pool, saves=convert_saving(step.saves, unit), reason=report_reason(step.reason),
         moves=[_report_move(move, pods[move.pod]) for move in step.moves],
     )  # fmt: skip
 
@@ -392,6 +400,8 @@ def workload_name(pod: PodInfo) -> str:
     """
     if pod.owner is None:
         return ""
+    # A Deployment names its ReplicaSets NAME-HASH and labels their pods with the hash
+    # (pkg/controller/deployment/sync.go).
     suffix = "-" + pod.ask.labels.get("pod-template-hash", "")
     if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
         return f"Deployment/{pod.owner.name.removesuffix(suffix)}"
@@ -414,8 +424,8 @@ def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]
 def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayReport:
     """Return the stay of a node; a node that a pod blocks has a reason that includes the pod's."""
     if reason.code is not BLOCKED or keeper is None:
-        return StayReport(node=node, pool=pool, reason=why(reason), blocked_by=None)
-    blocked_reason = why(BLOCKED(f"node {node} stays: {keeper}"))
+        return StayReport(node=node, pool=pool, reason=report_reason(reason), blocked_by=None)
+    blocked_reason = report_reason(BLOCKED(f"node {node} stays: {keeper}"))
     return StayReport(node=node, pool=pool, reason=blocked_reason, blocked_by=keeper.code.name)
 
 

@@ -69,7 +69,7 @@ def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
 
 
 @click.command("recommend")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @recommend_options
 def verb(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, **more: Any
@@ -111,7 +111,7 @@ def verb(
     if not any(history.pages or history.advice for history in histories.all.values()):
         notes.append("No usage was found: check the source, --namespace, --matcher, --days and --now.")
     if more["number"]:
-        output.write(_format_number(book, settings), more["output_file"])
+        output.write_text(_format_number(book, settings), more["output_file"])
         return
     recommend_report = build_report(histories.all, histories.runs, current, replace(question, now=now_seconds), notes)
     if earlier is not None:
@@ -129,7 +129,7 @@ def verb(
             click.echo(f"Not lowered, since it is {why}: {', '.join(doubtful)}", err=True)
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
-        output.write(export.format_yaml_documents(exported), more["export"])
+        output.write_text(export.format_yaml_documents(exported), more["export"])
         click.echo(f"{len(exported)} checkpoints in {more['export']}", err=True)
     _emit(more["form"], more["output_file"], recommend_report)
 
@@ -192,10 +192,10 @@ def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
 
 def _emit(form: str, output_file: str | None, recommend_report: RecommendReport) -> None:
     if form in ("csv", "krr-csv"):
-        output.write((export.format_krr_csv if form == "krr-csv" else format_csv)(recommend_report), output_file)
+        output.write_text((export.format_krr_csv if form == "krr-csv" else format_csv)(recommend_report), output_file)
         return
     title = "trimtab recommend"
-    output.emit(
+    output.emit_report(
         form,
         output_file,
         recommend_report,

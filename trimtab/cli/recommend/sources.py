@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import RuntimeFailure, UsageError
-from trimtab.cli.output import counted, working
+from trimtab.cli.output import show_counted_progress, show_spinner
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import unpacked
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
@@ -182,7 +182,7 @@ def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerInde
     Raises UsageError with all mistakes of all files, and if they have usage of several clusters.
     """
     mistakes, notes = list[ConfigError](), list[str]()
-    for file, packed in live_cluster.read(paths, USAGE_FILE_ENDINGS):
+    for file, packed in live_cluster.read_paths(paths, USAGE_FILE_ENDINGS):
         name, content = file.removesuffix(".gz"), _unpack(file, packed, mistakes)
         if checkpoints := _parse_checkpoints(name, content):
             checkpoints.pour(histories.book())
@@ -278,10 +278,10 @@ def _read_part(
 ) -> None:
     history = histories.book(value)
     histories.runs[value].step = prometheus.pieces.step
-    with working("Asking Prometheus what there is"):
+    with show_spinner("Asking Prometheus what there is"):
         known_owners = OwnerIndex({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
         pieces = prometheus.plan(start, now, namespaces)
-    with counted(len(pieces), "Asking Prometheus") as report_progress:
+    with show_counted_progress(len(pieces), "Asking Prometheus") as report_progress:
         histories.add(value, prometheus.read(pieces, lambda done, _all: report_progress(done)), known_owners)
     for series, kill in of_prometheus(prometheus, start, now):
         history.kill(container(series, known_owners), kill)
@@ -357,6 +357,7 @@ def add_cluster_usage(
     try:
         client = connect(cluster.kubeconfig, cluster.context)
         try:
+            # --kubelets asks for the present usage, so the recommender's history is not read.
             notes = [] if kubelets else _add_recommender_checkpoints(book, client)
             return (
                 notes
@@ -405,7 +406,7 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
 
 def _add_recommender_checkpoints(book: BatchHistory, client: Client) -> list[str]:
     """Add the checkpoints that `trimtab recommender` stores in its namespace; nothing if it does not run."""
-    history, problems = live_cluster.diary(client)
+    history, problems = live_cluster.read_recommender_history(client)
     history.pour(book)
     count = len(history.containers())
     note = f"The recommender has the history of {count} container{'' if count == 1 else 's'}."

@@ -26,7 +26,7 @@ LABEL = "trimtab.dev/state"
 PREFIX = "trimtab-state-"
 """Of their names."""
 KEY = "state.json"
-REOPENED = "trimtab.dev/reopened"
+REOPENED = "trimtab.dev/resumed-at"
 """Annotation of the ConfigMap, written by a person's `trimtab compactor resume --pool`: when the pool was reopened."""
 VERSION = 1
 RING = 200

@@ -54,13 +54,13 @@ BACKS_OFF = Code(
     "See the history for which, and why they found no place; `trimtab compactor resume --pool NAME` ends the wait.",
 )  # fmt: skip
 JUST_OPENED = Code(
-    "pool-has-just-opened",
+    "pool-uncordoned-recently",
     "An emptied node of the pool was opened for pods that waited: nothing begins for as long as the autoscaler waits "
     "after it added a node (--scale-down-delay-after-add).",
     "Wait.",
 )  # fmt: skip
 PAUSED = Code("compactor-paused", "Everything is paused.", "`trimtab compactor resume`.")
-PACE = Code("pool-at-its-pace", "As many nodes are emptied, or pods were evicted, as the pool allows.", "Wait.")
+PACE = Code("pool-rate-limited", "As many nodes are emptied, or pods were evicted, as the pool allows.", "Wait.")
 
 
 @dataclass(frozen=True, slots=True)

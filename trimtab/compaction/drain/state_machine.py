@@ -17,7 +17,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import CRITICAL, PodInfo
-from trimtab.cluster.pool import KEEP, Pool, Precedence
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker
 from trimtab.compaction.candidates import keeping, kept
@@ -144,7 +144,7 @@ class DrainPlanner:
 
     def _kept(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
         """Did somebody write on the node that it shall stay? An empty one may still be the autoscaler's to judge."""
-        said = kept(node, keeping(pool) if pool is not None and note.emptied is None else (KEEP,))
+        said = kept(node, keeping(pool) if pool is not None and note.emptied is None else (KEEP, RENAMED_KEEP))
         return Release(a.KEPT(f"emptying node {node.name} was stopped: {said}")) if said is not None else None
 
     def _is_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:

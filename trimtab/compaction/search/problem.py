@@ -71,6 +71,7 @@ def prepare(
     _judge(made, most)
     _commit(made, pools)
     _promise(made, pools)
+    _keep_aimed_at_empty(made)
     _limit(made)
     _errands(made)
     return made
@@ -215,6 +216,14 @@ def _promise(made: CompactionProblem, pools: Sequence[Pool]) -> None:
     made.candidates, made.later = (
         [n for n in part if n not in made.refusals] for part in (made.candidates, made.later)
     )
+
+
+def _keep_aimed_at_empty(made: CompactionProblem) -> None:
+    """What the plan under way will empty once it can is no place for pods: they would move twice."""
+    planned = {*made.candidates, *made.later}
+    for number, pool in made.pool_of.items() if made.now.aims else ():
+        if made.world.nodes[number].name in made.now.aims.get(pool.name, ()) and number not in planned:
+            made.room.closed[number] = 1
 
 
 def _movable(made: CompactionProblem, pool: Pool) -> list[int]:

@@ -122,6 +122,7 @@ def _rotate_files(
     now = clock.utc()
     if forget:
         files = certs.sole_authority(folder)
+        # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
             got = "a pair that an older authority signed"
             raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", got=got)])

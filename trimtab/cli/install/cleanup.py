@@ -120,8 +120,7 @@ class Uninstaller:
                 )
 
     def _read_keys(self) -> NodeSigner | None:
-        """Return the compactor's keys; None if they do not exist or may not be read: no annotation is authentic
-        then."""
+        """Return the compactor's keys; None if they cannot be read: then no annotation is authentic."""
         try:
             return node_signatures.read(self.writer, self.namespace)
         except NotAllowed:
@@ -234,8 +233,8 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
     Raises any other KubeFault.
     """
     try:
-        found = [shape for _, shape in listing.listed(writer.client, PLACES["Node"])]
-        for shape in found:
+        shapes = [shape for _, shape in listing.listed(writer.client, PLACES["Node"])]
+        for shape in shapes:
             node = noun(shape)
             rest = tuple(
                 taint for taint in node.taints if taint.key != RENAMED_LEAVING or not is_ours(taint, namespace)

@@ -85,8 +85,7 @@ def import_(
 
 
 def _read_configuration(paths: Sequence[str]) -> PoolReading:
-    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, and without a
-    configuration."""
+    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, or without any pool."""
     readings = [read(name, content) for name, content in live_cluster.read_paths(paths)]
     reading = imported(document for file_reading in readings for document in file_reading.documents)
     mistakes = [mistake for file_reading in readings for mistake in file_reading.mistakes] + list(reading.mistakes)

@@ -100,6 +100,7 @@ def verb(
         now_seconds = now_seconds if now_seconds is not None else int(clock.utc().timestamp())
         sources.add_prometheus(histories, server, owners, now_seconds)
     book = histories.book() if not more["by"] else create_history()
+    # Kills in the status of pods come last, so that those that Prometheus has are not counted twice.
     _add_oom_kills(book, current.kills)
     for history in histories.all.values():
         notes += sources.note_ignored_samples(history)

@@ -23,7 +23,7 @@ from trimtab.compaction import reasons as r
 from trimtab.compaction.reasons import MISREAD
 
 
-def leave(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
+def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
     """Returns why an annotation keeps the object; None where it is absent or `false`.
 
     `whose`: the object for the message, for example "pod web/a".
@@ -32,10 +32,10 @@ def leave(subject: str, key: str, value: str | None, code: Code) -> Reason | Non
         return None
     if value == "true":
         return code(f"{subject} has the annotation {key}: {value}")
-    return misread(subject, key, value)
+    return unreadable_reason(subject, key, value)
 
 
-def misread(subject: str, key: str, value: str) -> Reason:
+def unreadable_reason(subject: str, key: str, value: str) -> Reason:
     """Returns the reason for an annotation with a value that is neither true, false nor a duration."""
     return MISREAD(f"{subject} has the annotation {key}: {value[:40]!r}, which Trimtab does not understand")
 
@@ -44,15 +44,15 @@ SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
+EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 TEMPLATE_HASH = "pod-template-hash"
 OUR_WEBHOOK = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/component": "webhook"}
-HOUR = 3600
-LONG_UNREADY = 600
+HOUR_SECONDS = 3600
+LONG_UNREADY_SECONDS = 600
 """The seconds after which a replica that is not ready is no longer explained by a rollout or a node failure."""
-TOLERATED_OF = 3
+MIN_TOLERATING_REPLICAS = 3
 """The minimum number of replicas of a workload for one of them to be ignored."""
-SLACK = 30
+DELETION_SLACK_SECONDS = 30
 """The seconds after its grace period after which a terminating pod no longer counts (the cluster autoscaler's own
 rule)."""
 
@@ -80,8 +80,8 @@ class Ignored:
     """The pod is not moved and does not keep its node."""
 
 
-SKIPPED = Ignored()
-FREE = Evictable(None)
+IGNORED = Ignored()
+UNRESTRICTED = Evictable(None)
 Verdict = Blocked | Evictable | Ignored
 
 
@@ -90,7 +90,7 @@ class EvictionChecker:
     """Judges the pods of one inventory; created once per plan."""
 
     inventory: Inventory
-    guard: PdbIndex
+    pdb_index: PdbIndex
     now: Seconds | None
     _replica_counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Owner → the number of its pods without a deletion timestamp; filled at the first use."""
@@ -101,12 +101,12 @@ class EvictionChecker:
     _verdicts: dict[int, dict[int, Verdict]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, inventory: Inventory, now: Seconds | None) -> "EvictionChecker":
+    def for_inventory(cls, inventory: Inventory, now: Seconds | None) -> "EvictionChecker":
         """Creates the checker for an inventory. `now`: None when the time is unknown; no rule that needs a clock is
         then applied."""
         return cls(inventory, PdbIndex.of(inventory.budgets), now)
 
-    def replicas(self, pod: PodInfo) -> int:
+    def count_replicas(self, pod: PodInfo) -> int:
         """Returns the number of existing pods of the pod's owner, for owners that are not in the snapshot."""
         if not self._replica_counts:
             for other in self.inventory.pods:
@@ -115,26 +115,26 @@ class EvictionChecker:
                     self._replica_counts[name] = self._replica_counts.get(name, 0) + 1
         return self._replica_counts.get((pod.namespace, pod.owner.kind, pod.owner.name), 0) if pod.owner else 0
 
-    def verdict(self, pod: PodInfo, pool: Pool) -> Verdict:
+    def judge_pod(self, pod: PodInfo, pool: Pool) -> Verdict:
         """Returns whether the pod may be evicted.
 
         The verdict of a pod template is cached in `cached_verdicts`, unless the age of a pod can change it. A verdict
         that blocks is not cached, because its reason names the pod.
         """
         verdict = self._judge(pod, pool)
-        ageless = verdict is SKIPPED or (pod.namespace != "kube-system" and not pool.min_pod_age)
+        ageless = verdict is IGNORED or (pod.namespace != "kube-system" and not pool.min_pod_age)
         if pod.alike >= 0 and ageless and not isinstance(verdict, Blocked):
-            self.known(pool)[pod.alike] = verdict
+            self.cached_verdicts(pool)[pod.alike] = verdict
         return verdict
 
-    def known(self, pool: Pool) -> dict[int, Verdict]:
+    def cached_verdicts(self, pool: Pool) -> dict[int, Verdict]:
         """Returns `PodInfo.alike` → verdict, for one pool."""
         return self._verdicts.setdefault(id(pool), {})
 
     def _judge(self, pod: PodInfo, pool: Pool) -> Verdict:
         if pod.finished or pod.static or self._is_past_deletion(pod):
-            return SKIPPED
-        budgets = self.guard.over(pod.namespace, pod.ask.labels)
+            return IGNORED
+        budgets = self.pdb_index.over(pod.namespace, pod.ask.labels)
         if pod.daemon:
             return self._daemon_verdict(pod, pool, budgets)
         if pod.deleted is not None:
@@ -154,17 +154,17 @@ class EvictionChecker:
             return Blocked(reason)
         return self._budget_verdict(pod, pool, budgets)
 
-    def moved(self, pod: PodInfo, verdict: Verdict) -> Verdict:
+    def block_moved(self, pod: PodInfo, verdict: Verdict) -> Verdict:
         """Returns the verdict for a pod that was moved recently: the same pod does not move twice in a short time."""
         if isinstance(verdict, Evictable):
             return Blocked(r.MOVED_BEFORE(f"pod {pod.key} was moved recently"))
         return verdict
 
-    def forbidden(self, pod: PodInfo, pool: Pool) -> Reason | None:
+    def forbidding_annotation(self, pod: PodInfo, pool: Pool) -> Reason | None:
         """Returns which annotation forbids the eviction; checked again immediately before it."""
         return self._annotation_reason(pod, pool)
 
-    def unsettled(self, moved: Collection[str]) -> frozenset[Owner]:
+    def unsettled_owners(self, moved: Collection[str]) -> frozenset[Owner]:
         """Returns the owners of pods that were moved recently and are not ready."""
         if not moved:
             return frozenset()
@@ -174,7 +174,7 @@ class EvictionChecker:
             if pod.owner is not None and not pod.ready and pod.deleted is None and pod.key in moved
         )
 
-    def patient(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
+    def block_unsettled(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
         """Returns the verdict where pods of a workload move one at a time: the next one waits until the moved one is
         ready."""
         owner = pod.owner
@@ -190,7 +190,7 @@ class EvictionChecker:
 
         The deletion timestamp is the end of the grace period (apimachinery ObjectMeta), so it includes an extended one.
         """
-        return pod.deleted is not None and self.now is not None and self.now > pod.deleted + SLACK
+        return pod.deleted is not None and self.now is not None and self.now > pod.deleted + DELETION_SLACK_SECONDS
 
     def _daemon_verdict(self, pod: PodInfo, pool: Pool, budgets: tuple[int, ...]) -> Verdict:
         """Returns the verdict for a DaemonSet pod: it keeps its node only by an annotation or a budget."""
@@ -201,7 +201,7 @@ class EvictionChecker:
             budget = self.inventory.budgets[number]
             if budget.allowed < 1:
                 return Blocked(r.BUDGET_SPENT(f"budget {budget.key} allows no disruption of DaemonSet pod {pod.key}"))
-        return SKIPPED
+        return IGNORED
 
     # ── the owner ────────────────────────────────────────────────────────
     def _owner_reason(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Reason | None:
@@ -209,7 +209,7 @@ class EvictionChecker:
         if pod.owner is None:
             return None if safe else r.NO_OWNER(f"pod {pod.key} has no controller that would recreate it")
         kind, name = pod.owner.kind, pod.owner.name
-        if kind not in OWNERS:
+        if kind not in EVICTABLE_OWNERS:
             return (
                 None if safe else r.STRANGE_OWNER(f"pod {pod.key} belongs to {kind}/{name}, a kind unknown to Trimtab")
             )
@@ -230,7 +230,7 @@ class EvictionChecker:
             if not by_budget and not self._tolerates_unready_replica(pod, pool, scale):
                 return r.OWNER_SHORT(f"{kind} {pod.namespace}/{name} has {scale.ready} of {scale.wanted} pods ready")
         wanted = scale.wanted if scale is not None and scale.wanted is not None else None
-        count = wanted if wanted is not None else self.replicas(pod)
+        count = wanted if wanted is not None else self.count_replicas(pod)
         if count < 2 and not pool.single_replicas:
             return r.SINGLE(f"pod {pod.key} is the only replica of {kind} {name}")
         # A single replica of a ReplicaSet is moved by a surge: the compactor scales its workload to two first, which
@@ -251,13 +251,13 @@ class EvictionChecker:
         """
         if pool.unready is not ProtectUnready.BUDGET or scale.wanted is None:
             return False
-        if scale.wanted < TOLERATED_OF or scale.ready != scale.wanted - 1:
+        if scale.wanted < MIN_TOLERATING_REPLICAS or scale.ready != scale.wanted - 1:
             return False
         unready = self._unready_replicas(pod)
         return len(unready) == 1 and (self.now is None or all(self._is_old(replica) for replica in unready))
 
     def _is_old(self, pod: PodInfo) -> bool:
-        return self.now is not None and pod.created is not None and self.now - pod.created > LONG_UNREADY
+        return self.now is not None and pod.created is not None and self.now - pod.created > LONG_UNREADY_SECONDS
 
     def _unready_replicas(self, pod: PodInfo) -> list[PodInfo]:
         """Returns the existing pods of the pod's owner that are not ready."""
@@ -296,12 +296,12 @@ class EvictionChecker:
             return None
         subject = f"pod {pod.key}"
         for key in (KEEP, *pool.keep_pods):
-            if (reason := leave(subject, key, annotations.get(key), r.UNSAFE)) is not None:
+            if (reason := keep_reason(subject, key, annotations.get(key), r.UNSAFE)) is not None:
                 return reason
         if annotations.get(SAFE) in ("false", "on-completion"):
             return r.UNSAFE(f"{subject} has the annotation {SAFE}: {annotations[SAFE]}")
         if annotations.get(SAFE, "true") != "true":
-            return misread(subject, SAFE, annotations[SAFE])
+            return unreadable_reason(subject, SAFE, annotations[SAFE])
         if NO_EVICTION in annotations and annotations[NO_EVICTION] != "false":
             return r.UNSAFE(f"{subject} has the annotation {NO_EVICTION}")
         return self._do_not_disrupt_reason(pod, annotations.get(DO_NOT_DISRUPT))
@@ -310,7 +310,7 @@ class EvictionChecker:
         """Returns whether do-not-disrupt keeps the pod: `true`, or a Go duration since its start (Karpenter's rule)."""
         duration = seconds_of(value) if value is not None else None
         if value is None or duration is None:
-            return leave(f"pod {pod.key}", DO_NOT_DISRUPT, value, r.UNSAFE)
+            return keep_reason(f"pod {pod.key}", DO_NOT_DISRUPT, value, r.UNSAFE)
         started = pod.started if pod.started is not None else pod.created
         if self.now is None or started is None or self.now < started + duration:
             return r.UNSAFE(f"pod {pod.key} has the annotation {DO_NOT_DISRUPT}: {value}")
@@ -356,7 +356,7 @@ class EvictionChecker:
             return r.CRITICAL(f"pod {pod.key} has priority {pod.priority}{obstacle}")
         if pod.namespace != "kube-system" or over or pod.annotations.get(SAFE) == "true":
             return None
-        if self.now is not None and pod.created is not None and self.now < pod.created + HOUR:
+        if self.now is not None and pod.created is not None and self.now < pod.created + HOUR_SECONDS:
             return r.SYSTEM_YOUNG(f"pod {pod.key} is a system pod without a budget and younger than an hour")
         return None
 
@@ -381,7 +381,7 @@ class EvictionChecker:
         snapshot."""
         assert pod.owner is not None
         scale = self.inventory.owners.get((pod.namespace, pod.owner.kind, pod.owner.name))
-        return scale.ready if scale is not None else self.replicas(pod) - len(self._unready_replicas(pod))
+        return scale.ready if scale is not None else self.count_replicas(pod) - len(self._unready_replicas(pod))
 
     def _is_last_webhook(self, pod: PodInfo) -> bool:
         if pod.owner is None or not OUR_WEBHOOK.items() <= pod.ask.labels.items():
@@ -409,14 +409,16 @@ class EvictionChecker:
         if not over and (reason := self._rollout_reason(pod, pool)) is not None:
             return Blocked(reason)
         if not over:
-            return FREE if pod.ready or pool.not_ready else Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready"))
+            return (
+                UNRESTRICTED if pod.ready or pool.not_ready else Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready"))
+            )
         budget = self.inventory.budgets[over[0]]
         if (reason := self._budget_problem(budget)) is not None:
             return Blocked(reason)
         # As the eviction API (registry/core/pod/storage/eviction.go): such a pod is evicted without spending a
         # disruption.
         if not pod.ready and (budget.always or budget.whole):
-            return FREE
+            return UNRESTRICTED
         if not pod.ready and not budget.allowed:
             return Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready and budget {budget.key} lacks healthy pods"))
         return Evictable(over[0]) if budget.allowed else Blocked(self._no_disruption_reason(pod, budget))

@@ -14,7 +14,7 @@ from trimtab.cluster.pool import KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.timestamps import Seconds, open_now
 from trimtab.compaction import reasons as r
-from trimtab.compaction.blockers import leave
+from trimtab.compaction.blockers import keep_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.scheduling.cluster_model import ClusterModel
 
@@ -22,14 +22,14 @@ NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 KARPENTER_POOL = "karpenter.sh/nodepool"
 DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-STARTING = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
+STARTUP_TAINTS = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-SLICE, CHIPS = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
+TPU_TOPOLOGY_LABEL, TPU_RESOURCE = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
 """The layout of a node's TPU slice ("2x2x4"), and the resource that counts the chips of one node."""
 CORDONED_BY_US = "trimtab.dev/cordoned-for"
 """The compactor's annotation, written in the same patch as the cordon."""
-MOST_UNREADY = 45
+MAX_UNREADY_PERCENT = 45
 """The percentage of nodes that are not ready above which nothing is planned (the cluster autoscaler's rule, and more
 than 3)."""
 
@@ -44,18 +44,18 @@ class PlanningContext:
     """What earlier rounds recorded. None: pools are assumed to be settled."""
     autoscaler: Autoscaler | None = None
     """The state of the cluster autoscaler. None: it is unknown."""
-    ours: Collection[str] = ()
+    own_cordons: Collection[str] = ()
     """Nodes that this compactor cordoned, by an annotation with a valid signature. An offline plan holds no key and
     knows none."""
-    others: Mapping[str, str] = field(default_factory=dict)
+    other_compactors: Mapping[str, str] = field(default_factory=dict)
     """Node → namespace of the other compactor whose annotation is on it."""
-    doubtful: Mapping[str, str] = field(default_factory=dict)
+    unverified: Mapping[str, str] = field(default_factory=dict)
     """Node → what is wrong with its annotation, whose signature is not valid."""
     overdue: frozenset[str] = frozenset()
     """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
     moved: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved recently: they are not moved again."""
-    waived: frozenset[str] = frozenset()
+    waived_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that count as free to move, whatever keeps them, for plan variants."""
     plans_karpenter: bool = False
     """Whether Karpenter's nodes are planned like other nodes, for its report only."""
@@ -65,17 +65,17 @@ class PlanningContext:
 class CandidateChecker:
     """Checks the nodes of one snapshot."""
 
-    world: ClusterModel
+    model: ClusterModel
     pools: Sequence[Pool]
-    now: PlanningContext
+    context: PlanningContext
     index: PoolIndex = field(init=False)
 
     def __post_init__(self) -> None:
         self.index = PoolIndex(self.pools)
 
-    def pool_of(self, number: int) -> Pool | Reason:
+    def find_pool(self, number: int) -> Pool | Reason:
         """Returns the one pool of a node, or why there is not exactly one."""
-        node = self.world.nodes[number]
+        node = self.model.nodes[number]
         pools = self.index.of(node)
         if len(pools) == 1:
             return pools[0]
@@ -84,77 +84,84 @@ class CandidateChecker:
         names = " and ".join(pool.name for pool in pools)
         return r.SHARED_POOLS(f"node {node.name} belongs to pools {names}")
 
-    def refusal(self, number: int, pool: Pool) -> Reason | None:
+    def rejection_reason(self, number: int, pool: Pool) -> Reason | None:
         """Returns why this node is no candidate, before any search; None when it is one."""
-        node = self.world.nodes[number]
+        node = self.model.nodes[number]
         return (
-            self._unreadable_reason(number) or self._other_owner_reason(node) or self._drain_annotation_reason(node) or _annotation_reason(node, pool)
-            or _state_reason(node, self.now.ours) or _autoscaler_candidate_reason(node, pool)
-            or self._age_reason(node, pool) or self._back_off_reason(node) or self._utilization_reason(number, pool) or self._duration_reason(node, pool)
-        )  # fmt: skip
+            self._unreadable_reason(number)
+            or self._other_owner_reason(node)
+            or self._drain_annotation_reason(node)
+            or _annotation_reason(node, pool)
+            or _state_reason(node, self.context.own_cordons)
+            or _autoscaler_candidate_reason(node, pool)
+            or self._age_reason(node, pool)
+            or self._back_off_reason(node)
+            or self._utilization_reason(number, pool)
+            or self._duration_reason(node, pool)
+        )
 
     def _unreadable_reason(self, number: int) -> Reason | None:
-        doubt = self.world.doubtful.get(number)
-        return r.UNREADABLE(f"node {self.world.nodes[number].name}: {doubt}") if doubt is not None else None
+        doubt = self.model.unreadable_nodes.get(number)
+        return r.UNREADABLE(f"node {self.model.nodes[number].name}: {doubt}") if doubt is not None else None
 
     def _other_owner_reason(self, node: NodeInfo) -> Reason | None:
-        if KARPENTER_POOL in node.labels and not self.now.plans_karpenter:
+        if KARPENTER_POOL in node.labels and not self.context.plans_karpenter:
             return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
         return _special_node_reason(node)
 
     def _drain_annotation_reason(self, node: NodeInfo) -> Reason | None:
-        problem = self.now.doubtful.get(node.name)
+        problem = self.context.unverified.get(node.name)
         if problem is not None:
             return r.DOUBTFUL_CORDON(problem)
-        namespace = self.now.others.get(node.name)
+        namespace = self.context.other_compactors.get(node.name)
         if namespace is None:
             return None
         return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {namespace}")
 
     def _age_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        if self.now.at is None or node.created is None:
+        if self.context.at is None or node.created is None:
             return None
-        age = self.now.at - node.created
+        age = self.context.at - node.created
         if age < pool.node_age:
             return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} requires {pool.node_age} s")
         return None
 
     def _back_off_reason(self, node: NodeInfo) -> Reason | None:
-        observations = self.now.observations
+        observations = self.context.observations
         failure = observations.failures.get(node.name) if observations is not None else None
-        if failure is not None and self.now.at is not None and self.now.at < failure.until:
+        if failure is not None and self.context.at is not None and self.context.at < failure.retry_after:
             return r.BACK_OFF(
                 f"the drain of node {node.name} failed {failure.times} time{'' if failure.times == 1 else 's'};"
-                f" the next attempt is in {failure.until - self.now.at} s"
+                f" the next attempt is in {failure.retry_after - self.context.at} s"
             )
         return None
 
     def _utilization_reason(self, number: int, pool: Pool) -> Reason | None:
         for resource, percent in sorted(pool.under.items()):
-            allocatable = self.world.amount(number, resource)
+            allocatable = self.model.amount(number, resource)
             requested = allocatable - self._free_amount(number, resource)
             if allocatable and requested * 100 > percent * allocatable:
                 share = requested * 1000 // allocatable
-                name = self.world.nodes[number].name
+                name = self.model.nodes[number].name
                 return r.BUSY(
                     f"{share / 10:.1f} % of the {resource} of node {name} is requested, more than {percent} %"
                 )
         return None
 
     def _free_amount(self, number: int, resource: str) -> int:
-        model = self.world
-        if resource in model.resources:
-            return (model.major, model.minor)[model.resources.index(resource)][number]
+        model = self.model
+        if resource in model.main_resources:
+            return (model.major, model.minor)[model.main_resources.index(resource)][number]
         if resource == "pods":
             return model.slots[number]
         return (
-            model.rest[model.names.index(resource)][number]
-            if resource in model.names
+            model.other_free[model.other_resources.index(resource)][number]
+            if resource in model.other_resources
             else model.amount(number, resource)
         )
 
     def _duration_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        observations, at = self.now.observations, self.now.at
+        observations, at = self.context.observations, self.context.at
         if observations is None or at is None or not pool.under_for:
             return None
         since = observations.under_since.get(node.name)
@@ -163,21 +170,23 @@ class CandidateChecker:
             return r.NOT_LONG(f"node {node.name} has been under the threshold for {duration} s of {pool.under_for} s")
         return None
 
-    def under(self, number: int, pool: Pool) -> bool:
+    def is_under_threshold(self, number: int, pool: Pool) -> bool:
         """Returns whether the node is under the pool's threshold now; observations record it."""
         return self._unreadable_reason(number) is None and self._utilization_reason(number, pool) is None
 
-    def all_under(self, pool: Pool) -> tuple[str, ...]:
+    def nodes_under_threshold(self, pool: Pool) -> tuple[str, ...]:
         """Returns the names of the pool's nodes that are under its threshold."""
-        members = (number for number, node in enumerate(self.world.nodes) if self.index.only(node) is pool)
-        return tuple(self.world.nodes[number].name for number in members if self.under(number, pool))
+        members = (number for number, node in enumerate(self.model.nodes) if self.index.only(node) is pool)
+        return tuple(self.model.nodes[number].name for number in members if self.is_under_threshold(number, pool))
 
 
 def _special_node_reason(node: NodeInfo) -> Reason | None:
     if any(label in node.labels for label in CONTROL_PLANE):
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
     if _is_slice_host(node):
-        return r.AS_A_WHOLE(f"node {node.name} is one of several hosts of a TPU slice ({node.labels[SLICE]})")
+        return r.AS_A_WHOLE(
+            f"node {node.name} is one of several hosts of a TPU slice ({node.labels[TPU_TOPOLOGY_LABEL]})"
+        )
     if node.going is not None:
         return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.going.key})")
     return None
@@ -186,25 +195,25 @@ def _special_node_reason(node: NodeInfo) -> Reason | None:
 def _is_slice_host(node: NodeInfo) -> bool:
     """Returns whether the node is part of a multi-host TPU slice: one with more chips than the node. GKE scales it as
     one."""
-    sizes = node.labels.get(SLICE, "").split("x")
+    sizes = node.labels.get(TPU_TOPOLOGY_LABEL, "").split("x")
     if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
         return False
-    return prod(map(int, sizes)) > node.allocatable.get(CHIPS, 0)
+    return prod(map(int, sizes)) > node.allocatable.get(TPU_RESOURCE, 0)
 
 
-def keeping(pool: Pool) -> tuple[str, ...]:
+def keep_annotations(pool: Pool) -> tuple[str, ...]:
     """Returns the annotations that keep a node of this pool."""
     return (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
-def kept(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
+def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
     """Returns the reason of the first annotation that keeps the node; None where none does."""
-    reasons = (leave(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
+    reasons = (keep_reason(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def _annotation_reason(node: NodeInfo, pool: Pool) -> Reason | None:
-    if (reason := kept(node, keeping(pool))) is not None:
+    if (reason := node_keep_reason(node, keep_annotations(pool))) is not None:
         return reason
     for key in sorted(node.annotations):
         if key.startswith(DELAY):
@@ -221,7 +230,7 @@ def _state_reason(node: NodeInfo, ours: Collection[str]) -> Reason | None:
     if node.maintained:
         return r.MAINTAINED(f"another client drains or maintains node {node.name} (condition {node.maintained})")
     for taint in node.taints:
-        if taint.key.startswith(STARTING) or taint.key in UNINITIALIZED:
+        if taint.key.startswith(STARTUP_TAINTS) or taint.key in UNINITIALIZED:
             return r.STARTING(f"node {node.name} still has the startup taint {taint.key}")
     return None
 
@@ -238,7 +247,7 @@ def closed_receivers(model: ClusterModel, pools: Mapping[int, Pool], at: Seconds
     return [
         number
         for number, node in enumerate(model.nodes)
-        if any(taint.key.startswith(STARTING) or taint.key in UNINITIALIZED for taint in node.taints)
+        if any(taint.key.startswith(STARTUP_TAINTS) or taint.key in UNINITIALIZED for taint in node.taints)
         or node.lifecycle
         or (number in pools and _is_closed_receiver(node, pools[number], at))
     ]
@@ -269,7 +278,7 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
 def _cluster_health_reason(model: ClusterModel) -> Reason | None:
     unready = sum(not node.ready for node in model.nodes)
     # The cluster autoscaler's --ok-total-unready-count (3) and --max-total-unready-percentage (45).
-    if unready > 3 and unready * 100 > MOST_UNREADY * len(model.nodes):
+    if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(model.nodes):
         return r.UNWELL(f"{unready} of {len(model.nodes)} nodes are not ready")
     return None
 

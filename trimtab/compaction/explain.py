@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from trimtab.compaction.plan_types import Move, Plan
 from trimtab.compaction.reasons import WORTH_KEEPING
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.drain_simulation import DrainPlacement, exactly, nowhere
+from trimtab.scheduling.drain_simulation import DrainPlacement, exactly, no_node_reason
 from trimtab.scheduling.filters import admits
 
 
@@ -62,7 +62,7 @@ def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
     """Returns whether a node that receives pods could have been drained instead, with the cluster as it is now."""
     node = model.index[name]
     pods = [n for n in model.on[node] if not (model.pods[n].daemon or model.pods[n].static)]
-    others = [n for n in range(len(model.nodes)) if n != node and not model.closed[n]]
+    others = [n for n in range(len(model.nodes)) if n != node and not model.closed_nodes[n]]
     placement = exactly(FreeCapacity(model), node, pods, others)
     if isinstance(placement, DrainPlacement):
         return f"it could be drained instead of others: before any drain its {len(pods)} pods fit on other nodes"
@@ -118,4 +118,4 @@ def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
     fits = [model.nodes[n].name for n in others if admits(capacity, pod_class, n)]
     if fits:
         return (f"now it would fit on {len(fits)} of {len(others)} other nodes, for example {fits[0]}",)
-    return (str(nowhere(capacity, pod_class, others, model.pods[number].key)),)
+    return (str(no_node_reason(capacity, pod_class, others, model.pods[number].key)),)

@@ -15,7 +15,7 @@ from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import DO_NOT_DISRUPT
 from trimtab.compaction.candidates import KARPENTER_POOL, PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keepers, outcome
+from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keepers, outcome_of
 from trimtab.scheduling.cluster_model import ClusterModel
 
 
@@ -44,11 +44,11 @@ def outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | Non
     pods = [pod for pod in model.pods if pod.node in pool_of_node]
     blocked = dict(_blocking_pods(pods, PdbIndex.of(model.inventory.budgets), model, now))
     free = frozenset(pod.key for pod in pods if pod.key not in blocked)
-    context = replace(now, waived=free, plans_karpenter=True)
+    context = replace(now, waived_pods=free, plans_karpenter=True)
     karpenter_plan = plan(model, pools, context)
     priced = keepers(model, pools, context, karpenter_plan, blocked)
     return KarpenterOutlook(
-        nodes=len(pool_of_node), pools=tuple(names), could=outcome(karpenter_plan), unit=karpenter_plan.unit,
+        nodes=len(pool_of_node), pools=tuple(names), could=outcome_of(karpenter_plan), unit=karpenter_plan.unit,
         keepers=tuple(reason for reason in priced if reason.pods),
     )  # fmt: skip
 

@@ -21,12 +21,12 @@ from trimtab.scheduling.cluster_model import ClusterModel
 
 MIN_SCATTERED = 3
 """The minimum number of nodes that pods with one reason must keep to be reported as scattered."""
-LASTING = frozenset(
+LASTING_REASONS = frozenset(
     code.name
     for code in (r.UNSAFE, r.NO_OWNER, r.STRANGE_OWNER, r.JOB, r.LOCAL_DATA, r.SINGLE, r.BUDGET_NEVER, r.CRITICAL)
 )
 """Reasons of pods that keep their node for as long as they run, and could run on another node."""
-SAYING = (SAFE, DO_NOT_DISRUPT, NO_EVICTION)
+FORBIDDING_ANNOTATIONS = (SAFE, DO_NOT_DISRUPT, NO_EVICTION)
 """Annotations that forbid the eviction of a pod."""
 LONG_RUNNING = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 
@@ -83,7 +83,7 @@ def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
     groups: dict[tuple[str, tuple[str, str] | None], list[PodInfo]] = {}
     for pod in model.pods:
         reason = plan.pods.get(pod.key)
-        if reason is not None and reason.code.name in LASTING and not pod.daemon:
+        if reason is not None and reason.code.name in LASTING_REASONS and not pod.daemon:
             groups.setdefault(
                 (reason.code.name, _forbidding_annotation(pod) if reason.code is r.UNSAFE else None), []
             ).append(pod)
@@ -111,7 +111,7 @@ def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:
 
 def _forbidding_annotation(pod: PodInfo) -> tuple[str, str] | None:
     """Returns the annotation that forbids the eviction of the pod; None where there is none."""
-    present = ((key, pod.annotations[key]) for key in SAYING if key in pod.annotations)
+    present = ((key, pod.annotations[key]) for key in FORBIDDING_ANNOTATIONS if key in pod.annotations)
     return next(((key, value) for key, value in present if value == ("false" if key == SAFE else "true")), None)
 
 

@@ -114,9 +114,9 @@ class Plan:
         return sum(step.saves for step in self.steps)
 
 
-FIRST_WAIT = 300
-LONGEST_WAIT = 7200
-HOUR = 3600
+FIRST_WAIT_SECONDS = 300
+MAX_WAIT_SECONDS = 7200
+HOUR_SECONDS = 3600
 
 
 def backoff_seconds(times: int, first: int, longest: int) -> int:
@@ -133,10 +133,10 @@ class Failure:
     last: Seconds
 
     @property
-    def until(self) -> Seconds:
+    def retry_after(self) -> Seconds:
         """The time before which the node is not drained again: 5 minutes after the first failure, doubling, at most 2
         hours."""
-        return self.last + backoff_seconds(self.times, FIRST_WAIT, LONGEST_WAIT)
+        return self.last + backoff_seconds(self.times, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,22 +152,22 @@ class Observations:
     draining: Mapping[str, str] = field(default_factory=dict)
     """Node → pool, of the nodes that are being drained now."""
 
-    def seen(self, under: Iterable[str], now: Seconds) -> "Observations":
+    def with_under_threshold(self, under: Iterable[str], now: Seconds) -> "Observations":
         """Returns the observations after one more round: nodes under the threshold keep their time or get `now`, others
         lose it."""
         return replace(self, under_since={node: self.under_since.get(node, now) for node in sorted(under)})
 
-    def failed(self, node: str, now: Seconds) -> "Observations":
+    def with_failure(self, node: str, now: Seconds) -> "Observations":
         """Returns the observations after a failed drain of the node."""
         before = self.failures.get(node)
         failure = Failure(times=before.times + 1 if before else 1, last=now)
         return replace(self, failures={**self.failures, node: failure})
 
-    def evicted(self, count: int, now: Seconds) -> "Observations":
+    def with_evictions(self, count: int, now: Seconds) -> "Observations":
         """Returns the observations after `count` evictions now; evictions older than an hour are removed."""
-        recent = tuple(when for when in self.evictions if when > now - HOUR)
+        recent = tuple(when for when in self.evictions if when > now - HOUR_SECONDS)
         return replace(self, evictions=recent + (now,) * count)
 
     def lately(self, now: Seconds) -> int:
         """Returns the number of evictions in the last hour."""
-        return sum(when > now - HOUR for when in self.evictions)
+        return sum(when > now - HOUR_SECONDS for when in self.evictions)

@@ -15,12 +15,12 @@ from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import ClusterModel
 
-MOST_PLANNED_NODES = 24_000
+MAX_PLANNED_NODES = 24_000
 """The maximum number of nodes of all variants together: a dozen plans of a large cluster take a dozen times its own
 time."""
-MOST_KEEPERS = 8
-MOST_POINTS = 60
-PASSING = frozenset(
+MAX_KEEPING_REASONS = 8
+MAX_FRONTIER_POINTS = 60
+PASSING_REASONS = frozenset(
     code.name
     for code in (r.MOVED_BEFORE, r.UNSETTLED, r.GOING, r.YOUNG_POD, r.SYSTEM_YOUNG, r.BUDGET_SPENT, r.BUDGET_STALE)
 )
@@ -37,7 +37,7 @@ class PlanOutcome:
     saves: int
     """In the plan's unit."""
 
-    def beyond(self, other: "PlanOutcome") -> "PlanOutcome":
+    def minus(self, other: "PlanOutcome") -> "PlanOutcome":
         """Returns by how much this outcome exceeds the other, at least zero."""
         return PlanOutcome(
             max(0, self.nodes - other.nodes), max(0, self.evictions - other.evictions), max(0, self.saves - other.saves)
@@ -56,7 +56,7 @@ class KeepingReason:
     more: PlanOutcome
 
 
-def outcome(of_plan: Plan) -> PlanOutcome:
+def outcome_of(of_plan: Plan) -> PlanOutcome:
     """Returns what the plan achieves."""
     return PlanOutcome(len(of_plan.steps), len(of_plan.moves), of_plan.saves)
 
@@ -72,7 +72,7 @@ def frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
     for step in steps:
         nodes, evictions, saves = nodes + 1, evictions + len(step.moves), saves + step.saves
         points.append(PlanOutcome(nodes, evictions, saves))
-    stride = -(-len(points) // MOST_POINTS)
+    stride = -(-len(points) // MAX_FRONTIER_POINTS)
     return tuple(points[-1::-stride][::-1])
 
 
@@ -81,7 +81,7 @@ def by_preset(
 ) -> dict[str, PlanOutcome]:
     """Returns preset → the outcome with this preset for all pools. `known`: plans that exist already, by preset."""
     return {
-        name: outcome(known[name] if name in known else plan(model, [as_preset(pool, name) for pool in pools], now))
+        name: outcome_of(known[name] if name in known else plan(model, [as_preset(pool, name) for pool in pools], now))
         for name in PRESETS
     }
 
@@ -109,15 +109,15 @@ def keepers(
         *_variants_without_settings(pools, base_plan),
     ]
     variants.sort(key=lambda variant: (-len(variant.nodes), variant.code.name))
-    most = min(MOST_KEEPERS, MOST_PLANNED_NODES // max(1, len(model.nodes)))
-    base = outcome(base_plan)
+    most = min(MAX_KEEPING_REASONS, MAX_PLANNED_NODES // max(1, len(model.nodes)))
+    base = outcome_of(base_plan)
     reasons = [
         KeepingReason(
             code=variant.code,
             pods=variant.pods,
             nodes=variant.nodes,
-            more=variant.calculate(model, pools, now).beyond(base),
-        )  # fmt: skip
+            more=variant.calculate(model, pools, now).minus(base),
+        )
         for variant in variants[:most]
     ]
     return tuple(
@@ -139,15 +139,15 @@ class _Variant:
 
     def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
         if self.change is not None:
-            return outcome(plan(model, [self.change(pool) for pool in pools], now))
+            return outcome_of(plan(model, [self.change(pool) for pool in pools], now))
         # Waived pods count as free to move in this plan only; nothing is ever executed from a variant.
-        return outcome(plan(model, pools, replace(now, waived=now.waived | frozenset(self.pods))))
+        return outcome_of(plan(model, pools, replace(now, waived_pods=now.waived_pods | frozenset(self.pods))))
 
 
 def _variants_without_pods(model: ClusterModel, reasons: Mapping[str, Reason]) -> Iterable[_Variant]:
     codes: dict[Code, list[str]] = {}
     for key, reason in reasons.items():
-        if reason.code.name not in PASSING:
+        if reason.code.name not in PASSING_REASONS:
             codes.setdefault(reason.code, []).append(key)
     node_of = {pod.key: pod.node for pod in model.pods}
     for code, pods in codes.items():

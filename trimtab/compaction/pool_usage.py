@@ -13,7 +13,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.machines.prices import price
 
 RESOURCES = ("cpu", "memory", "pods")
-FULL = 99
+FULL_PERCENT = 99
 """Percent of allocatable from which on a node counts as full."""
 
 
@@ -39,7 +39,7 @@ class PoolUsage:
     """`nodes`: ready nodes whose amounts cannot be read. `pods`: such pods on ready nodes."""
 
 
-def holdings(view: ClusterView) -> dict[str, PoolUsage]:
+def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
     """Returns pool → its usage; every pool, also one without nodes."""
     usages = {pool.name: PoolUsage() for pool in view.pools}
     pods: dict[str, list[PodInfo]] = {}
@@ -105,4 +105,4 @@ def _fullest_resource(
     shares = [(requested[name] / allocatable[name], name) for name in RESOURCES if allocatable.get(name, 0) > 0]
     shares += [(attached[driver] / most, "volumes") for driver, most in node.attachable.items() if most > 0]
     share, name = max(shares)
-    return name if share * 100 >= FULL else None
+    return name if share * 100 >= FULL_PERCENT else None

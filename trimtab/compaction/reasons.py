@@ -20,10 +20,10 @@ OWNER_GONE = Code(
 )
 OWNER_SHORT = Code(
     "owner-not-whole",
-    "Its workload has fewer ready pods than it wants, and no PodDisruptionBudget allows that: a rollout or a failure is "
-    "in progress.",
-    "Wait until all pods are ready, or create a budget. In a workload of three or more, one pod that has not been ready "
-    "for ten minutes keeps no node.",
+    "Its workload has fewer ready pods than it wants, and no PodDisruptionBudget allows that: a rollout or a failure "
+    "is in progress.",
+    "Wait until all pods are ready, or create a budget. In a workload of three or more, one pod that has not been "
+    "ready for ten minutes keeps no node.",
 )
 SINGLE = Code(
     "single-replica",

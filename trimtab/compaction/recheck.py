@@ -17,42 +17,42 @@ from trimtab.compaction.plan_types import DrainStep
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare
-from trimtab.compaction.search.waves import replay, take_back
+from trimtab.compaction.search.waves import replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, exactly
 
 NODE_GONE = Code("node-gone", "The node of the plan no longer exists.", "Nothing.")
-CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")
+NODE_CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")
 
 
-def recheck(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
+def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
     """Returns why this step alone may not be executed now; None when it may."""
-    return Recheck.of(model, pools, now).refuses(step)
+    return Recheck.prepare(model, pools, now).rejection_reason(step)
 
 
 @dataclass(slots=True, eq=False)
 class Recheck:
     """Checks one step after the other: what a valid step uses is not available to the next."""
 
-    made: CompactionProblem
-    spent: Counter[int] = field(default_factory=Counter)
+    problem: CompactionProblem
+    spent_disruptions: Counter[int] = field(default_factory=Counter)
     """Budget → evictions that the valid steps need."""
-    gone: set[int] = field(default_factory=set)
+    drained_nodes: set[int] = field(default_factory=set)
     """Nodes of the valid steps."""
-    takes: set[int] = field(default_factory=set)
+    receivers: set[int] = field(default_factory=set)
     """Nodes that receive pods of the valid steps."""
 
     @classmethod
-    def of(cls, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
+    def prepare(cls, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
         """Prepares the check on a new snapshot."""
         return cls(prepare(model, pools, now))
 
-    def refuses(self, step: DrainStep) -> Reason | None:
+    def rejection_reason(self, step: DrainStep) -> Reason | None:
         """Returns why the step may not be executed now; None when it may. Ages and thresholds are checked again too."""
-        node = self.made.world.index.get(step.node)
+        node = self.problem.model.index.get(step.node)
         if node is None:
             return NODE_GONE(f"node {step.node} no longer exists")
-        reason = self.made.refusals.get(node)
+        reason = self.problem.refusals.get(node)
         reason = (
             reason or self._changed_pods_reason(step, node) or self._budget_reason(node) or self._limit_reason(node)
         )
@@ -60,13 +60,15 @@ class Recheck:
 
     def _changed_pods_reason(self, step: DrainStep, node: int) -> Reason | None:
         planned = {(move.pod, move.uid) for move in step.moves}
-        pods = [self.made.world.pods[pod] for pod in self.made.loads[node]]
+        pods = [self.problem.model.pods[pod] for pod in self.problem.loads[node]]
         new_pods = sorted(pod.key for pod in pods if (pod.key, pod.uid) not in planned)
-        return CHANGED(f"node {step.node} has new pods since the plan: {', '.join(new_pods)}") if new_pods else None
+        return (
+            NODE_CHANGED(f"node {step.node} has new pods since the plan: {', '.join(new_pods)}") if new_pods else None
+        )
 
     def _needed_evictions(self, node: int) -> Counter[int]:
-        budget_of = self.made.budget_of
-        return Counter(budget_of[pod] for pod in self.made.loads[node] if pod in budget_of)
+        budget_of = self.problem.budget_of
+        return Counter(budget_of[pod] for pod in self.problem.loads[node] if pod in budget_of)
 
     def _budget_reason(self, node: int) -> Reason | None:
         """Returns which budget does not allow the drain now.
@@ -75,7 +77,7 @@ class Recheck:
         budget, all of them must be allowed.
         """
         for number, count in self._needed_evictions(node).items():
-            budget, spent = self.made.world.inventory.budgets[number], self.spent[number]
+            budget, spent = self.problem.model.inventory.budgets[number], self.spent_disruptions[number]
             if not budget.allowed:
                 return BUDGET_SPENT(f"budget {budget.key} allows no disruption now")
             if spent and spent + count > budget.allowed:
@@ -85,64 +87,66 @@ class Recheck:
         return None
 
     def _limit_reason(self, node: int) -> Reason | None:
-        limits, name = self.made.limits[node], self.made.world.nodes[node].name
-        if node in self.takes:
+        limits, name = self.problem.limits[node], self.problem.model.nodes[node].name
+        if node in self.receivers:
             return WORTH_KEEPING(f"node {name} receives pods of a node that is drained now")
-        return limits.refuses(node) if limits is not None else None
+        return limits.rejection_reason(node) if limits is not None else None
 
     def _place_pods(self, step: DrainStep, node: int) -> Reason | None:
         """Places the pods where the plan placed them, or on any other node; keeps the placement where it is valid."""
-        problem, closed = self.made, self.made.room.closed[node]
+        problem, closed = self.problem, self.problem.capacity.closed_nodes[node]
         dest = self._planned_targets(step, node)
-        if not dest or not replay(problem.room, node, list(dest), dest):
-            problem.room.closed[node] = closed
-            others = [n for n in range(len(problem.world.nodes)) if n != node and n not in self.gone]
-            placement = exactly(problem.room, node, problem.loads[node], others)
+        if not dest or not replay_drain(problem.capacity, node, list(dest), dest):
+            problem.capacity.closed_nodes[node] = closed
+            others = [n for n in range(len(problem.model.nodes)) if n != node and n not in self.drained_nodes]
+            placement = exactly(problem.capacity, node, problem.loads[node], others)
             if isinstance(placement, NoPlacement):
                 return placement.reason
-            dest = dict(placement.of)
-            if not replay(problem.room, node, list(dest), dest):
+            dest = dict(placement.moves)
+            if not replay_drain(problem.capacity, node, list(dest), dest):
                 return NO_PLACE(f"not all pods of node {step.node} fit on other nodes")
         shortage = self._count_drain(node, dest)
         if shortage is not None:
-            take_back(problem.room, node, list(dest), dest)
-            problem.room.closed[node] = closed
+            undo_replay(problem.capacity, node, list(dest), dest)
+            problem.capacity.closed_nodes[node] = closed
         return shortage
 
     def _planned_targets(self, step: DrainStep, node: int) -> dict[int, int]:
         """Returns pod → target, in the plan's order; empty where a target is drained itself or gone."""
         numbers, pod_by_uid = (
-            self.made.world.index,
-            {self.made.world.pods[pod].uid: pod for pod in self.made.loads[node]},
+            self.problem.model.index,
+            {self.problem.model.pods[pod].uid: pod for pod in self.problem.loads[node]},
         )
         targets = {
             pod_by_uid[move.uid]: numbers.get(move.target, node) for move in step.moves if move.uid in pod_by_uid
         }
-        return {} if self.gone & set(targets.values()) or node in targets.values() else targets
+        return {} if self.drained_nodes & set(targets.values()) or node in targets.values() else targets
 
     def _count_drain(self, node: int, dest: dict[int, int]) -> Reason | None:
         """Counts the drain in the limits and budgets. Changes nothing and returns the reason where a pool would lack
         headroom."""
-        own = self.made.limits[node]
+        own = self.problem.limits[node]
         if own is not None:
-            own.go(node)
-        shortage = self._count_arrivals(dest, 1) or (own.short() if own is not None else None)
+            own.remove_node(node)
+        shortage = self._count_arrivals(dest, 1) or (own.shortage_reason() if own is not None else None)
         if shortage is None:
-            self.gone.add(node)
-            self.takes.update(dest.values())
-            self.spent.update(self._needed_evictions(node))
+            self.drained_nodes.add(node)
+            self.receivers.update(dest.values())
+            self.spent_disruptions.update(self._needed_evictions(node))
             return None
         self._count_arrivals(dest, -1)
         if own is not None:
-            own.back(node)
+            own.restore_node(node)
         return shortage
 
     def _count_arrivals(self, dest: dict[int, int], sign: int) -> Reason | None:
         """Counts the arrivals. Returns the first pool that then lacks headroom."""
         affected: dict[int, PoolLimits] = {}
         for pod, target in dest.items():
-            limits = self.made.limits[target]
+            limits = self.problem.limits[target]
             if limits is not None:
-                limits.arrive(self.made.world.next_of[pod], target, sign)
+                limits.count_arrival(self.problem.model.next_of[pod], target, sign)
                 affected[id(limits)] = limits
-        return next((shortage for limits in affected.values() if (shortage := limits.short()) is not None), None)
+        return next(
+            (shortage for limits in affected.values() if (shortage := limits.shortage_reason()) is not None), None
+        )

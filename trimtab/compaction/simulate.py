@@ -27,7 +27,7 @@ from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, 
 from trimtab.scheduling.filters import admits
 from trimtab.scheduling.pod_class import PodClass
 
-MOST_ROUNDS = 500
+MAX_ROUNDS = 500
 
 
 class Scheduler(StrEnum):
@@ -116,7 +116,7 @@ def simulate(
         model = build(inventory, again)
         current = plan(model, pools, replace(now, moved=frozenset(moved)), effort)
         first = first or current
-        if not current.waves or len(rounds) >= MOST_ROUNDS:
+        if not current.waves or len(rounds) >= MAX_ROUNDS:
             break
         # The model "plan" follows the plan exactly, so all its waves hold; any other scheduler changes the next wave.
         for number in range(len(current.waves) if scheduler is Scheduler.PLAN else 1):
@@ -197,7 +197,7 @@ def _choose_node(capacity: FreeCapacity, pod_class: PodClass, later: set[int], p
 def _free_share(capacity: FreeCapacity, node: int) -> int:
     """Returns the free share in thousandths, cpu and memory weighed equally, as NodeResourcesFit scores."""
     model = capacity.world
-    allocatable = [max(1, model.amount(node, resource)) for resource in model.resources]
+    allocatable = [max(1, model.amount(node, resource)) for resource in model.main_resources]
     return capacity.major[node] * 1000 // allocatable[0] + capacity.minor[node] * 1000 // allocatable[1]
 
 

@@ -24,7 +24,7 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.annotation import gathered
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import LABEL as STATE
-from trimtab.compaction.drain.start import limited
+from trimtab.compaction.drain.start import limit_pool
 from trimtab.compactor.pool_state_store import name_of, reopened
 from trimtab.compactor.settings import Settings
 from trimtab.kube.informers import ClusterInformers
@@ -93,12 +93,12 @@ class ClusterReader:
             at=self.now(),
             inventory=inventory,
             pools=tuple(
-                limited(pool, rehearses=everywhere, scale_namespaces=self.settings.scale_namespaces)
+                limit_pool(pool, rehearses=everywhere, scale_namespaces=self.settings.scale_namespaces)
                 for pool in reading.pools
             ),
-            unread=tuple(str(mistake) for mistake in reading.mistakes),
+            pool_errors=tuple(str(mistake) for mistake in reading.mistakes),
             autoscaler=self._autoscaler(snapshot),
-            tops=dict(_tops(snapshot)),
+            top_owners=dict(_tops(snapshot)),
             notes=gathered(inventory.nodes, self.keys, self.settings.namespace),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
             home=self.settings.namespace,

@@ -18,11 +18,11 @@ from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain import annotation as notes
 from trimtab.compaction.drain.actions import Action, FailureCause
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.backoff import Setback, emptied_node, setbacks
-from trimtab.compaction.drain.cluster_view import ClusterView, gone
+from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
+from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.compaction.drain.start import CLOSED, ActiveDrains, arrivals, backs_off
-from trimtab.compaction.drain.state_machine import DrainPlanner, emptied
+from trimtab.compaction.drain.start import CLOSED, ActiveDrains, backoff_reason, find_successors
+from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compactor.actuator import Actuator, ActuatorForbidden, ErrorCollector, EvictionResponse, EvictionResult
 from trimtab.compactor.error_guard import ErrorGuard
@@ -74,7 +74,7 @@ class RemovedNodes:
         """
         memory = self.books.of(pool)
         if self.agreed.get(name) != memory.surged[name]:
-            self.books.put(pool, memory.surged_no_more(name))
+            self.books.put(pool, memory.without_surges(name))
             told = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
             self.books.tell("left", SURGE_LEFT(told), pool=pool, at=view.at)
             return
@@ -83,7 +83,7 @@ class RemovedNodes:
             if self.door.scale(name, 2, 1):
                 told = f"Deployment {name} has 1 replica again: the drain is over"
                 self.books.tell("scaled", SCALED(told), pool=pool, at=view.at)
-            self.books.put(pool, self.books.of(pool).surged_no_more(name))
+            self.books.put(pool, self.books.of(pool).without_surges(name))
             done = True
         if not done:
             held[name] = now + AGAIN
@@ -94,8 +94,8 @@ class RemovedNodes:
         memory = self.books.of(pool)
         drain, was_empty = memory.drains[name], name in memory.empty
         taken = was_empty and not there
-        memory = memory.succeeded(name) if taken else memory
-        self.books.put(pool, memory.over(name, drain, view.at))
+        memory = memory.with_success(name) if taken else memory
+        self.books.put(pool, memory.with_ended_drain(name, drain, view.at))
         told = f"node {name} is gone" if not there else f"no note of drain {drain} stands on node {name}"
         what, code = ("taken", a.TAKEN) if taken else ("dropped", a.NOTE_MISSING if there else a.VANISHED)
         self.books.tell(what, code(told), pool=pool, at=view.at, node=name, drain=drain)
@@ -141,7 +141,7 @@ class Drainer:
         """What is under way by the notes on the nodes."""
         found = [
             (node.name, note)
-            for node, note in view.noted()
+            for node, note in view.annotated_nodes()
             if isinstance(note, DrainAnnotation) and self._knows(node, note)
         ]
         return ActiveDrains(
@@ -153,13 +153,13 @@ class Drainer:
 
     def led(self, view: ClusterView, now: float) -> dict[str, float]:
         """Drain → seconds for which this process has carried it on."""
-        drains = {note.drain for _, note in view.noted() if isinstance(note, DrainAnnotation)}
+        drains = {note.drain for _, note in view.annotated_nodes() if isinstance(note, DrainAnnotation)}
         self.met = {drain: self.met.get(drain, now) for drain in drains}
         return {drain: now - since for drain, since in self.met.items()}
 
     def opened(self, view: ClusterView) -> dict[str, int]:
         """Pool → emptied nodes that were opened in the last hour."""
-        return {pool: memory.opened_lately(view.at) for pool, memory in self.books.memories.items()}
+        return {pool: memory.recent_openings(view.at) for pool, memory in self.books.memories.items()}
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
         """Evicted pods that the view still shows as if nothing had happened."""
@@ -175,7 +175,7 @@ class Drainer:
         A drain that fails for an error of ours is given back.
         """
         apart = ErrorCollector()
-        for node, note in moment.view.noted():
+        for node, note in moment.view.annotated_nodes():
             if node.name not in self.held:
                 with apart.tried():
                     self._turn_of(moment, node, note, now)
@@ -208,7 +208,7 @@ class Drainer:
         Raises NotNow when all were tried.
         """
         apart = ErrorCollector()
-        for node, note in view.noted():
+        for node, note in view.annotated_nodes():
             if (
                 isinstance(note, DrainAnnotation)
                 and note.emptied is None
@@ -222,7 +222,7 @@ class Drainer:
 
     def _back(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason) -> None:
         agreed = self._agreed(note)
-        back = DrainPlanner(view, self.terms).undone(agreed)
+        back = DrainPlanner(view, self.terms).undo_actions(agreed)
         self._carry_out(view, node, agreed, (*back, a.Release(reason)), 0.0)
 
     def _one(self, moment: DrainPlanner, node: NodeInfo, note: DrainAnnotation | Unreadable, now: float) -> bool:
@@ -235,14 +235,14 @@ class Drainer:
         if not self._knows(node, note):
             self._forsake(view, node, note)
             return True
-        if node.cordoned and notes.ahead(note, view.at) and not _is_deleted(node):
+        if node.cordoned and notes.is_ahead(note, view.at) and not _is_deleted(node):
             self._catch_up(view, node, note)
             return True
         if node.cordoned and node.name in view.notes.outdated and not _is_deleted(node):
             self.door.cordon(node, view.versions[node.name], note)  # signed anew, before the previous key is forgotten
             return True
         note = self._agreed(note)
-        steps = moment.next(node, note)
+        steps = moment.next_actions(node, note)
         over = note.drain in self.books.of(note.pool).ended
         if over and not isinstance(steps[-1], a.Abandon):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
@@ -272,16 +272,16 @@ class Drainer:
         self.books.tell("released", told, pool="", at=view.at, node=node.name, drain=note.drain)
 
     def _catch_up(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
-        self.door.cordon(node, view.versions[node.name], notes.caught_up(note, view.at))
+        self.door.cordon(node, view.versions[node.name], notes.clamp_to_now(note, view.at))
         reason = a.AHEAD(f"the note on node {node.name} is of the future: its time counts from now on")
         self._tell("corrected", reason, view, node, note)
 
     def _seen(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> None:
-        memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at, self.terms.rest)
+        memory = self.books.of(note.pool).with_successors(find_successors(note, view), view.at, self.terms.rest)
         if _is_cleared(note, view):
-            memory = memory.cleared(node.name, emptied_node(node, view.at))
+            memory = memory.with_empty_node(node.name, emptied_node(node, view.at))
         if note.emptied is not None:
-            memory = memory.surged_no_more(*_surged_by(memory, note.drain))
+            memory = memory.without_surges(*_surged_by(memory, note.drain))
         self.books.put(note.pool, memory)
 
     def _carry_out(
@@ -305,7 +305,7 @@ class Drainer:
     def _turn(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: Action) -> None:
         """The steps from one state to another."""
         if isinstance(step, a.MarkEmptied):
-            self.door.cordon(node, view.versions[node.name], emptied(note, view.at))
+            self.door.cordon(node, view.versions[node.name], mark_emptied(note, view.at))
             self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
         elif isinstance(step, a.Release):
             self._release(view, node, note, step)
@@ -317,14 +317,14 @@ class Drainer:
         is not undone.
         """
         if step.replicas > step.before and step.deployment not in note.surged:
-            self.books.put(note.pool, self.books.of(note.pool).surging(step.deployment, note.drain))
+            self.books.put(note.pool, self.books.of(note.pool).with_surge(step.deployment, note.drain))
             self.books.save((note.pool,))
             said = change(note, surged={**note.surged, step.deployment: view.at})
             self.door.cordon(node, view.versions[node.name], said)
             self.vanished.agreed[step.deployment] = note.drain
         done = self.door.scale(step.deployment, step.before, step.replicas)
         if step.replicas < step.before:
-            self.books.put(note.pool, self.books.of(note.pool).surged_no_more(step.deployment))
+            self.books.put(note.pool, self.books.of(note.pool).without_surges(step.deployment))
         if done:
             told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
             self._tell("scaled", SCALED(told), view, node, note)
@@ -341,7 +341,7 @@ class Drainer:
         self.flight[move.uid] = now
         memory = self.books.of(note.pool)
         self.twice += move.pod in memory.moved
-        self.books.put(note.pool, memory.evicted(view.at))
+        self.books.put(note.pool, memory.with_eviction(view.at))
         reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
         self._tell("evicted", reason, view, node, note, move)
         return True
@@ -372,7 +372,7 @@ class Drainer:
         self._end(view, node, note, step.reason, step.blame, "released")
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
-            self.books.put(note.pool, self.books.of(note.pool).reopened(view.at, quiet))
+            self.books.put(note.pool, self.books.of(note.pool).with_opening(view.at, quiet))
         if step.setback:
             self.back_off(Setback(note.pool, note.drain, step.setback), view)
         try:
@@ -387,9 +387,9 @@ class Drainer:
         if note.drain in memory.ended:
             return
         if blame is not FailureCause.NOBODY:
-            memory = memory.failed(node.name, view.at, strike=blame is FailureCause.POOL)
+            memory = memory.with_failure(node.name, view.at, strike=blame is FailureCause.POOL)
         unannounced = (name for name in _surged_by(memory, note.drain) if name not in note.surged)
-        memory = memory.over(node.name, note.drain, view.at).surged_no_more(*unannounced)
+        memory = memory.with_ended_drain(node.name, note.drain, view.at).without_surges(*unannounced)
         self.books.put(note.pool, memory)
         self._tell(what, reason, view, node, note)
         if memory.strikes >= self.terms.strikes and memory.closed is None:
@@ -405,7 +405,7 @@ class Drainer:
             if (pool := leading.get(name) or ours.get(name)) is not None:
                 found.setdefault(pool, {})[name] = _evictions(name, view) if name not in ours else 0
         for pool, evictions in found.items():
-            self.books.put(pool, self.books.of(pool).deletions(evictions, view.at))
+            self.books.put(pool, self.books.of(pool).with_deletions(evictions, view.at))
 
     def deleting(self) -> frozenset[str]:
         """Nodes that the autoscaler has begun to delete not long ago."""
@@ -415,15 +415,15 @@ class Drainer:
         """Pools back off for nodes that were added because of what was emptied."""
         memories = self.books.memories
         judged = [cause for memory in memories.values() for cause in memory.judged]
-        for found in setbacks(view, {pool: memory.emptied for pool, memory in memories.items()}, judged):
+        for found in find_setbacks(view, {pool: memory.emptied for pool, memory in memories.items()}, judged):
             self.back_off(found, view)
 
     def back_off(self, found: Setback, view: ClusterView) -> None:
         before = self.books.of(found.pool)
-        memory = before.set_back(found.cause, view.at)
+        memory = before.with_setback(found.cause, view.at)
         self.books.put(found.pool, memory)
         if memory.backoff is not None and memory.backoff != before.backoff:
-            told = backs_off(found.pool, memory.backoff, view.at, found.why)
+            told = backoff_reason(found.pool, memory.backoff, view.at, found.why)
             self.books.tell("closed", told, pool=found.pool, at=view.at)
 
     def _close(self, pool: str, view: ClusterView) -> None:
@@ -461,7 +461,7 @@ def _is_deleted(node: NodeInfo) -> bool:
 
 def _owed(emptying: Sequence[DrainAnnotation], view: ClusterView) -> Counter[str]:
     """Pool → pods of its drains that are there, and not on their way out."""
-    there = {pod.uid for pod in view.inventory.pods if not gone(pod, view)} if emptying else set()
+    there = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if emptying else set()
     return Counter(note.pool for note in emptying for move in note.moves if move.uid in there)
 
 

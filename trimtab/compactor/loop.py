@@ -100,7 +100,7 @@ class Loop:
         apart.tell()
         # An emptied node may be needed within seconds: before the autoscaler's next scan.
         busy = bool(standing.emptying or standing.emptied) or self.planning.intent is not None
-        if busy or view.flight or self._planned is None:
+        if busy or view.evicted_uids or self._planned is None:
             return self.tick
         return max(self.tick, self._planned + self.interval - now)
 
@@ -112,10 +112,10 @@ class Loop:
         drains = self.drains
         known = replace(
             seen,
-            flight=drains.settle_flight(seen, now),
-            led=drains.led(seen, now),
-            opened=drains.opened(seen),
-            deleting=drains.deleting(),
+            evicted_uids=drains.settle_flight(seen, now),
+            executed_seconds=drains.led(seen, now),
+            opened_counts=drains.opened(seen),
+            deleting_nodes=drains.deleting(),
         )
         return DrainPlanner(known, self.drains.terms)
 
@@ -147,7 +147,7 @@ class Loop:
 
     def _mistakes(self, view: ClusterView) -> None:
         """Of the pools' settings, and nodes that are not ours to empty or to open: told once."""
-        for mistake in set(view.unread) - self._told:
+        for mistake in set(view.pool_errors) - self._told:
             self.log.warning("pool.mistake", mistake=mistake)
         others, doubtful = view.notes.others, view.notes.doubtful
         for node in set(others) - self._told:
@@ -155,7 +155,7 @@ class Loop:
         for node, found in doubtful.items():
             if str(found) not in self._told:
                 self.books.tell("doubted", DOUBTFUL(str(found)), pool="", at=view.at, node=node)
-        self._told = frozenset((*view.unread, *others, *map(str, doubtful.values())))
+        self._told = frozenset((*view.pool_errors, *others, *map(str, doubtful.values())))
 
     def _save(self, view: ClusterView) -> None:
         for pool in view.pools:

@@ -16,7 +16,7 @@ from trimtab.cluster.pool import PoolIndex
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compaction.drain.start import ActiveDrains
-from trimtab.compaction.pool_usage import PoolUsage, holdings
+from trimtab.compaction.pool_usage import PoolUsage, pool_usages
 from trimtab.compactor.error_guard import KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
@@ -56,7 +56,7 @@ class PoolCollector(Collector):
         if view is None or not self._leading():
             return
         families = _families()
-        for pool, holding in holdings(view).items():
+        for pool, holding in pool_usages(view).items():
             _tell(families, self._pool(pool), holding)
         yield from families.values()
 

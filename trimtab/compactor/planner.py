@@ -17,7 +17,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import moved, together
 from trimtab.compaction.drain.start import ActiveDrains
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.recheck import Recheck
@@ -128,7 +128,7 @@ class CompactionPlanner:
         if view.paused or not steps:
             return 0
         world, moment = build(view.inventory, self._again), self._moment(view, standing)
-        check, begun, apart = Recheck.of(world, _without(view.pools, self._odd), moment), 0, ErrorCollector()
+        check, begun, apart = Recheck.prepare(world, _without(view.pools, self._odd), moment), 0, ErrorCollector()
         for pool in view.pools:
             mine = tuple(step for step in steps if step.pool == pool.name)
             memory, room = self.books.of(pool.name), replace(self.terms, drains=self.terms.drains - begun)
@@ -141,14 +141,14 @@ class CompactionPlanner:
         return begun
 
     def _begin(self, step: DrainStep, pool: Pool, check: Recheck, view: ClusterView) -> bool:
-        node = view.node(step.node)
+        node = view.find_node(step.node)
         if node is None or node.cordoned:
             return False
-        refusal = check.refuses(step)
+        refusal = check.rejection_reason(step)
         if refusal is not None:
             self.books.tell("dropped", refusal, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
             return False
-        note = start.note(step, view, self.plan.unit if self.plan is not None else "")
+        note = start.create_annotation(step, view, self.plan.unit if self.plan is not None else "")
         if pool.dry_run:
             self._tell_begun(self.rehearsal, step, note, view)
             return True
@@ -168,7 +168,7 @@ class CompactionPlanner:
         it would leave a cordon that nobody believes.
         """
         before = self.books.of(note.pool)
-        self.books.put(note.pool, before.begun(node.name, note.drain, (note.unit, note.saves)))
+        self.books.put(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves)))
         try:
             self.books.save((note.pool,))
         except ActuatorError:
@@ -177,7 +177,7 @@ class CompactionPlanner:
         try:
             self.door.cordon(node, view.versions[node.name], note)
         except (ActuatorConflict, ActuatorNotFound, ActuatorForbidden) as error:
-            self.books.put(note.pool, self.books.of(note.pool).not_begun(node.name))
+            self.books.put(note.pool, self.books.of(note.pool).without_drain(node.name))
             if isinstance(error, ActuatorForbidden):
                 raise
             return False
@@ -193,7 +193,7 @@ class CompactionPlanner:
 
     def _put_off(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:
         """Else it would take the turn of every other, each time."""
-        self.books.put(step.pool, self.books.of(step.pool).failed(step.node, view.at, strike=False))
+        self.books.put(step.pool, self.books.of(step.pool).with_failure(step.node, view.at, strike=False))
         told = NO_CORDON(f"node {step.node} cannot be cordoned: {error}")
         self.books.tell("dropped", told, pool=step.pool, at=view.at, node=step.node)
 
@@ -222,15 +222,15 @@ class CompactionPlanner:
         standing = [note.drain for note in view.notes.ours.values() if isinstance(note, DrainAnnotation)]
         odd = set()
         for pool in view.pools:
-            under = self.faults.caught("plan", partial(nodes.all_under, pool), about=f"pool {pool.name}")
+            under = self.faults.caught("plan", partial(nodes.nodes_under_threshold, pool), about=f"pool {pool.name}")
             if under is None:
                 odd.add(pool.name)
                 continue
-            memory = self.books.of(pool.name).tidied(view.at, self.terms, world.index, standing)
+            memory = self.books.of(pool.name).without_old_entries(view.at, self.terms, world.index, standing)
             since = {node: memory.under.get(node, view.at) for node in under}
             self.books.put(pool.name, change(memory, under=since))
         for gone in set(self.books.memories) - {pool.name for pool in view.pools}:  # nobody looks at their nodes now
-            memory = self.books.of(gone).tidied(view.at, self.terms, world.index, standing)
+            memory = self.books.of(gone).without_old_entries(view.at, self.terms, world.index, standing)
             self.books.put(gone, change(memory, under={}))
         return frozenset(odd)
 
@@ -238,14 +238,14 @@ class CompactionPlanner:
         return PlanningContext(
             at=view.at, observations=together(self.books.memories, standing.emptying), autoscaler=view.autoscaler,
             moved=moved(self.books.memories.values()), overdue=self._overdue(view),
-            ours=view.notes.ours, others=view.notes.others,
-            doubtful={name: str(found) for name, found in view.notes.doubtful.items()},
+            own_cordons=view.notes.ours, other_compactors=view.notes.others,
+            unverified={name: str(found) for name, found in view.notes.doubtful.items()},
         )  # fmt: skip
 
     def _overdue(self, view: ClusterView) -> frozenset[str]:
         """Nodes that were left to the autoscaler for longer than its own settings imply."""
-        removals = {pool: patience(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.books.memories}
-        overdue = (one.overdue(view.at, removals[pool]) for pool, one in self.books.memories.items())
+        removals = {pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.books.memories}
+        overdue = (one.overdue_nodes(view.at, removals[pool]) for pool, one in self.books.memories.items())
         return frozenset[str]().union(*overdue)
 
     def _note_left(self, pool: Pool, found: Plan, view: ClusterView) -> None:
@@ -253,7 +253,7 @@ class CompactionPlanner:
         if pool.name not in found.pools:
             names = {*found.left, *found.overdue}
             mine = sorted(node.name for node in view.inventory.nodes if node.name in names and pool.has(node))
-            self.books.put(pool.name, self.books.of(pool.name).left_to_autoscaler(mine, view.at))
+            self.books.put(pool.name, self.books.of(pool.name).with_left_nodes(mine, view.at))
 
     def _note_plan(self, pool: Pool, found: Plan, view: ClusterView) -> None:
         """Kept for whoever asks what would come next; told where it differs from the one before."""

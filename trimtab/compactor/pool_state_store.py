@@ -64,7 +64,7 @@ class PoolStates:
         found = self.store.load()
         self._saved = {pool: memory for pool, memory in found.items() if isinstance(memory, PoolState)}
         self._unread = {pool: memory for pool, memory in found.items() if isinstance(memory, Unreadable)}
-        self.memories = {pool: memory.caught_up(at) for pool, memory in self._saved.items()}
+        self.memories = {pool: memory.clamp_to_now(at) for pool, memory in self._saved.items()}
         self.memories |= dict.fromkeys(self._unread, PoolState(closed=at))
 
     def tell_unread(self, at: Seconds, pools: Collection[str]) -> None:
@@ -95,7 +95,7 @@ class PoolStates:
         why = reason.sentence if len(reason.sentence) <= LONGEST else f"{reason.sentence[:LONGEST]}…"
         record = HistoryEntry(at=at, pool=pool, what=what, code=reason.code.name, why=why, **more)  # type: ignore[arg-type]
         if pool and not again:  # what belongs to no pool is only told
-            self.put(pool, self.of(pool).told(record))
+            self.put(pool, self.of(pool).with_history(record))
         for sink in self.sinks:
             sink(record)
 

@@ -13,14 +13,14 @@ from itertools import chain
 
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 
-BITS = 20
+NODE_BITS = 20
 """The bits below the free amount in one sortable integer: enough for a million node numbers."""
-NODE = (1 << BITS) - 1
-MOST = 1 << 100
+NODE_MASK = (1 << NODE_BITS) - 1
+MAX_KEY = 1 << 100
 """Larger than every such integer."""
-NEAR = 48
+MAX_NEAR_MISSES = 48
 """The number of nearly fitting nodes per bucket that are examined for an exchange."""
-Shelf = list[int]
+Bucket = list[int]
 """Nodes sorted by what they have free: each an integer of the free amount and, below it, the node number."""
 Allowance = list[int]
 """[scarcer resource, other resource]: the amounts that the nodes of one pool may still receive together. The owner
@@ -50,17 +50,17 @@ class BestFitIndex:
         `allowances`: node → the amounts that its pool may still receive; None where a pool, or every pool, keeps no
         capacity free.
         """
-        self.room = requests.room
-        self.allowances = allowances if allowances is not None else [None] * len(requests.world.nodes)
-        self.open = bytearray(len(requests.world.nodes))
-        self._least_major = min((request.major for request in requests.all), default=0)
-        self._least_minor = min((request.minor for request in requests.all), default=0)
-        self._mean_ratio = sum(request.minor for request in requests.all) // (
-            sum(request.major for request in requests.all) or 1
+        self.capacity = requests.room
+        self.allowances = allowances if allowances is not None else [None] * len(requests.model.nodes)
+        self.open_nodes = bytearray(len(requests.model.nodes))
+        self._least_major = min((request.major for request in requests.requests), default=0)
+        self._least_minor = min((request.minor for request in requests.requests), default=0)
+        self._mean_ratio = sum(request.minor for request in requests.requests) // (
+            sum(request.major for request in requests.requests) or 1
         )
-        buckets_by_key: dict[tuple[tuple[int, ...], int], tuple[Shelf, Shelf]] = {}
+        buckets_by_key: dict[tuple[tuple[int, ...], int], tuple[Bucket, Bucket]] = {}
         allowance_by_key: dict[tuple[tuple[int, ...], int], Allowance | None] = {}
-        admitting_sets = zip(*requests.masks, strict=True) if requests.masks else [()] * len(self.open)
+        admitting_sets = zip(*requests.node_sets, strict=True) if requests.node_sets else [()] * len(self.open_nodes)
         self._buckets = []
         for admitting, allowance in zip(admitting_sets, self.allowances, strict=True):
             # By identity, not by value: two pools with equal allowances are two pools.
@@ -68,11 +68,11 @@ class BestFitIndex:
             allowance_by_key[key] = allowance
             self._buckets.append(buckets_by_key.setdefault(key, ([], [])))
         """Node → its bucket while memory is short on it (less per free core than pods request), and while it is not."""
-        self._bucket_of: list[Shelf | None] = [None] * len(self.open)
+        self._bucket_of: list[Bucket | None] = [None] * len(self.open_nodes)
         """Node → the bucket that holds it now; None while it is in none."""
         buckets_by_set = [
             [(*pair, allowance_by_key[key]) for key, pair in buckets_by_key.items() if key[0][set_number]]
-            for set_number in range(len(requests.masks))
+            for set_number in range(len(requests.node_sets))
         ]
         self._light = [
             (
@@ -83,54 +83,63 @@ class BestFitIndex:
         ]
         self._heavy = [(ample, short) for short, ample in self._light]
 
-    def open_up(self, node: int) -> None:
+    def open_node(self, node: int) -> None:
         """Lets the node receive pods."""
-        if not self.open[node]:
-            self.open[node] = 1
+        if not self.open_nodes[node]:
+            self.open_nodes[node] = 1
             self._insert(node)
 
-    def shut(self, node: int) -> None:
+    def close_node(self, node: int) -> None:
         """Stops the node from receiving pods."""
         self._remove(node)
-        self.open[node] = 0
+        self.open_nodes[node] = 0
 
     def _insert(self, node: int) -> None:
-        capacity = self.room
+        capacity = self.capacity
         major, minor = capacity.major[node], capacity.minor[node]
-        if major >= self._least_major and minor >= self._least_minor and capacity.slots[node] > 0 and self.open[node]:
+        if (
+            major >= self._least_major
+            and minor >= self._least_minor
+            and capacity.slots[node] > 0
+            and self.open_nodes[node]
+        ):
             # Two buckets per set of nodes: in the one, memory is the tighter resource of each node, in the other it is
             # not. Best fit by one resource alone would otherwise strand the other.
             bucket = self._bucket_of[node] = self._buckets[node][minor >= (self._mean_ratio + 1) * major]
             # The free amount and the node number are packed into one integer: it sorts by amount, and ties break by
             # node number.
-            insort(bucket, major << BITS | node)
+            insort(bucket, major << NODE_BITS | node)
 
     def _remove(self, node: int) -> None:
         bucket = self._bucket_of[node]
         if bucket is not None:
-            del bucket[bisect_left(bucket, self.room.major[node] << BITS | node)]
+            del bucket[bisect_left(bucket, self.capacity.major[node] << NODE_BITS | node)]
             self._bucket_of[node] = None
 
-    def take(self, request: PlacementRequest, node: int) -> None:
+    def place_pod(self, request: PlacementRequest, node: int) -> None:
         """Places the pod on the node and updates the node's position in its bucket."""
         self._remove(node)
-        self.room.take(request.kind, node)
+        self.capacity.take(request.pod_class, node)
         self._insert(node)
 
-    def give(self, request: PlacementRequest, node: int) -> None:
+    def remove_pod(self, request: PlacementRequest, node: int) -> None:
         """Removes the pod from the node: the exact opposite of placing it."""
         self._remove(node)
-        self.room.give(request.kind, node)
+        self.capacity.remove_pod(request.pod_class, node)
         self._insert(node)
 
-    def best(self, request: PlacementRequest) -> int:
+    def find_best_fit(self, request: PlacementRequest) -> int:
         """Returns the open node with the least free capacity that is enough; -1 when there is none."""
-        minor, need, simple = self.room.minor, request.minor, request.simple and not request.kind.rest
-        floor, best = request.major << BITS, MOST
+        minor, need, simple = (
+            self.capacity.minor,
+            request.minor,
+            request.is_simple and not request.pod_class.other_requests,
+        )
+        floor, best = request.major << NODE_BITS, MAX_KEY
         prefers_light = need < self._mean_ratio * request.major
         # A pod that requests less of the other resource than the mean tries nodes that are short of it first, and the
         # other way round: complementary pods share a node.
-        for buckets_of_set in (self._light if prefers_light else self._heavy)[request.where]:
+        for buckets_of_set in (self._light if prefers_light else self._heavy)[request.node_set]:
             for bucket, allowance in buckets_of_set:
                 # Most buckets are empty or hold no node that is large enough: reading the last key is the fastest test.
                 if not bucket or bucket[-1] < floor:
@@ -141,23 +150,27 @@ class BestFitIndex:
                     key = bucket[position]
                     if key >= best:
                         break
-                    node = key & NODE
-                    if minor[node] >= need and (simple or self.suits(request, node)):
+                    node = key & NODE_MASK
+                    if minor[node] >= need and (simple or self.satisfies_other_constraints(request, node)):
                         best = key
                         break
-            if best < MOST:
-                return best & NODE
+            if best < MAX_KEY:
+                return best & NODE_MASK
         return -1
 
-    def others(self, request: PlacementRequest, max_nodes: int) -> Iterable[int]:
+    def find_alternatives(self, request: PlacementRequest, max_nodes: int) -> Iterable[int]:
         """Yields open nodes with enough free capacity, the tightest of each bucket first. At most `max_nodes` are
         examined.
 
         The allowances of the pools are ignored: this is for pods that stay in their pool.
         """
-        minor, need, simple = self.room.minor, request.minor, request.simple and not request.kind.rest
-        floor = request.major << BITS
-        for bucket, _ in chain(*self._light[request.where]):
+        minor, need, simple = (
+            self.capacity.minor,
+            request.minor,
+            request.is_simple and not request.pod_class.other_requests,
+        )
+        floor = request.major << NODE_BITS
+        for bucket, _ in chain(*self._light[request.node_set]):
             if not bucket or bucket[-1] < floor:
                 continue
             start = bisect_left(bucket, floor)
@@ -165,39 +178,41 @@ class BestFitIndex:
             keys = bucket[start : start + max_nodes]
             max_nodes -= len(keys)
             for key in keys:
-                node = key & NODE
-                if minor[node] >= need and (simple or self.suits(request, node)):
+                node = key & NODE_MASK
+                if minor[node] >= need and (simple or self.satisfies_other_constraints(request, node)):
                     yield node
             if not max_nodes:
                 return
 
-    def suits(self, request: PlacementRequest, node: int) -> bool:
+    def satisfies_other_constraints(self, request: PlacementRequest, node: int) -> bool:
         """Returns whether a node satisfies what the buckets do not express: other resources, and constraints about the
         pods that are on it."""
-        for number, amount in request.kind.rest:
-            if self.room.rest[number][node] < amount:
+        for number, amount in request.pod_class.other_requests:
+            if self.capacity.other_free[number][node] < amount:
                 return False
-        for domain, counts in request.bars:
+        for domain, counts in request.forbidden_domains:
             if domain[node] in counts:
                 return False
-        caps = request.caps
+        caps = request.max_counts
         return not caps or all(
             domain[node] >= 0 and counts.get(domain[node], 0) <= maximum for domain, counts, maximum in caps
         )
 
-    def fits(self, request: PlacementRequest, node: int) -> bool:
+    def fits_on_node(self, request: PlacementRequest, node: int) -> bool:
         """Returns whether the pod fits on this node, open or closed. The pool's allowance is checked by
         `is_allowed`."""
-        capacity = self.room
+        capacity = self.capacity
         return (
             request.nodes[node] == 1
             and capacity.major[node] >= request.major
             and capacity.minor[node] >= request.minor
             and capacity.slots[node] > 0
-            and self.suits(request, node)
+            and self.satisfies_other_constraints(request, node)
         )
 
-    def is_allowed(self, request: PlacementRequest, node: int, leaving: PlacementRequest | None = None) -> bool:
+    def is_within_allowance(
+        self, request: PlacementRequest, node: int, leaving: PlacementRequest | None = None
+    ) -> bool:
         """Returns whether the node's pool may receive the pod after `leaving`, a pod of the pool, has left it."""
         allowance = self.allowances[node]
         if allowance is None:
@@ -205,21 +220,21 @@ class BestFitIndex:
         major, minor = (leaving.major, leaving.minor) if leaving is not None else (0, 0)
         return allowance[0] + major >= request.major and allowance[1] + minor >= request.minor
 
-    def kept_from(self, request: PlacementRequest) -> int:
+    def find_node_over_allowance(self, request: PlacementRequest) -> int:
         """Returns an open node with enough capacity whose pool may not receive the pod; -1 when there is none."""
-        minor, floor = self.room.minor, request.major << BITS
-        for bucket, allowance in chain(*self._light[request.where]):
+        minor, floor = self.capacity.minor, request.major << NODE_BITS
+        for bucket, allowance in chain(*self._light[request.node_set]):
             if allowance is not None and (allowance[0] < request.major or allowance[1] < request.minor):
                 for key in bucket[bisect_left(bucket, floor) :]:
-                    node = key & NODE
-                    if minor[node] >= request.minor and self.suits(request, node):
+                    node = key & NODE_MASK
+                    if minor[node] >= request.minor and self.satisfies_other_constraints(request, node):
                         return node
         return -1
 
-    def nearly(self, request: PlacementRequest) -> Iterable[int]:
+    def find_near_misses(self, request: PlacementRequest) -> Iterable[int]:
         """Yields open nodes with a little less free capacity than requested, the smallest gap of each bucket first."""
-        floor = request.major << BITS
-        for bucket, _ in chain(*self._light[request.where]):
+        floor = request.major << NODE_BITS
+        for bucket, _ in chain(*self._light[request.node_set]):
             position = bisect_left(bucket, floor)
-            for key in reversed(bucket[max(0, position - NEAR) : position]):
-                yield key & NODE
+            for key in reversed(bucket[max(0, position - MAX_NEAR_MISSES) : position]):
+                yield key & NODE_MASK

@@ -18,7 +18,7 @@ from trimtab.cluster.resources import Amounts, larger
 from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling import node_filters
-from trimtab.scheduling.node_filters import shared, speaks_of_copied
+from trimtab.scheduling.node_filters import selects_copied_labels, shared_exclusive_claims
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule
 from trimtab.scheduling.preferences import PreferenceScores
 from trimtab.scheduling.reasons import UNJUDGED, VOLUME_IN_USE
@@ -28,9 +28,9 @@ from trimtab.scheduling.topology import (
     Topology,
     TopologyGroup,
     TopologyGroups,
-    as_asked,
-    namespaces_of,
-    narrowed,
+    apply_match_label_keys,
+    as_scheduler_reads,
+    resolve_namespaces,
 )
 
 
@@ -39,45 +39,45 @@ class PodClassifier:
     """Creates one `PodClass` per set of pods that have the same constraints and requests."""
 
     inventory: Inventory
-    kinds: list[PodClass] = field(default_factory=list)
+    classes: list[PodClass] = field(default_factory=list)
     amounts: list[Amounts] = field(default_factory=list)
     """Class number → everything that a pod of the class requests, volumes to attach included."""
-    known: dict[object, PodClass] = field(default_factory=dict)
-    roster: TopologyGroups = field(init=False)
-    wheres: list[bytearray] = field(default_factory=list)
-    resources: tuple[str, str] = ("cpu", "memory")
-    names: tuple[str, ...] = ()
-    counted: Mapping[int, int] = field(default_factory=dict)
+    classes_by_key: dict[object, PodClass] = field(default_factory=dict)
+    topology_groups: TopologyGroups = field(init=False)
+    node_sets: list[bytearray] = field(default_factory=list)
+    main_resources: tuple[str, str] = ("cpu", "memory")
+    other_resources: tuple[str, ...] = ()
+    placed_counts: Mapping[int, int] = field(default_factory=dict)
     """Class number → the number of its pods that are on nodes."""
-    wishes: PreferenceScores = field(init=False)
-    workloads: dict[object, int] = field(default_factory=dict)
+    preferences: PreferenceScores = field(init=False)
+    workload_numbers: dict[object, int] = field(default_factory=dict)
     """Owner → its number."""
-    shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    shared_claims: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(namespace, claim) → access mode in words, for claims with an exclusive access mode that several pods mount."""
 
     _has_all_namespaces: bool | None = None
 
     def __post_init__(self) -> None:
-        self.roster = TopologyGroups(Topology(self.inventory.nodes))
-        self.wishes = PreferenceScores(self.inventory.nodes, self.roster)
-        self.shared = shared(self.inventory)
+        self.topology_groups = TopologyGroups(Topology(self.inventory.nodes))
+        self.preferences = PreferenceScores(self.inventory.nodes, self.topology_groups)
+        self.shared_claims = shared_exclusive_claims(self.inventory)
 
-    def all(self, pods: Iterable[PodInfo]) -> list[PodClass]:
+    def classify_all(self, pods: Iterable[PodInfo]) -> list[PodClass]:
         """Returns the class of each pod, with the requests that it has now."""
         classes: list[PodClass] = []
         last: SchedulingRequirements | None = None
         for pod in pods:
             if pod.claims or pod.devices:
-                classes.append(self.kind(pod))
+                classes.append(self.classify(pod))
                 last = None
             else:
                 # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
-                classes.append(classes[-1] if pod.ask is last else self.kind(pod))
+                classes.append(classes[-1] if pod.ask is last else self.classify(pod))
                 last = pod.ask
-        self.counted = Counter([pod_class.number for pod_class in classes])
+        self.placed_counts = Counter([pod_class.number for pod_class in classes])
         return classes
 
-    def kind(self, pod: PodInfo, readmitted_requests: Amounts | Unreadable | None = None) -> PodClass:
+    def classify(self, pod: PodInfo, readmitted_requests: Amounts | Unreadable | None = None) -> PodClass:
         """Returns the class of this pod; creates it for the first pod of the class.
 
         `again`: the requests of its successor, where they differ from its own; Unreadable where they cannot be
@@ -87,23 +87,23 @@ class PodClassifier:
         if isinstance(readmitted_requests, Unreadable):
             return self._classify_unknown(pod, readmitted_requests)
         if not claims and readmitted_requests is None and not pod.devices:
-            pod_class = self.known.get(id(ask))
+            pod_class = self.classes_by_key.get(id(ask))
             return pod_class if pod_class is not None else self._create(id(ask), pod, {}, ())
         volumes = [self.inventory.claims.get((pod.namespace, name)) for name in claims]
         devices = self._devices(pod)
         device_key = devices if isinstance(devices, str) else tuple(sorted(devices.items()))
         key = (id(ask), tuple(sorted((readmitted_requests or {}).items())), tuple(map(id, volumes)), device_key, claims)
-        pod_class = self.known.get(key)
+        pod_class = self.classes_by_key.get(key)
         return pod_class if pod_class is not None else self._create(key, pod, readmitted_requests or {}, volumes)
 
     def _classify_unknown(self, pod: PodInfo, reason: Unreadable) -> PodClass:
         """Returns a class that keeps the pod's own requests and fits on no node: the requests of its successor are
         unknown."""
-        pod_class = self.known.get((id(pod.ask), reason))
+        pod_class = self.classes_by_key.get((id(pod.ask), reason))
         if pod_class is None:
             claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
             pod_class = self._create((id(pod.ask), reason), pod, {}, claims)
-            pod_class.unknown = UNJUDGED(str(reason))
+            pod_class.unjudged_reason = UNJUDGED(str(reason))
         return pod_class
 
     def _create(
@@ -111,9 +111,9 @@ class PodClassifier:
     ) -> PodClass:
         bound = [claim for claim in claims if claim is not None] if claims else ()
         pod_class = PodClass(
-            number=len(self.kinds), ask=pod.ask,
+            number=len(self.classes), ask=pod.ask,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
-            unknown=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
+            unjudged_reason=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
         )  # fmt: skip
         requests = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
         amounts = {
@@ -128,8 +128,8 @@ class PodClassifier:
                 volume = f"volumes:{claim.driver}"
                 amounts[volume] = amounts.get(volume, 0) + 1
         self.amounts.append(amounts)
-        self.kinds.append(pod_class)
-        self.known[key] = pod_class
+        self.classes.append(pod_class)
+        self.classes_by_key[key] = pod_class
         return pod_class
 
     def _devices(self, pod: PodInfo) -> Claimed:
@@ -139,7 +139,7 @@ class PodClassifier:
     def _workload_number(self, pod: PodInfo) -> int:
         owner = pod.owner
         workload = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
-        return self.workloads.setdefault(workload, len(self.workloads))
+        return self.workload_numbers.setdefault(workload, len(self.workload_numbers))
 
     def _unknown_reason(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:
         if self.inventory.schedulers.get(pod.ask.scheduler, SchedulerPlacement.UNKNOWN) is SchedulerPlacement.UNKNOWN:
@@ -151,40 +151,43 @@ class PodClassifier:
             return UNJUDGED(f"pod {pod.key} holds resource claims that only the scheduler can place: {devices}")
         if isinstance(pod.ask.requests, Unreadable):
             return UNJUDGED(str(pod.ask.requests))
-        if speaks_of_copied(pod.ask):
+        if selects_copied_labels(pod.ask):
             return UNJUDGED(
                 f"a term of pod {pod.key} selects pods by the zone or region label that the API server adds at binding"
             )
         for name, claim in zip(pod.claims, claims, strict=True) if claims else ():
             if claim is None or not claim.volume:
                 return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
-            if (mode := self.shared.get((pod.namespace, name))) is not None:
+            if (mode := self.shared_claims.get((pod.namespace, name))) is not None:
                 return VOLUME_IN_USE(f"claim {name} ({mode}) of pod {pod.key} is used by another pod")
         return None
 
-    def settle(self, movable: Sequence[PodClass]) -> None:
+    def assign_numbers(self, movable: Sequence[PodClass]) -> None:
         """Numbers everything that the classes refer to. Only `movable` classes, whose pods may look for a node, get a
         set of nodes."""
         self._number_resources()
         self._number_node_sets(movable)
-        for pod_class in self.kinds:
+        for pod_class in self.classes:
             if _has_pod_constraints(pod_class.ask):
                 self._add_own_groups(pod_class)
-        for pod_class in self.kinds:
-            own, matching = pod_class.adds, self.roster.belonging(pod_class.ask.namespace, pod_class.ask.labels)
+        for pod_class in self.classes:
+            own, matching = (
+                pod_class.adds,
+                self.topology_groups.groups_matching(pod_class.ask.namespace, pod_class.ask.labels),
+            )
             pod_class.adds = tuple(sorted({*own, *matching})) if own else matching
         # After all classes are in their groups: who carries an anti-affinity term or a port is known only then.
         self._add_groups_of_others()
-        self.wishes.settle(self.kinds)
-        for pod_class in self.kinds:
-            pod_class.checked = bool(pod_class.bars or pod_class.spreads or pod_class.together)
+        self.preferences.add_preferences_of_others(self.classes)
+        for pod_class in self.classes:
+            pod_class.has_constraints = bool(pod_class.forbidden_groups or pod_class.spreads or pod_class.affinity)
 
     # ── resources ────────────────────────────────────────────────────────
     def _number_resources(self) -> None:
         allocatable = {"cpu": 1, "memory": 1}
         by_name = {name: [amounts.get(name, 0) for amounts in self.amounts] for name in allocatable}
         requested = {
-            name: sum([amounts[number] * count for number, count in self.counted.items()])
+            name: sum([amounts[number] * count for number, count in self.placed_counts.items()])
             for name, amounts in by_name.items()
         }
         for node in self.inventory.nodes:
@@ -193,15 +196,15 @@ class PodClassifier:
         # The ratios are compared by cross multiplication: integers stay exact, and a cluster without memory does not
         # divide by zero.
         scarce_cpu = requested["cpu"] * allocatable["memory"] >= requested["memory"] * allocatable["cpu"]
-        self.resources = ("cpu", "memory") if scarce_cpu else ("memory", "cpu")
-        self.names = tuple(sorted(set[str]().union(*self.amounts) - {"cpu", "memory"}))
-        numbers = {name: number for number, name in enumerate(self.names)}
-        columns = (by_name[name] for name in self.resources)
-        for pod_class, amounts, major, minor in zip(self.kinds, self.amounts, *columns, strict=True):
-            pod_class.major, pod_class.minor, pod_class.rank = major, minor, -(major << 64 | minor)
+        self.main_resources = ("cpu", "memory") if scarce_cpu else ("memory", "cpu")
+        self.other_resources = tuple(sorted(set[str]().union(*self.amounts) - {"cpu", "memory"}))
+        numbers = {name: number for number, name in enumerate(self.other_resources)}
+        columns = (by_name[name] for name in self.main_resources)
+        for pod_class, amounts, major, minor in zip(self.classes, self.amounts, *columns, strict=True):
+            pod_class.major, pod_class.minor, pod_class.sort_key = major, minor, -(major << 64 | minor)
             if not numbers.keys().isdisjoint(amounts):
                 rest = [(numbers[name], amount) for name, amount in amounts.items() if name in numbers]
-                pod_class.rest = tuple(sorted(rest))
+                pod_class.other_requests = tuple(sorted(rest))
 
     # ── sets of nodes ────────────────────────────────────────────────────
     def _number_node_sets(self, movable: Sequence[PodClass]) -> None:
@@ -212,7 +215,7 @@ class PodClassifier:
             node_key: pod_class for pod_class, node_key in zip(movable, node_keys, strict=True) if node_key
         }.values()
         keys = sorted(
-            {key for pod_class in constrained for key in node_filters.keys_read(pod_class.ask, pod_class.volumes)}
+            {key for pod_class in constrained for key in node_filters.label_keys_read(pod_class.ask, pod_class.volumes)}
         )
         nodes_by_attributes: dict[object, list[int]] = {}
         for number, node in enumerate(self.inventory.nodes):
@@ -224,16 +227,16 @@ class PodClassifier:
             if node_key not in set_numbers:
                 admitted = self._admitting_nodes(pod_class.ask, pod_class.volumes, nodes_by_attributes.values())
                 set_numbers[node_key] = numbers_by_set.setdefault(bytes(admitted), len(numbers_by_set))
-                if set_numbers[node_key] == len(self.wheres):
-                    self.wheres.append(admitted)
-            pod_class.where = set_numbers[node_key]
+                if set_numbers[node_key] == len(self.node_sets):
+                    self.node_sets.append(admitted)
+            pod_class.node_set = set_numbers[node_key]
 
     def _admitting_nodes(
         self, ask: SchedulingRequirements, volumes: Sequence[NodeSelector], alike_nodes: Iterable[list[int]]
     ) -> bytearray:
         admitted = bytearray(len(self.inventory.nodes))
         for numbers in alike_nodes:
-            if node_filters.objection(ask, volumes, self.inventory.nodes[numbers[0]]) is None:
+            if node_filters.node_rejection_reason(ask, volumes, self.inventory.nodes[numbers[0]]) is None:
                 for number in numbers:
                     admitted[number] = 1
         return admitted
@@ -244,19 +247,23 @@ class PodClassifier:
         if ask.spreads:
             pod_class.spreads = tuple(self._spread_rule(pod_class, constraint) for constraint in ask.spreads)
         if ask.together:
-            pod_class.together = self._affinity_rule(pod_class)
+            pod_class.affinity = self._affinity_rule(pod_class)
         carried = [
-            self.roster.holding(number, term.topology_key) for number, term in self._anti_affinity_groups(pod_class)
+            self.topology_groups.group_carrying(number, term.topology_key)
+            for number, term in self._anti_affinity_groups(pod_class)
         ]
-        carried += [self.roster.holding(port, "") for port in ask.ports]
-        pod_class.adds = (*(group.number for group in carried), *self.wishes.demand(pod_class, self._preferred_term))
+        carried += [self.topology_groups.group_carrying(port, "") for port in ask.ports]
+        pod_class.adds = (
+            *(group.number for group in carried),
+            *self.preferences.set_own_preferences(pod_class, self._preferred_term),
+        )
 
     def _required_term(self, pod_class: PodClass, term: PodAffinityTerm) -> Term | None:
         """Returns the pods that a term selects. None where that cannot be determined: the class then gets a reason and
         fits nowhere."""
         namespaces = self._namespaces(pod_class, term)
         if isinstance(namespaces, str):
-            pod_class.unknown = pod_class.unknown or UNJUDGED(namespaces)
+            pod_class.unjudged_reason = pod_class.unjudged_reason or UNJUDGED(namespaces)
             return None
         return namespaces, self._selector(pod_class, term)
 
@@ -268,7 +275,9 @@ class PodClassifier:
 
     def _namespaces(self, pod_class: PodClass, term: PodAffinityTerm) -> Namespaces | str:
         labels_by_namespace = self.inventory.namespaces if self._shows_all_namespaces() else {}
-        return namespaces_of(pod_class.ask.namespace, term.namespaces, term.namespace_selector, labels_by_namespace)
+        return resolve_namespaces(
+            pod_class.ask.namespace, term.namespaces, term.namespace_selector, labels_by_namespace
+        )
 
     def _shows_all_namespaces(self) -> bool:
         """Returns whether the snapshot has every namespace of its pods. Otherwise a selector may match one that is
@@ -280,48 +289,58 @@ class PodClassifier:
         return self._has_all_namespaces
 
     def _selector(self, pod_class: PodClass, term: PodAffinityTerm) -> LabelSelector:
-        return narrowed(term.label_selector, pod_class.ask.labels, term.match_label_keys, term.mismatch_label_keys)
+        return apply_match_label_keys(
+            term.label_selector, pod_class.ask.labels, term.match_label_keys, term.mismatch_label_keys
+        )
 
     def _anti_affinity_groups(self, pod_class: PodClass) -> Iterable[tuple[object, PodAffinityTerm]]:
         for term in pod_class.ask.apart:
             # Where the namespaces are unknown, the term may select pods of every namespace.
             selected = self._required_term(pod_class, term) or (None, self._selector(pod_class, term))
-            carried = self.roster.speaking_of((selected,), term.topology_key, lasting=True)
-            avoided = self.roster.speaking_of((as_asked(selected, term),), term.topology_key, lasting=True)
-            pod_class.bars = (*pod_class.bars, avoided)
+            carried = self.topology_groups.group_selecting((selected,), term.topology_key, lasting=True)
+            avoided = self.topology_groups.group_selecting(
+                (as_scheduler_reads(selected, term),), term.topology_key, lasting=True
+            )
+            pod_class.forbidden_groups = (*pod_class.forbidden_groups, avoided)
             yield carried.number, term
 
     def _affinity_rule(self, pod_class: PodClass) -> PodAffinityRule:
         readable = [self._required_term(pod_class, term) for term in pod_class.ask.together]
         terms = tuple(term for term in readable if term is not None)
         groups = tuple(
-            self.roster.speaking_of(terms, term.topology_key, lasting=False) for term in pod_class.ask.together
+            self.topology_groups.group_selecting(terms, term.topology_key, lasting=False)
+            for term in pod_class.ask.together
         )
-        if not groups[0].matches(pod_class.ask.namespace, pod_class.ask.labels):
-            return PodAffinityRule(groups=groups, itself=False, others=())
+        if not groups[0].matches_pod(pod_class.ask.namespace, pod_class.ask.labels):
+            return PodAffinityRule(groups=groups, matches_itself=False, existing_groups=())
         wide = tuple(
-            as_asked(t, term) for t, term in zip(readable, pod_class.ask.together, strict=True) if t is not None
+            as_scheduler_reads(t, term)
+            for t, term in zip(readable, pod_class.ask.together, strict=True)
+            if t is not None
         )
         others = tuple(
-            self.roster.speaking_of(wide, term.topology_key, lasting=True) for term in pod_class.ask.together
+            self.topology_groups.group_selecting(wide, term.topology_key, lasting=True)
+            for term in pod_class.ask.together
         )
-        return PodAffinityRule(groups=groups, itself=True, others=others)
+        return PodAffinityRule(groups=groups, matches_itself=True, existing_groups=others)
 
     def _spread_rule(self, pod_class: PodClass, constraint: TopologySpreadConstraint) -> SpreadRule:
         ask = pod_class.ask
-        selector = narrowed(constraint.label_selector, ask.labels, constraint.match_label_keys)
+        selector = apply_match_label_keys(constraint.label_selector, ask.labels, constraint.match_label_keys)
         honours = constraint.node_taints_policy == "Honor"
         # With nodeTaintsPolicy Honor, a cordoned node is no domain, unless the pod tolerates the taint that a cordon
         # adds.
-        leaves = honours and not any(node_filters.tolerates(t, node_filters.CORDON) for t in ask.tolerations)
-        group = self.roster.speaking_of(
+        leaves = honours and not any(
+            node_filters.tolerates_taint(t, node_filters.UNSCHEDULABLE_TAINT) for t in ask.tolerations
+        )
+        group = self.topology_groups.group_selecting(
             ((frozenset((ask.namespace,)), selector),), constraint.topology_key, lasting=False,
             eligible=self._eligible_nodes(ask, constraint, honours), per_node=leaves,
         )  # fmt: skip
         return SpreadRule(
-            group=group, skew=constraint.max_skew, own=int(group.matches(ask.namespace, ask.labels)),
-            domains=group.domains,
-            fewest=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
+            group=group, max_skew=constraint.max_skew, self_count=int(group.matches_pod(ask.namespace, ask.labels)),
+            domain_count=group.domain_count,
+            min_domains=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
         )  # fmt: skip
 
     def _eligible_nodes(
@@ -337,7 +356,7 @@ class PodClassifier:
         # it.
         eligible = bytearray(len(self.inventory.nodes))
         for number, node in enumerate(self.inventory.nodes):
-            taints = (*node.taints, node_filters.CORDON) if node.cordoned else node.taints
+            taints = (*node.taints, node_filters.UNSCHEDULABLE_TAINT) if node.cordoned else node.taints
             eligible[number] = (
                 all(key in node.labels for key in keys)
                 and (not affinity or node_filters.selected(ask, node))
@@ -348,7 +367,9 @@ class PodClassifier:
     def _add_groups_of_others(self) -> None:
         """Adds the groups that other pods forbid to a class: through their anti-affinity terms and their host ports."""
         carried = {
-            key[1]: g for key, g in self.roster._groups.items() if isinstance(key, tuple) and key[0] == "carried"
+            key[1]: g
+            for key, g in self.topology_groups._groups.items()
+            if isinstance(key, tuple) and key[0] == "carried"
         }
         against: dict[int, list[TopologyGroup]] = {}
         ports: dict[tuple[str, int], list[tuple[Port, TopologyGroup]]] = {}
@@ -357,8 +378,8 @@ class PodClassifier:
                 against.setdefault(property_key, []).append(group)
             elif isinstance(property_key, tuple) and property_key[0] != "preference":
                 ports.setdefault((property_key[0], property_key[2]), []).append((property_key, group))
-        for pod_class in self.kinds:
-            if not (pod_class.adds or pod_class.bars or pod_class.ask.ports):
+        for pod_class in self.classes:
+            if not (pod_class.adds or pod_class.forbidden_groups or pod_class.ask.ports):
                 continue
             theirs = [group for number in pod_class.adds for group in against.get(number, ())]
             same_port = [
@@ -369,7 +390,9 @@ class PodClassifier:
                 # the port.
                 if port[1] == other[1] or "0.0.0.0" in (port[1], other[1])  # noqa: S104  every address
             ]
-            pod_class.bars = tuple({g.number: g for g in (*pod_class.bars, *theirs, *same_port)}.values())
+            pod_class.forbidden_groups = tuple(
+                {g.number: g for g in (*pod_class.forbidden_groups, *theirs, *same_port)}.values()
+            )
 
 
 def _has_pod_constraints(ask: SchedulingRequirements) -> bool:

@@ -45,24 +45,24 @@ class ClusterModel:
     """Node → the numbers of its pods."""
     waiting: list[tuple[PodInfo, PodClass]]
     """Pods that have no node yet."""
-    buffered: list[tuple[ReservedPods, PodClass]]
+    buffer_pods: list[tuple[ReservedPods, PodClass]]
     """Capacity that is reserved for pods that do not exist."""
     groups: list[TopologyGroup]
-    wheres: list[bytearray]
+    node_sets: list[bytearray]
     """Sets of nodes by label, name and taint: 1 where the node admits the pod."""
-    resources: tuple[str, str]
+    main_resources: tuple[str, str]
     """The scarcer of cpu and memory, and the other."""
-    names: tuple[str, ...]
+    other_resources: tuple[str, ...]
     """Every other requested resource, by resource number."""
     major: list[int] = field(default_factory=list)
     minor: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
-    rest: list[list[int]] = field(default_factory=list)
-    counts: list[dict[int, int]] = field(default_factory=list)
-    closed: bytearray = field(default_factory=bytearray)
-    to_grow: dict[int, tuple[int, int]] = field(default_factory=dict)
+    other_free: list[list[int]] = field(default_factory=list)
+    group_counts: list[dict[int, int]] = field(default_factory=list)
+    closed_nodes: bytearray = field(default_factory=bytearray)
+    growth_by_node: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Node → by how much the requests of pods that stay on it may grow (`GrowingAmounts`), (major, minor)."""
-    doubtful: dict[int, str] = field(default_factory=dict)
+    unreadable_nodes: dict[int, str] = field(default_factory=dict)
     """Node → what about it cannot be read: such a node is neither drained nor used as a target."""
 
     def amount(self, node: int, resource: str) -> int:
@@ -83,18 +83,18 @@ def build(inventory: Inventory, readmitted_requests: Again | None = None) -> Clu
     unplaced = inventory.pods if len(placed) < len(inventory.pods) else ()
     waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED]
     classifier = PodClassifier(inventory)
-    classes = classifier.all(placed)
+    classes = classifier.classify_all(placed)
     readmitted_requests = _with_assumed(inventory, readmitted_requests)
     answers = [readmitted_requests(pod) for pod in placed] if readmitted_requests is not None else []
     next_classes = (
         classes
         if readmitted_requests is None
-        else [classifier.kind(pod, requests) for pod, requests in zip(placed, answers, strict=True)]
+        else [classifier.classify(pod, requests) for pod, requests in zip(placed, answers, strict=True)]
     )
     pending = [
-        (pod, classifier.kind(pod, readmitted_requests(pod) if readmitted_requests else None)) for pod in waiting
+        (pod, classifier.classify(pod, readmitted_requests(pod) if readmitted_requests else None)) for pod in waiting
     ]
-    buffered = [(buffer, classifier.kind(buffer.pod)) for buffer in inventory.buffers]
+    buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.buffers]
     node_of = [index[pod.node] for pod in placed]
     # A set of nodes is calculated only for classes whose pods may look for a node: most of the build's time goes there.
     movable = {
@@ -104,12 +104,14 @@ def build(inventory: Inventory, readmitted_requests: Again | None = None) -> Clu
     for pod_class, pod in zip(classes, placed, strict=True):
         if pod_class not in movable and not (pod.daemon or pod.static):
             movable.add(pod_class)
-    classifier.settle([pod_class for pod_class in classifier.kinds if pod_class in movable])
+    classifier.assign_numbers([pod_class for pod_class in classifier.classes if pod_class in movable])
     model = ClusterModel(
         inventory=inventory, nodes=nodes, index=index, pods=placed, node_of=node_of, kind_of=classes,
         next_of=next_classes,
-        on=_pods_by_node(node_of, len(nodes)), waiting=pending, buffered=buffered, groups=classifier.roster.groups,
-        wheres=classifier.wheres, resources=classifier.resources, names=classifier.names,
+        on=_pods_by_node(node_of, len(nodes)), waiting=pending, buffer_pods=buffered,
+        groups=classifier.topology_groups.groups,
+        node_sets=classifier.node_sets, main_resources=classifier.main_resources,
+        other_resources=classifier.other_resources,
     )  # fmt: skip
     _fill_capacity(model)
     _sum_growth(model, [number for number, requests in enumerate(answers) if isinstance(requests, GrowingAmounts)])
@@ -119,9 +121,9 @@ def build(inventory: Inventory, readmitted_requests: Again | None = None) -> Clu
 def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
     for pod in pods:
         now, later, node = model.kind_of[pod], model.next_of[pod], model.node_of[pod]
-        major, minor = model.to_grow.get(node, (0, 0))
+        major, minor = model.growth_by_node.get(node, (0, 0))
         more = max(0, later.major - now.major), max(0, later.minor - now.minor)
-        model.to_grow[node] = (major + more[0], minor + more[1])
+        model.growth_by_node[node] = (major + more[0], minor + more[1])
 
 
 def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Again | None:
@@ -163,11 +165,11 @@ def _pods_by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
 def _fill_capacity(model: ClusterModel) -> None:
     """Sets the free capacity and the group counts as the snapshot shows them."""
     nodes = range(len(model.nodes))
-    model.major = [model.amount(node, model.resources[0]) for node in nodes]
-    model.minor = [model.amount(node, model.resources[1]) for node in nodes]
+    model.major = [model.amount(node, model.main_resources[0]) for node in nodes]
+    model.minor = [model.amount(node, model.main_resources[1]) for node in nodes]
     model.slots = [model.amount(node, "pods") for node in nodes]
-    model.rest = [[_other_amount(model, node, name) for node in nodes] for name in model.names]
-    model.counts = [{} for _ in model.groups]
+    model.other_free = [[_other_amount(model, node, name) for node in nodes] for name in model.other_resources]
+    model.group_counts = [{} for _ in model.groups]
     _close_nodes(model)
     _subtract_pods(model)
 
@@ -189,11 +191,11 @@ def _subtract_pods(model: ClusterModel) -> None:
     _subtract_assumed(model)
     groups_by_class: dict[int, list[_GroupCounts]] = {}
     for number, pod_class in enumerate(classes):
-        if not (pod_class.adds or pod_class.rest):
+        if not (pod_class.adds or pod_class.other_requests):
             continue
         node = model.node_of[number]
-        for resource, amount in pod_class.rest:
-            model.rest[resource][node] -= amount
+        for resource, amount in pod_class.other_requests:
+            model.other_free[resource][node] -= amount
         if pod_class.adds:
             groups = groups_by_class.get(pod_class.number)
             if groups is None:
@@ -213,7 +215,7 @@ def _subtract_assumed(model: ClusterModel) -> None:
     assumed = model.inventory.assumed
     if not assumed:
         return
-    assumed_amounts = [assumed.get(resource, 0) for resource in model.resources]
+    assumed_amounts = [assumed.get(resource, 0) for resource in model.main_resources]
     for pod, node, pod_class in zip(model.pods, model.node_of, model.kind_of, strict=True):
         if not (pod_class.major and pod_class.minor) and not (pod.daemon or pod.static):
             model.major[node] -= 0 if pod_class.major else assumed_amounts[0]
@@ -227,27 +229,29 @@ count."""
 
 def _group_counts(model: ClusterModel, number: int) -> _GroupCounts:
     group = model.groups[number]
-    return None if group.per_node else group.domain, model.counts[number], group.lasting
+    return None if group.is_counted_per_node else group.domain_of, model.group_counts[number], group.counts_deleted
 
 
 def _close_nodes(model: ClusterModel) -> None:
     """Marks the nodes that receive no pods and those that cannot be read."""
-    model.closed = bytearray(len(model.nodes))
+    model.closed_nodes = bytearray(len(model.nodes))
     for number, node in enumerate(model.nodes):
         if isinstance(node.allocatable, Unreadable):
-            model.doubtful[number] = node.allocatable.problem
+            model.unreadable_nodes[number] = node.allocatable.problem
         elif node.name in model.inventory.twins:
-            model.doubtful[number] = f"more than one node is named {node.name}"
+            model.unreadable_nodes[number] = f"more than one node is named {node.name}"
         elif node.name in model.inventory.doubles:
-            model.doubtful[number] = f"pod {model.inventory.doubles[node.name]} is in the snapshot more than once"
+            model.unreadable_nodes[number] = (
+                f"pod {model.inventory.doubles[node.name]} is in the snapshot more than once"
+            )
         if node.cordoned or not node.ready or node.going is not None:
-            model.closed[number] = 1
+            model.closed_nodes[number] = 1
     unreadable = {pod_class for pod_class in set(model.kind_of) if isinstance(pod_class.ask.requests, Unreadable)}
     for pod_class, number in zip(model.kind_of, model.node_of, strict=True) if unreadable else ():
         if pod_class in unreadable:
-            model.doubtful[number] = str(pod_class.ask.requests)
-    for number in model.doubtful:
-        model.closed[number] = 1
+            model.unreadable_nodes[number] = str(pod_class.ask.requests)
+    for number in model.unreadable_nodes:
+        model.closed_nodes[number] = 1
 
 
 class SavedCapacity(NamedTuple):
@@ -256,73 +260,83 @@ class SavedCapacity(NamedTuple):
     major: list[int]
     minor: list[int]
     slots: list[int]
-    rest: list[list[int]]
-    counts: list[dict[int, int]]
-    closed: bytes
-    leaving: frozenset[int]
+    other_free: list[list[int]]
+    group_counts: list[dict[int, int]]
+    closed_nodes: bytes
+    draining_nodes: frozenset[int]
 
 
 class FreeCapacity:
     """Free resources by node, and pods by group and domain. `add_pod` and `remove_pod` undo each other exactly."""
 
-    __slots__ = ("_domains", "closed", "counts", "leaving", "major", "minor", "rest", "slots", "world")
+    __slots__ = (
+        "_domains",
+        "closed_nodes",
+        "draining_nodes",
+        "group_counts",
+        "major",
+        "minor",
+        "other_free",
+        "slots",
+        "world",
+    )
 
     def __init__(self, model: "ClusterModel") -> None:
         self.world = model
         self.major = model.major[:]
         self.minor = model.minor[:]
         self.slots = model.slots[:]
-        self.rest = [amounts[:] for amounts in model.rest]
-        self.counts: list[dict[int, int]] = [counts.copy() for counts in model.counts]
-        self.closed = bytearray(model.closed)
+        self.other_free = [amounts[:] for amounts in model.other_free]
+        self.group_counts: list[dict[int, int]] = [counts.copy() for counts in model.group_counts]
+        self.closed_nodes = bytearray(model.closed_nodes)
         """Nodes that receive no pods."""
-        self.leaving: set[int] = set()
+        self.draining_nodes: set[int] = set()
         """Nodes that the plan cordons: they stay domains, except for spreads with nodeTaintsPolicy Honor."""
-        self._domains = [g.domain if not g.per_node else range(len(model.nodes)) for g in model.groups]
+        self._domains = [g.domain_of if not g.is_counted_per_node else range(len(model.nodes)) for g in model.groups]
 
-    def keep_room_to_grow(self) -> None:
+    def reserve_growth(self) -> None:
         """Subtracts the amounts by which the requests of pods that stay may grow."""
-        for node, (major, minor) in self.world.to_grow.items():
+        for node, (major, minor) in self.world.growth_by_node.items():
             self.major[node] -= major
             self.minor[node] -= minor
 
     def saved(self) -> SavedCapacity:
         """Returns a copy of the state, for `restore_state`."""
         return SavedCapacity(
-            self.major[:], self.minor[:], self.slots[:], [amounts[:] for amounts in self.rest],
-            [counts.copy() for counts in self.counts], bytes(self.closed), frozenset(self.leaving),
+            self.major[:], self.minor[:], self.slots[:], [amounts[:] for amounts in self.other_free],
+            [counts.copy() for counts in self.group_counts], bytes(self.closed_nodes), frozenset(self.draining_nodes),
         )  # fmt: skip
 
-    def restore(self, saved: SavedCapacity) -> None:
+    def restore_state(self, saved: SavedCapacity) -> None:
         """Restores a saved state in the same lists and dicts: other objects hold references to them."""
         self.major[:], self.minor[:], self.slots[:] = saved.major, saved.minor, saved.slots
-        self.closed[:] = saved.closed
-        for amounts, saved_amounts in zip(self.rest, saved.rest, strict=True):
+        self.closed_nodes[:] = saved.closed_nodes
+        for amounts, saved_amounts in zip(self.other_free, saved.other_free, strict=True):
             amounts[:] = saved_amounts
-        for counts, saved_counts in zip(self.counts, saved.counts, strict=True):
+        for counts, saved_counts in zip(self.group_counts, saved.group_counts, strict=True):
             # The dicts are updated in place: placement requests and the best-fit index hold references to them.
             if counts != saved_counts:
                 counts.clear()
                 counts.update(saved_counts)
-        self.leaving = set(saved.leaving)
+        self.draining_nodes = set(saved.draining_nodes)
 
     def take(self, pod_class: PodClass, node: int) -> None:
         """Adds a pod of this class to the node."""
         self.major[node] -= pod_class.major
         self.minor[node] -= pod_class.minor
         self.slots[node] -= 1
-        for number, amount in pod_class.rest:
-            self.rest[number][node] -= amount
+        for number, amount in pod_class.other_requests:
+            self.other_free[number][node] -= amount
         if pod_class.adds:
             self.count(pod_class.adds, node)
 
-    def give(self, pod_class: PodClass, node: int) -> None:
+    def remove_pod(self, pod_class: PodClass, node: int) -> None:
         """Removes a pod of this class from the node."""
         self.major[node] += pod_class.major
         self.minor[node] += pod_class.minor
         self.slots[node] += 1
-        for number, amount in pod_class.rest:
-            self.rest[number][node] += amount
+        for number, amount in pod_class.other_requests:
+            self.other_free[number][node] += amount
         if pod_class.adds:
             self.uncount(pod_class.adds, node)
 
@@ -331,7 +345,7 @@ class FreeCapacity:
         for number in groups:
             domain = self._domains[number][node]
             if domain >= 0:
-                counts = self.counts[number]
+                counts = self.group_counts[number]
                 counts[domain] = counts.get(domain, 0) + 1
 
     def uncount(self, groups: Iterable[int], node: int) -> None:
@@ -339,7 +353,7 @@ class FreeCapacity:
         for number in groups:
             domain = self._domains[number][node]
             if domain >= 0:
-                counts = self.counts[number]
+                counts = self.group_counts[number]
                 remaining = counts.get(domain, 0) - 1
                 if remaining > 0:
                     counts[domain] = remaining
@@ -348,10 +362,10 @@ class FreeCapacity:
 
     def close(self, node: int) -> None:
         """Cordons the node: it receives no pods any more."""
-        self.closed[node] = 1
-        self.leaving.add(node)
+        self.closed_nodes[node] = 1
+        self.draining_nodes.add(node)
 
-    def reopen(self, node: int) -> None:
+    def uncordon_node(self, node: int) -> None:
         """Undoes `cordon_node`."""
-        self.closed[node] = self.world.closed[node]
-        self.leaving.discard(node)
+        self.closed_nodes[node] = self.world.closed_nodes[node]
+        self.draining_nodes.discard(node)

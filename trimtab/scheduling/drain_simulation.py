@@ -14,7 +14,7 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import admits, why_not
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
-from trimtab.scheduling.preferences import points
+from trimtab.scheduling.preferences import preference_score
 from trimtab.scheduling.reasons import NO_ROOM
 
 
@@ -22,7 +22,7 @@ from trimtab.scheduling.reasons import NO_ROOM
 class DrainPlacement:
     """Pairs (pod number, node number), in the order in which the pods would move."""
 
-    of: tuple[tuple[int, int], ...]
+    moves: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NoPlacement:
     reason: Reason
 
 
-Choose = Callable[[FreeCapacity, PodClass, Iterable[int]], int]
+ChooseNode = Callable[[FreeCapacity, PodClass, Iterable[int]], int]
 """Returns the node for a pod of this class among these nodes; -1 when none fits."""
 
 
@@ -41,84 +41,84 @@ class DrainSimulation:
     """Simulates drains over one cluster model: every node that receives pods is open."""
 
     def __init__(self, model: ClusterModel, capacity: FreeCapacity | None = None) -> None:
-        self.world = model
-        self.room = FreeCapacity(model) if capacity is None else capacity
-        requests = PlacementRequests(self.room)
-        self.errands: list[PlacementRequest | None] = [
-            None if pod.daemon or pod.static else requests.of(model.next_of[number], model.node_of[number])
+        self.model = model
+        self.capacity = FreeCapacity(model) if capacity is None else capacity
+        requests = PlacementRequests(self.capacity)
+        self.requests: list[PlacementRequest | None] = [
+            None if pod.daemon or pod.static else requests.request_for(model.next_of[number], model.node_of[number])
             for number, pod in enumerate(model.pods)
         ]
-        self.shelves = BestFitIndex(requests)
+        self.index = BestFitIndex(requests)
         for node in range(len(model.nodes)):
-            if not self.room.closed[node]:
-                self.shelves.open_up(node)
+            if not self.capacity.closed_nodes[node]:
+                self.index.open_node(node)
 
     def can(self, node: int, pods: Sequence[int]) -> bool:
         """Returns whether this node can be drained. The reason is not calculated: it would require a check of every
         node."""
-        if all(self.errands[pod] is not None for pod in pods):
+        if all(self.requests[pod] is not None for pod in pods):
             placement = self._place_by_requests(node, pods)
             if isinstance(placement, DrainPlacement):
                 return True
             if self._fits_nowhere(node, placement):
                 return False
         return any(self._depends_on_order(pod) for pod in pods) and isinstance(
-            exactly(self.room, node, pods), DrainPlacement
+            exactly(self.capacity, node, pods), DrainPlacement
         )
 
     def _fits_nowhere(self, node: int, pod: int) -> bool:
         """Returns whether the pod fits on no node even alone, whatever the order of moves."""
-        request = self.errands[pod]
-        if request is None or request.tied:
+        request = self.requests[pod]
+        if request is None or request.is_bound:
             return False
-        was_open = self.shelves.open[node]
+        was_open = self.index.open_nodes[node]
         if was_open:
-            self.shelves.shut(node)
-        place = self.shelves.best(request)
+            self.index.close_node(node)
+        place = self.index.find_best_fit(request)
         if was_open:
-            self.shelves.open_up(node)
+            self.index.open_node(node)
         return place < 0
 
     def _depends_on_order(self, pod: int) -> bool:
         """Returns whether exact placement may find a node where the placement request allows none."""
-        request = self.errands[pod]
-        return request is None or request.tied
+        request = self.requests[pod]
+        return request is None or request.is_bound
 
     def where(self, node: int, pods: Sequence[int]) -> DrainPlacement | NoPlacement:
         """Returns places for all of these pods of the node, or the first pod without one. The state stays unchanged."""
-        if all(self.errands[pod] is not None for pod in pods):
+        if all(self.requests[pod] is not None for pod in pods):
             placement = self._place_by_requests(node, pods)
             if isinstance(placement, DrainPlacement):
                 return placement
-        return exactly(self.room, node, pods)
+        return exactly(self.capacity, node, pods)
 
     def _place_by_requests(self, node: int, pods: Sequence[int]) -> DrainPlacement | int:
         """Returns places, or the pod that fits on no node after the larger ones were placed."""
-        was_open, placements, unplaced = self.shelves.open[node], [], -1
+        was_open, placements, unplaced = self.index.open_nodes[node], [], -1
         if was_open:
-            self.shelves.shut(node)
+            self.index.close_node(node)
         for pod in sorted(pods, key=self._size_order):
-            request = self.errands[pod]
-            place = self.shelves.best(request) if request is not None else -1
+            request = self.requests[pod]
+            place = self.index.find_best_fit(request) if request is not None else -1
             if request is None or place < 0:
                 unplaced = pod
                 break
-            self.shelves.take(request, place)
+            self.index.place_pod(request, place)
             placements.append((pod, place))
         for pod, place in reversed(placements):
-            request = self.errands[pod]
+            request = self.requests[pod]
             assert request is not None
-            self.shelves.give(request, place)
+            self.index.remove_pod(request, place)
         if was_open:
-            self.shelves.open_up(node)
+            self.index.open_node(node)
         return DrainPlacement(tuple(placements)) if len(placements) == len(pods) else unplaced
 
     def _size_order(self, pod: int) -> tuple[int, int, int]:
-        pod_class = self.world.next_of[pod]
+        pod_class = self.model.next_of[pod]
         return -pod_class.major, -pod_class.minor, pod
 
 
-def gladly(
+def drain_with_preferences(
     capacity: FreeCapacity, node: int, pods: Sequence[int], allowed: Iterable[int]
 ) -> DrainPlacement | NoPlacement:
     """Returns the result of `drain_exactly` with each pod on the node that it prefers, if that leaves room for all;
@@ -133,13 +133,13 @@ def exactly(
     node: int,
     pods: Sequence[int],
     allowed: Iterable[int] | None = None,
-    choose: Choose | None = None,
+    choose: ChooseNode | None = None,
 ) -> DrainPlacement | NoPlacement:
     """Places the pods by kube-scheduler's own steps: evicts one, places one, tightest node first. Restores the
     capacity."""
     model, choose = capacity.world, choose or _choose_tightest
     places = list(range(len(model.nodes)) if allowed is None else allowed)
-    was_cordoned, was_draining = capacity.closed[node], node in capacity.leaving
+    was_cordoned, was_draining = capacity.closed_nodes[node], node in capacity.draining_nodes
     capacity.close(node)
     placements: list[tuple[int, int]] = []
     failure: DrainPlacement | NoPlacement | None = None
@@ -150,16 +150,16 @@ def exactly(
         place = choose(capacity, pod_class, places)
         if place < 0:
             capacity.count(model.kind_of[pod].adds, node)
-            failure = NoPlacement(pod, nowhere(capacity, pod_class, places, model.pods[pod].key))
+            failure = NoPlacement(pod, no_node_reason(capacity, pod_class, places, model.pods[pod].key))
             break
         capacity.take(pod_class, place)
         placements.append((pod, place))
     for pod, place in reversed(placements):
-        capacity.give(model.next_of[pod], place)
+        capacity.remove_pod(model.next_of[pod], place)
         capacity.count(model.kind_of[pod].adds, node)
-    capacity.closed[node] = was_cordoned
+    capacity.closed_nodes[node] = was_cordoned
     if not was_draining:
-        capacity.leaving.discard(node)
+        capacity.draining_nodes.discard(node)
     return failure if failure is not None else DrainPlacement(tuple(placements))
 
 
@@ -177,7 +177,11 @@ def _choose_preferred(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterab
     best, rank = -1, (1 << 62, 0, 0)
     for node in nodes:
         if admits(capacity, pod_class, node):
-            score = points(pod_class.wish, capacity.counts, node) if pod_class.wish is not None else 0
+            score = (
+                preference_score(pod_class.preference, capacity.group_counts, node)
+                if pod_class.preference is not None
+                else 0
+            )
             replicas = sum(capacity.world.kind_of[pod].ask is pod_class.ask for pod in capacity.world.on[node])
             best, rank = min(
                 (best, rank), (node, (-score, replicas, capacity.major[node])), key=lambda ranked: ranked[1]
@@ -185,10 +189,10 @@ def _choose_preferred(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterab
     return best
 
 
-def nowhere(capacity: FreeCapacity, pod_class: PodClass, places: Sequence[int], name: str) -> Reason:
+def no_node_reason(capacity: FreeCapacity, pod_class: PodClass, places: Sequence[int], name: str) -> Reason:
     """Returns why no node fits the pod, counted by constraint as in kube-scheduler's FailedScheduling message."""
-    if pod_class.unknown is not None:
-        return pod_class.unknown
+    if pod_class.unjudged_reason is not None:
+        return pod_class.unjudged_reason
     reasons = [reason for place in places if (reason := why_not(capacity, pod_class, place)) is not None]
     if not reasons:
         return NO_ROOM(f"pod {name} fits on no node: there is no other node")

@@ -22,19 +22,19 @@ from trimtab.scheduling.topology import TopologyGroup
 def admits(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
     """Returns whether kube-scheduler would place such a pod on this node with this free capacity."""
     return (
-        pod_class.unknown is None
-        and not capacity.closed[node]
-        and capacity.world.wheres[pod_class.where][node] == 1
-        and has_room(capacity, pod_class, node)
-        and (not pod_class.checked or agrees(capacity, pod_class, node))
+        pod_class.unjudged_reason is None
+        and not capacity.closed_nodes[node]
+        and capacity.world.node_sets[pod_class.node_set][node] == 1
+        and has_free_resources(capacity, pod_class, node)
+        and (not pod_class.has_constraints or satisfies_pod_constraints(capacity, pod_class, node))
     )
 
 
-def has_room(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
+def has_free_resources(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
     """Returns whether resources and a pod slot are free. A resource without a request is not checked (noderesources
     `fitsRequest`)."""
-    for number, amount in pod_class.rest:
-        if capacity.rest[number][node] < amount:
+    for number, amount in pod_class.other_requests:
+        if capacity.other_free[number][node] < amount:
             return False
     return (
         capacity.slots[node] > 0
@@ -43,63 +43,65 @@ def has_room(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
     )
 
 
-def agrees(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
+def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
     """Returns whether the pods on the nodes allow it: host ports, anti-affinity in both directions, affinity and
     spread."""
-    counts = capacity.counts
-    for group in pod_class.bars:
-        if group.domain[node] in counts[group.number]:
+    counts = capacity.group_counts
+    for group in pod_class.forbidden_groups:
+        if group.domain_of[node] in counts[group.number]:
             return False
     for spread in pod_class.spreads:
-        if not even(capacity, spread, node):
+        if not satisfies_spread(capacity, spread, node):
             return False
-    return pod_class.together is None or in_company(capacity, pod_class.together, node)
+    return pod_class.affinity is None or satisfies_affinity(capacity, pod_class.affinity, node)
 
 
-def in_company(capacity: FreeCapacity, affinity: PodAffinityRule, node: int) -> bool:
+def satisfies_affinity(capacity: FreeCapacity, affinity: PodAffinityRule, node: int) -> bool:
     """Returns whether every term has a matching pod in the node's domain, or no pod matches at all and the pod matches
     itself."""
-    if any(group.domain[node] < 0 for group in affinity.groups):
+    if any(group.domain_of[node] < 0 for group in affinity.groups):
         return False
-    if all(group.domain[node] in capacity.counts[group.number] for group in affinity.groups):
+    if all(group.domain_of[node] in capacity.group_counts[group.number] for group in affinity.groups):
         return True
     # As satisfyPodAffinity in kube-scheduler: the first pod of a group may match its own terms, or it could never be
     # placed.
-    return affinity.itself and not any(capacity.counts[group.number] for group in affinity.others)
+    return affinity.matches_itself and not any(
+        capacity.group_counts[group.number] for group in affinity.existing_groups
+    )
 
 
-def even(capacity: FreeCapacity, spread: SpreadRule, node: int) -> bool:
+def satisfies_spread(capacity: FreeCapacity, spread: SpreadRule, node: int) -> bool:
     """Returns whether count in the node's domain + the pod itself - smallest count ≤ maxSkew (podtopologyspread
     `Filter`).
 
     A node without a domain lacks the topology key, or another filter rejects it anyway.
     """
-    domain = spread.group.domain[node]
+    domain = spread.group.domain_of[node]
     if domain < 0:
         return False
-    count, least = standing(capacity, spread, domain)
-    return count + spread.own - least <= spread.skew
+    count, least = spread_counts(capacity, spread, domain)
+    return count + spread.self_count - least <= spread.max_skew
 
 
-def standing(capacity: FreeCapacity, spread: SpreadRule, domain: int) -> tuple[int, int]:
+def spread_counts(capacity: FreeCapacity, spread: SpreadRule, domain: int) -> tuple[int, int]:
     """Returns (matching pods in the domain, the smallest count of any domain)."""
     group = spread.group
-    if group.per_node:
+    if group.is_counted_per_node:
         by_domain = _counts_without_draining(capacity, group)
-        least = 0 if len(by_domain) < spread.fewest else min(by_domain.values(), default=0)
+        least = 0 if len(by_domain) < spread.min_domains else min(by_domain.values(), default=0)
         return by_domain.get(domain, 0), least
-    return capacity.counts[group.number].get(domain, 0), least_count(capacity, spread)
+    return capacity.group_counts[group.number].get(domain, 0), min_domain_count(capacity, spread)
 
 
-def least_count(capacity: FreeCapacity, spread: SpreadRule) -> int:
+def min_domain_count(capacity: FreeCapacity, spread: SpreadRule) -> int:
     """Returns the smallest count of any domain; 0 with fewer domains than minDomains."""
     group = spread.group
-    if group.per_node:
+    if group.is_counted_per_node:
         by_domain = _counts_without_draining(capacity, group)
-        return 0 if len(by_domain) < spread.fewest else min(by_domain.values(), default=0)
-    counts = capacity.counts[group.number]
+        return 0 if len(by_domain) < spread.min_domains else min(by_domain.values(), default=0)
+    counts = capacity.group_counts[group.number]
     # Counts hold no zeros: a domain without an entry has no matching pod, and the minimum is 0.
-    if spread.domains < spread.fewest or len(counts) < spread.domains:
+    if spread.domain_count < spread.min_domains or len(counts) < spread.domain_count:
         return 0
     return min(counts.values(), default=0)
 
@@ -107,9 +109,9 @@ def least_count(capacity: FreeCapacity, spread: SpreadRule) -> int:
 def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> dict[int, int]:
     """Returns domain → count without nodes that are being drained: with nodeTaintsPolicy Honor they are no domains."""
     count_by_domain: dict[int, int] = {}
-    counts = capacity.counts[group.number]
-    for node, domain in enumerate(group.domain):
-        if domain >= 0 and node not in capacity.leaving:
+    counts = capacity.group_counts[group.number]
+    for node, domain in enumerate(group.domain_of):
+        if domain >= 0 and node not in capacity.draining_nodes:
             count_by_domain[domain] = count_by_domain.get(domain, 0) + counts.get(node, 0)
     return count_by_domain
 
@@ -117,13 +119,13 @@ def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> di
 def why_not(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
     """Returns the first reason for a rejection; None when the pod fits."""
     model, name = capacity.world, capacity.world.nodes[node].name
-    if pod_class.unknown is not None:
-        return pod_class.unknown
-    if node in capacity.leaving:
+    if pod_class.unjudged_reason is not None:
+        return pod_class.unjudged_reason
+    if node in capacity.draining_nodes:
         return NODE_CLOSED(f"node {name} is being drained")
-    if capacity.closed[node]:
+    if capacity.closed_nodes[node]:
         return NODE_CLOSED(f"node {name} {_closed_text(capacity, node)}")
-    reason = node_filters.objection(pod_class.ask, pod_class.volumes, model.nodes[node])
+    reason = node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node])
     if reason is not None:
         return reason
     return (
@@ -135,8 +137,8 @@ def why_not(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | 
 
 
 def _closed_text(capacity: FreeCapacity, node: int) -> str:
-    if node in capacity.world.doubtful:
-        return f"cannot be read: {capacity.world.doubtful[node]}"
+    if node in capacity.world.unreadable_nodes:
+        return f"cannot be read: {capacity.world.unreadable_nodes[node]}"
     if capacity.world.nodes[node].cordoned:
         return "is cordoned"
     if capacity.world.nodes[node].going is not None:
@@ -148,11 +150,11 @@ def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     name = capacity.world.nodes[node].name
     if capacity.slots[node] <= 0:
         return NO_ROOM(f"node {name} has no free pod slot")
-    names = (*capacity.world.resources, *capacity.world.names)
+    names = (*capacity.world.main_resources, *capacity.world.other_resources)
     requested = dict(enumerate((pod_class.major, pod_class.minor))) | {
-        2 + number: amount for number, amount in pod_class.rest
+        2 + number: amount for number, amount in pod_class.other_requests
     }
-    free = (capacity.major, capacity.minor, *capacity.rest)
+    free = (capacity.major, capacity.minor, *capacity.other_free)
     for number, amount in sorted(requested.items(), key=lambda item: names[item[0]]):
         if amount and free[number][node] < amount:
             resource, available = names[number], max(0, free[number][node])
@@ -165,8 +167,8 @@ def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
 
 def _conflict_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
     name = capacity.world.nodes[node].name
-    for group in pod_class.bars:
-        if group.domain[node] in capacity.counts[group.number]:
+    for group in pod_class.forbidden_groups:
+        if group.domain_of[node] in capacity.group_counts[group.number]:
             if group.key == "":
                 return PORT_TAKEN(f"a host port of the pod is in use on node {name}")
             whose = "the pod's" if group.terms else "another pod's"
@@ -175,28 +177,28 @@ def _conflict_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
 
 
 def _affinity_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
-    if pod_class.together is None or in_company(capacity, pod_class.together, node):
+    if pod_class.affinity is None or satisfies_affinity(capacity, pod_class.affinity, node):
         return None
-    keys = ", ".join(sorted({group.key for group in pod_class.together.groups}))
+    keys = ", ".join(sorted({group.key for group in pod_class.affinity.groups}))
     return NO_COMPANY(f"no pod that its affinity requires is near node {capacity.world.nodes[node].name} (by {keys})")
 
 
 def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
     name = capacity.world.nodes[node].name
     for spread in pod_class.spreads:
-        if not even(capacity, spread, node):
-            domain = spread.group.domain[node]
+        if not satisfies_spread(capacity, spread, node):
+            domain = spread.group.domain_of[node]
             if domain < 0:
                 return UNEVEN(f"node {name} has no label {spread.group.key}, over which the pod is spread")
-            count, least = standing(capacity, spread, domain)
+            count, least = spread_counts(capacity, spread, domain)
             return UNEVEN(
-                f"with the pod, {spread.group.key} of node {name} would have {count + spread.own} matching pods and "
-                f"another {least}: the difference exceeds maxSkew {spread.skew}"
+                f"with the pod, {spread.group.key} of node {name} would have {count + spread.self_count} matching pods "
+                f"and another {least}: the difference exceeds maxSkew {spread.max_skew}"
             )
     return None
 
 
-def place(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
+def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
     """Returns a node for each class, in the order given; None where no node fits. Adds the placed pods to the capacity.
 
     The largest pods are placed first, each on the node with the least free capacity (best fit decreasing).

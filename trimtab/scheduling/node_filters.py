@@ -20,13 +20,15 @@ from trimtab.cluster.selectors import requirement_matches
 from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling.reasons import NOT_SELECTED, NOT_TOLERATED, VOLUME_ELSEWHERE
 
-KEEPS_OUT = ("NoSchedule", "NoExecute")
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 """The taint effects that reject a new pod; PreferNoSchedule only lowers the score."""
-CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that the node controller adds to a cordoned node."""
 
 
-def objection(ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo) -> Reason | None:
+def node_rejection_reason(
+    ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo
+) -> Reason | None:
     """Returns the first reason why the node's labels, name, taints or volumes reject the pod; None when nothing
     does."""
     if not selected(ask, node):
@@ -34,7 +36,7 @@ def objection(ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node
     taint = untolerated(ask.tolerations, node.taints)
     if taint is not None:
         return NOT_TOLERATED(f"node {node.name} has the taint {_format_taint(taint)}, which the pod does not tolerate")
-    if not all(node_selected(selector, node) for selector in volumes):
+    if not all(matches_any_term(selector, node) for selector in volumes):
         return VOLUME_ELSEWHERE(f"a volume of the pod cannot be reached from node {node.name}")
     return None
 
@@ -42,16 +44,16 @@ def objection(ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node
 def selected(ask: SchedulingRequirements, node: NodeInfo) -> bool:
     """Returns whether the node matches both nodeSelector and required node affinity."""
     return all(node.labels.get(k) == v for k, v in ask.node_selector.items()) and (
-        ask.node_affinity is None or node_selected(ask.node_affinity, node)
+        ask.node_affinity is None or matches_any_term(ask.node_affinity, node)
     )
 
 
-def preferred(term: NodeSelectorTerm, node: NodeInfo) -> bool:
+def matches_preferred_term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
     """Returns whether the node matches a preferred term. A term without expressions matches no node."""
     return _matches_term(term, node)
 
 
-def node_selected(selector: NodeSelector, node: NodeInfo) -> bool:
+def matches_any_term(selector: NodeSelector, node: NodeInfo) -> bool:
     """Returns whether any term matches; a term without expressions matches nothing (nodeaffinity.NewNodeSelector)."""
     return any(_matches_term(term, node) for term in selector.node_selector_terms)
 
@@ -74,12 +76,12 @@ def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> T
     """Returns the first taint that rejects such a pod."""
     tolerations = tuple(tolerations)
     for taint in taints:
-        if taint.effect in KEEPS_OUT and not any(tolerates(t, taint) for t in tolerations):
+        if taint.effect in REJECTING_EFFECTS and not any(tolerates_taint(t, taint) for t in tolerations):
             return taint
     return None
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
+def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
     """Returns whether the toleration covers the taint (v1.Toleration.ToleratesTaint); an unknown operator tolerates
     nothing."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
@@ -93,7 +95,7 @@ def _format_taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-def keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
+def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
     """Yields the label keys that `node_rejection_reason` reads for this pod; "" where it reads the node's name."""
     yield from ask.node_selector
     selectors = [*volumes] if ask.node_affinity is None else [ask.node_affinity, *volumes]
@@ -104,7 +106,7 @@ def keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> I
                 yield ""
 
 
-def speaks_of_copied(ask: SchedulingRequirements) -> bool:
+def selects_copied_labels(ask: SchedulingRequirements) -> bool:
     """Returns whether a required term selects pods by a copied label. Preferred terms may be wrong without harm."""
     if not (ask.together or ask.apart or ask.spreads):
         return False
@@ -120,7 +122,7 @@ def _selector_keys(selector: LabelSelector | UnsetType) -> Iterable[str]:
         yield from (expression.key for expression in selector.match_expressions)
 
 
-def shared(inventory: Inventory) -> Mapping[tuple[str, str], str]:
+def shared_exclusive_claims(inventory: Inventory) -> Mapping[tuple[str, str], str]:
     """Returns (namespace, claim) → its access mode in words. Finished pods mount nothing."""
     claims = inventory.claims
     if not any(_is_exclusive(claim) for claim in claims.values()):

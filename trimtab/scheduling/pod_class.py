@@ -19,12 +19,12 @@ class SpreadRule:
     """One topology spread constraint with whenUnsatisfiable: DoNotSchedule."""
 
     group: TopologyGroup
-    skew: int
-    own: int
+    max_skew: int
+    self_count: int
     """1 when the constraint's selector matches the pod itself, else 0."""
-    domains: int
+    domain_count: int
     """The number of eligible domains."""
-    fewest: int
+    min_domains: int
     """minDomains: with fewer domains than this, kube-scheduler takes the smallest count as 0."""
 
 
@@ -33,9 +33,9 @@ class PodAffinityRule:
     """All required affinity terms of a pod: in each term's domain there must be a pod that matches all terms."""
 
     groups: tuple[TopologyGroup, ...]
-    itself: bool
+    matches_itself: bool
     """The pod matches its own terms: the first pod of its class may be placed anywhere."""
-    others: tuple[TopologyGroup, ...]
+    existing_groups: tuple[TopologyGroup, ...]
     """Pods that prevent this pod from being the first; pods with a deletion timestamp count here."""
 
 
@@ -43,9 +43,9 @@ class PodAffinityRule:
 class PlacementPreference:
     """Scores for the nodes that a pod prefers; see `preferences.preference_score`."""
 
-    nodes: tuple[int, ...]
+    node_scores: tuple[int, ...]
     """Node → score of the node itself; empty where the pod has no preferred node affinity."""
-    groups: tuple[tuple[TopologyGroup, int], ...]
+    group_weights: tuple[tuple[TopologyGroup, int], ...]
     """(group, score for each pod of the group in the node's domain)."""
 
 
@@ -55,7 +55,7 @@ class PodClass(Struct, kw_only=True, eq=False, gc=False):
     number: int
     ask: SchedulingRequirements
     volumes: tuple[NodeSelector, ...]
-    unknown: Reason | None
+    unjudged_reason: Reason | None
     """Why such a pod cannot be judged; it then fits on no node."""
     workload: int = 0
     """A number that the classes of one owner share; a class without an owner is its own workload."""
@@ -63,18 +63,18 @@ class PodClass(Struct, kw_only=True, eq=False, gc=False):
     """The request of the scarcer of cpu and memory in the cluster."""
     minor: int = 0
     """The request of the other of the two."""
-    rest: tuple[tuple[int, int], ...] = ()
+    other_requests: tuple[tuple[int, int], ...] = ()
     """(resource number, amount) of every other resource; the pod slot is not among them."""
-    rank: int = 0
+    sort_key: int = 0
     """A sort key, largest first: by `major`, then by `minor`."""
-    where: int = 0
+    node_set: int = 0
     """The number of the set of nodes whose labels, name and taints admit the pod."""
     adds: tuple[int, ...] = ()
     """The numbers of the groups in which the pod counts, wherever it is."""
-    bars: tuple[TopologyGroup, ...] = ()
+    forbidden_groups: tuple[TopologyGroup, ...] = ()
     """Groups of which no pod may be in the pod's domain."""
     spreads: tuple[SpreadRule, ...] = ()
-    together: PodAffinityRule | None = None
-    wish: PlacementPreference | None = None
-    checked: bool = False
+    affinity: PodAffinityRule | None = None
+    preference: PlacementPreference | None = None
+    has_constraints: bool = False
     """The class has constraints beyond resources and node attributes: forbidden groups, spreads or affinity."""

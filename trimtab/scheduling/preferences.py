@@ -11,9 +11,9 @@ from trimtab.cluster.api.pod import PodAffinityTerm, PreferredTerm
 from trimtab.cluster.node import NodeInfo
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.pod_class import PlacementPreference, PodClass
-from trimtab.scheduling.topology import Term, TopologyGroup, TopologyGroups, narrowed
+from trimtab.scheduling.topology import Term, TopologyGroup, TopologyGroups, apply_match_label_keys
 
-CROWDED = 10
+SCHEDULE_ANYWAY_WEIGHT = 10
 """The score subtracted for each pod of a ScheduleAnyway spread that is in the domain already, as an affinity weight of
 10."""
 
@@ -26,12 +26,12 @@ class PreferenceScores:
     """Sets the preferences of pod classes and creates the topology groups that they refer to."""
 
     nodes: Sequence[NodeInfo]
-    roster: TopologyGroups
+    topology_groups: TopologyGroups
     _scores_by_terms: dict[tuple[PreferredTerm, ...], tuple[int, ...]] = field(default_factory=dict)
     _carriers: dict[int, dict[int, TopologyGroup]] = field(default_factory=dict)
     """Number of the selected group → weight → the group of pods that have this preference about it."""
 
-    def demand(self, pod_class: PodClass, term_of: TermOf) -> Iterable[int]:
+    def set_own_preferences(self, pod_class: PodClass, term_of: TermOf) -> Iterable[int]:
         """Sets the class's own preferences. Yields the groups in which the class counts because it has a preference."""
         ask = pod_class.ask
         if not (ask.preferred_nodes or ask.near or ask.soft_spreads):
@@ -40,21 +40,30 @@ class PreferenceScores:
         for weight, term in ask.near:
             selected = term_of(pod_class, term)
             if selected is not None and weight:
-                selected_group = self.roster.speaking_of((selected,), term.topology_key, lasting=True, soft=True)
+                selected_group = self.topology_groups.group_selecting(
+                    (selected,), term.topology_key, lasting=True, soft=True
+                )
                 groups.append((selected_group, weight))
                 yield self._carrier_group(selected_group, weight, term.topology_key)
         for spread in ask.soft_spreads:
-            selector = narrowed(spread.label_selector, ask.labels, spread.match_label_keys)
+            selector = apply_match_label_keys(spread.label_selector, ask.labels, spread.match_label_keys)
             selected_pods = ((frozenset((ask.namespace,)), selector),)
             groups.append(
-                (self.roster.speaking_of(selected_pods, spread.topology_key, lasting=False, soft=True), -CROWDED)
+                (
+                    self.topology_groups.group_selecting(selected_pods, spread.topology_key, lasting=False, soft=True),
+                    -SCHEDULE_ANYWAY_WEIGHT,
+                )
             )
-        pod_class.wish = PlacementPreference(nodes=self._node_scores(ask.preferred_nodes), groups=tuple(groups))
+        pod_class.preference = PlacementPreference(
+            node_scores=self._node_scores(ask.preferred_nodes), group_weights=tuple(groups)
+        )
 
     def _carrier_group(self, selected_group: TopologyGroup, weight: int, key: str) -> int:
         by_weight = self._carriers.setdefault(selected_group.number, {})
         if weight not in by_weight:
-            by_weight[weight] = self.roster.holding(("preference", selected_group.number, weight), key, soft=True)
+            by_weight[weight] = self.topology_groups.group_carrying(
+                ("preference", selected_group.number, weight), key, soft=True
+            )
         return by_weight[weight].number
 
     def _node_scores(self, terms: tuple[PreferredTerm, ...]) -> tuple[int, ...]:
@@ -62,12 +71,12 @@ class PreferenceScores:
             return ()
         if terms not in self._scores_by_terms:
             self._scores_by_terms[terms] = tuple(
-                sum(term.weight for term in terms if node_filters.preferred(term.preference, node))
+                sum(term.weight for term in terms if node_filters.matches_preferred_term(term.preference, node))
                 for node in self.nodes
             )
         return self._scores_by_terms[terms]
 
-    def settle(self, classes: Iterable[PodClass]) -> None:
+    def add_preferences_of_others(self, classes: Iterable[PodClass]) -> None:
         """Adds the preferences that other pods have about each class. Call it when all classes are in their groups."""
         if not self._carriers:
             return
@@ -80,16 +89,18 @@ class PreferenceScores:
                 for weight, group in self._carriers.get(number, {}).items()
             )
             if theirs:
-                own = pod_class.wish or PlacementPreference(nodes=(), groups=())
-                pod_class.wish = PlacementPreference(nodes=own.nodes, groups=(*own.groups, *theirs))
+                own = pod_class.preference or PlacementPreference(node_scores=(), group_weights=())
+                pod_class.preference = PlacementPreference(
+                    node_scores=own.node_scores, group_weights=(*own.group_weights, *theirs)
+                )
 
 
-def points(preference: PlacementPreference, counts: Sequence[dict[int, int]], node: int) -> int:
+def preference_score(preference: PlacementPreference, counts: Sequence[dict[int, int]], node: int) -> int:
     """Returns the score of the node with the group counts as they are now. More is better; 0 where the pod has no
     preference."""
-    score = preference.nodes[node] if preference.nodes else 0
-    for group, weight in preference.groups:
-        domain = group.domain[node]
+    score = preference.node_scores[node] if preference.node_scores else 0
+    for group, weight in preference.group_weights:
+        domain = group.domain_of[node]
         if domain >= 0:
             score += weight * counts[group.number].get(domain, 0)
     return score

@@ -30,20 +30,20 @@ class TopologyGroup:
     term, a port)."""
     key: str
     """The topology key; "" means the node itself."""
-    domain: Sequence[int]
+    domain_of: Sequence[int]
     """Node → domain, -1 where the node has none (no such label, or not eligible)."""
-    domains: int
+    domain_count: int
     """The number of domains."""
-    apart: bool
+    is_per_node_domain: bool
     """Each domain is one node: a node without a conflict stays so while other nodes only lose pods."""
-    lasting: bool
+    counts_deleted: bool
     """Pods with a deletion timestamp still count."""
-    per_node: bool = False
+    is_counted_per_node: bool = False
     """Counts are kept by node, because nodes that are being drained must be left out (nodeTaintsPolicy Honor)."""
-    soft: bool = False
+    is_preference_only: bool = False
     """Only preferences refer to the group: it rejects no node."""
 
-    def matches(self, namespace: str, labels: Labels) -> bool:
+    def matches_pod(self, namespace: str, labels: Labels) -> bool:
         """Returns whether a pod with these labels is in the group."""
         return all(
             (namespaces is None or namespace in namespaces) and labels_match(selector, labels)
@@ -56,21 +56,21 @@ class Topology:
     """The domains of the nodes by topology key."""
 
     nodes: Sequence[NodeInfo]
-    known: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
+    domains_by_key: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
 
-    def of(self, key: str) -> tuple[list[int], bool, int]:
+    def domains_of(self, key: str) -> tuple[list[int], bool, int]:
         """Returns (node → domain or -1, whether every domain is one node, the number of domains). "" is the node
         itself."""
-        if key == "" and key not in self.known:
-            self.known[key] = (list(range(len(self.nodes))), True, len(self.nodes))
-        if key not in self.known:
+        if key == "" and key not in self.domains_by_key:
+            self.domains_by_key[key] = (list(range(len(self.nodes))), True, len(self.nodes))
+        if key not in self.domains_by_key:
             numbers: dict[str, int] = {}
             domain = [
                 -1 if (value := node.labels.get(key)) is None else numbers.setdefault(value, len(numbers))
                 for node in self.nodes
             ]
-            self.known[key] = (domain, len(numbers) == sum(d >= 0 for d in domain), len(numbers))
-        return self.known[key]
+            self.domains_by_key[key] = (domain, len(numbers) == sum(d >= 0 for d in domain), len(numbers))
+        return self.domains_by_key[key]
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class TopologyGroups:
     _groups_without_label: list[TopologyGroup] = field(default_factory=list)
     _numbers_by_labels: dict[object, tuple[int, ...]] = field(default_factory=dict)
 
-    def speaking_of(
+    def group_selecting(
         self,
         terms: tuple[Term, ...],
         key: str,
@@ -107,23 +107,23 @@ class TopologyGroups:
         group = self._groups.get(group_key)
         if group is None:
             group = self._groups[group_key] = self._create(terms, key, lasting, eligible, per_node)
-            group.soft = soft
+            group.is_preference_only = soft
             self._index(group)
         return group
 
-    def holding(self, carried: object, key: str, *, soft: bool = False) -> TopologyGroup:
+    def group_carrying(self, carried: object, key: str, *, soft: bool = False) -> TopologyGroup:
         """Returns the group of the pods that carry something themselves: an anti-affinity term, a host port, a
         preference."""
         group = self._groups.get(("carried", carried, key))
         if group is None:
             group = self._groups["carried", carried, key] = self._create((), key, True, None, False)
-            group.soft = soft
+            group.is_preference_only = soft
         return group
 
     def _create(
         self, terms: tuple[Term, ...], key: str, lasting: bool, eligible: bytearray | None, per_node: bool
     ) -> TopologyGroup:
-        domain, apart, count = self.topology.of(key)
+        domain, apart, count = self.topology.domains_of(key)
         if eligible is not None:
             domain = [d if eligible[n] else -1 for n, d in enumerate(domain)]
             count = len({d for d in domain if d >= 0})
@@ -142,7 +142,7 @@ class TopologyGroups:
                 return
         self._groups_without_label.append(group)
 
-    def belonging(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+    def groups_matching(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """Returns the numbers of the groups whose terms match. Call it only when all groups exist."""
         candidates = entries_near(self._by_label, labels) + self._groups_without_label
         if not candidates:
@@ -151,7 +151,7 @@ class TopologyGroups:
         numbers = self._numbers_by_labels.get(key)
         if numbers is None:
             numbers = self._numbers_by_labels[key] = tuple(
-                sorted({g.number for g in candidates if g.matches(namespace, labels)})
+                sorted({g.number for g in candidates if g.matches_pod(namespace, labels)})
             )
         return numbers
 
@@ -175,16 +175,16 @@ def _required_label_pairs(selector: LabelSelector) -> list[tuple[str, str]]:
     return []
 
 
-NOBODY = LabelSelector(match_expressions=(SelectorRequirement(key="", operator="In", values=()),))
+SELECTS_NOTHING = LabelSelector(match_expressions=(SelectorRequirement(key="", operator="In", values=()),))
 """An absent selector selects nothing (metav1.LabelSelectorAsSelector of nil)."""
 
 
-def narrowed(
+def apply_match_label_keys(
     selector: LabelSelector | UnsetType, labels: Labels, match_keys: Iterable[str], mismatch_keys: Iterable[str] = ()
 ) -> LabelSelector:
     """Returns the selector with matchLabelKeys and mismatchLabelKeys resolved by the pod's own labels; missing keys are
     ignored."""
-    resolved = get(selector, NOBODY)
+    resolved = get(selector, SELECTS_NOTHING)
     requirements = [SelectorRequirement(key=k, operator="In", values=(labels[k],)) for k in match_keys if k in labels]
     requirements += [
         SelectorRequirement(key=k, operator="NotIn", values=(labels[k],)) for k in mismatch_keys if k in labels
@@ -194,7 +194,7 @@ def narrowed(
     )
 
 
-def namespaces_of(
+def resolve_namespaces(
     own: str, names: tuple[str, ...], selector: LabelSelector | UnsetType, labels_by_namespace: Mapping[str, Labels]
 ) -> Namespaces | str:
     """Returns the namespaces that an affinity term selects; a text that says why they cannot be determined."""
@@ -207,7 +207,7 @@ def namespaces_of(
     return frozenset(names) | {name for name, labels in labels_by_namespace.items() if labels_match(selector, labels)}
 
 
-def as_asked(term: Term, affinity_term: PodAffinityTerm) -> Term:
+def as_scheduler_reads(term: Term, affinity_term: PodAffinityTerm) -> Term:
     """Returns the term as kube-scheduler reads it for the pod that it is placing.
 
     kube-scheduler then also evaluates the namespace selector for a namespace without labels (interpodaffinity, 1.36,

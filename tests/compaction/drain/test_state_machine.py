@@ -21,8 +21,8 @@ from trimtab.compaction.drain.actions import (
 )
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.state_machine import DrainPlanner, emptied
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
 ACT = replace(ALL, dry_run=False)
 
@@ -55,7 +55,7 @@ def step(
         **{"at": NOW, "inventory": inventory, "pools": (ACT,), "notes": DrainAnnotations({"n1": found}), **view}
     )
     mine = next(n for n in inventory.nodes if n.name == "n1")
-    return DrainPlanner(seen, terms).next(mine, found)
+    return DrainPlanner(seen, terms).next_actions(mine, found)
 
 
 def ended(found: tuple[Action, ...]) -> tuple[str, FailureCause]:
@@ -169,7 +169,7 @@ def test_a_node_somebody_deletes_is_left_alone(key: str) -> None:
 )
 def test_what_may_no_longer_be_done_is_taken_back_but_an_empty_node_waits(view: Any) -> None:
     assert ended(step(note(leaving("web-1")), *WEB, **view)) == ("drain-stopped", FailureCause.NOBODY)
-    assert waits(step(emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-left-empty"
+    assert waits(step(mark_emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-left-empty"
 
 
 @pytest.mark.parametrize(
@@ -305,10 +305,10 @@ def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -
 
 def test_patience_follows_the_autoscalers_own_timers() -> None:
     told = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
-    assert patience(DrainTimeouts(), told) == 120 + 60 + 300
-    assert patience(DrainTimeouts(), None) == 1500
-    assert patience(DrainTimeouts(), by_flags(["--scale-down-delay-after-add=0s"], None)) == 600 + 0 + 300
-    assert patience(DrainTimeouts(taken=7), told) == 7
+    assert removal_timeout(DrainTimeouts(), told) == 120 + 60 + 300
+    assert removal_timeout(DrainTimeouts(), None) == 1500
+    assert removal_timeout(DrainTimeouts(), by_flags(["--scale-down-delay-after-add=0s"], None)) == 600 + 0 + 300
+    assert removal_timeout(DrainTimeouts(taken=7), told) == 7
 
 
 # ── one replica more, and back ───────────────────────────────────────────────────────────────────────

@@ -111,9 +111,7 @@ STOPPED = Code(
     "drain-stopped", "Nothing may be drained any more: it is paused, a dry run, or the pool is disabled or gone.",
     "Nothing.",
 )  # fmt: skip
-NODE_ILL = Code(
-    "drain-node-not-ready", "The node became not ready while it was drained.", "Repair or delete the node."
-)
+NODE_ILL = Code("drain-node-not-ready", "The node became not ready while it was drained.", "Repair or delete the node.")
 TOO_LONG = Code(
     "drain-too-long", "The drain took longer than its limit.", "See what kept the pods; raise TRIMTAB_DRAIN_LIMIT."
 )

@@ -20,7 +20,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 
 VERSION = 1
 _PURPOSE = f"node annotation {CORDONED_BY_US}"
-SKEW = 60
+MAX_CLOCK_SKEW_SECONDS = 60
 """The seconds by which two clocks may differ."""
 
 
@@ -55,7 +55,7 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.pod.partition("/")[0]
 
     @property
-    def workload(self) -> tuple[str, str, str]:
+    def owner_key(self) -> tuple[str, str, str]:
         """(namespace, kind, name) of the owner, as in the inventory."""
         return self.namespace, self.kind, self.owner
 
@@ -185,14 +185,15 @@ def gathered(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> 
     return DrainAnnotations(ours, others, doubtful, frozenset(outdated))
 
 
-def ahead(annotation: DrainAnnotation, now: Seconds) -> bool:
+def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:
     """Returns whether it was written by a clock that is ahead: its deadlines would be late by hours or never occur."""
-    return max(annotation.since, annotation.emptied or 0, *annotation.surged.values(), 0) > now + SKEW
+    return max(annotation.since, annotation.emptied or 0, *annotation.surged.values(), 0) > now + MAX_CLOCK_SKEW_SECONDS
 
 
-def caught_up(annotation: DrainAnnotation, now: Seconds) -> DrainAnnotation:
+def clamp_to_now(annotation: DrainAnnotation, now: Seconds) -> DrainAnnotation:
     """Returns the annotation with no time later than now."""
     return change(
-        annotation, since=min(annotation.since, now), emptied=None if annotation.emptied is None else min(annotation.emptied, now),
+        annotation, since=min(annotation.since, now),
+        emptied=None if annotation.emptied is None else min(annotation.emptied, now),
         surged={name: min(time, now) for name, time in annotation.surged.items()},
     )  # fmt: skip

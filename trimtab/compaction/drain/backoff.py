@@ -17,20 +17,20 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.cluster_view import ClusterView, Key, Workloads
+from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads
 from trimtab.compaction.plan_types import backoff_seconds
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
 from trimtab.scheduling.filters import admits
-from trimtab.scheduling.node_filters import CORDON
+from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
-FIRST_WAIT, LONGEST_WAIT = 3600, 24 * 3600
+FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 3600, 24 * 3600
 """The first and the longest back-off of a pool in seconds; each one in a row is twice as long."""
-FORGET_AFTER = 24 * 3600
+FORGET_AFTER_SECONDS = 24 * 3600
 """The seconds without another setback after a back-off, after which the next one is a first one again."""
-BOUGHT_WITHIN = 1800
+REPLACEMENT_SECONDS = 1800
 """The seconds after a drain in which an added node may be a replacement for the drained one."""
-SEEN_AFTER = 30
+SETTLED_AFTER_SECONDS = 30
 """The seconds after which the pods for which a node was added run on it: then it is judged."""
 
 
@@ -41,13 +41,13 @@ class PoolBackoff(msgspec.Struct, frozen=True):
     last: Seconds
 
     @property
-    def until(self) -> Seconds:
+    def retry_after(self) -> Seconds:
         """The end of the back-off: an hour after the first setback, doubling, at most a day."""
-        return self.last + backoff_seconds(self.times, FIRST_WAIT, LONGEST_WAIT)
+        return self.last + backoff_seconds(self.times, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS)
 
     def is_forgotten(self, now: Seconds) -> bool:
         """Returns whether the next setback is a first one again."""
-        return now >= self.until + FORGET_AFTER
+        return now >= self.retry_after + FORGET_AFTER_SECONDS
 
 
 class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,7 +74,9 @@ def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
     if isinstance(node.allocatable, Unreadable):
         return None
     # Without the compactor's own marks on it: the cordon, and the soft taint of the plan.
-    taints = tuple(taint for taint in node.taints if taint.key != CORDON.key and taint.effect != "PreferNoSchedule")
+    taints = tuple(
+        taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key and taint.effect != "PreferNoSchedule"
+    )
     return EmptiedNode(
         at=at, labels=dict(node.labels), allocatable=dict(node.allocatable), taints=taints,
         attachable=dict(node.attachable),
@@ -84,39 +86,37 @@ def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
 # ── pods that a drain displaced ──────────────────────────────────────────────────────────────────────
 
 
-def growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[Key, int]:
+def workload_growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[OwnerKey, int]:
     """Returns workload → by how many pods it grew since its drain began: so many new pods are no successors."""
     return {
-        move.workload: max(0, workloads.wanted(move.workload) - move.wanted) if move.wanted else 0
+        move.owner_key: max(0, workloads.wanted_replicas(move.owner_key) - move.wanted) if move.wanted else 0
         for move in moves
         if move.owner
     }
 
 
-def displaced(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
+def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
     """Returns the first of these pods (namespace/name) that replaces one that the drain evicted; empty where none does.
 
     Pods of the drain's workloads that were created since it began are successors, except for as many as the workload
     grew. All of them were ready when the node was empty: a pod that was created later is no successor.
     """
-    planned, grown = {move.uid for move in note.moves}, growth(note.moves, workloads)
-    created_since: dict[Key, list[str]] = {}
+    planned, grown = {move.uid for move in note.moves}, workload_growth(note.moves, workloads)
+    created_since: dict[OwnerKey, list[str]] = {}
     for pod in pods:
         key = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
         created = pod.created
-        is_new = (
-            created is not None and note.since <= created <= (note.emptied or created) and pod.uid not in planned
-        )
+        is_new = created is not None and note.since <= created <= (note.emptied or created) and pod.uid not in planned
         if is_new and key in grown and pod.deleted is None and not pod.finished:
             created_since.setdefault(key, []).append(pod.key)
     return next((sorted(keys)[0] for key, keys in sorted(created_since.items()) if len(keys) > grown[key]), "")
 
 
-def waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
+def find_waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
     """Returns a successor that fits on no node: kube-scheduler reports it, or it has had no node for `pending`
     seconds."""
     waiting = (pod for pod in view.inventory.pods if pod.seeking and is_unplaced(pod, view.at, pending))
-    return displaced(note, waiting, workloads)
+    return find_displaced_pod(note, waiting, workloads)
 
 
 def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:
@@ -142,14 +142,18 @@ Emptied = Mapping[str, Mapping[str, EmptiedNode]]
 """Pool → node → its capacity."""
 
 
-def setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) -> Iterator[Setback]:
+def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) -> Iterator[Setback]:
     """Yields setbacks for nodes that were added because of drains. `judged`: drains and nodes that have counted
     already."""
     judged_causes = set(judged)
     added = [(node, pods) for node, pods in _added_nodes(view) if node.name not in judged_causes]
     if added:
-        workloads = Workloads.of(view)
-        notes = [note for _, note in view.noted() if isinstance(note, DrainAnnotation) and note.drain not in judged_causes]
+        workloads = Workloads.count_pods(view)
+        notes = [
+            note
+            for _, note in view.annotated_nodes()
+            if isinstance(note, DrainAnnotation) and note.drain not in judged_causes
+        ]
         yield from _setbacks_by_successors(added, notes, workloads)
         yield from _setbacks_by_capacity(added, view, emptied)
 
@@ -159,14 +163,17 @@ def _added_nodes(view: ClusterView) -> list[tuple[NodeInfo, list[PodInfo]]]:
     new = {
         node.name: node
         for node in view.inventory.nodes
-        if node.created is not None and SEEN_AFTER <= view.at - node.created < BOUGHT_WITHIN
+        if node.created is not None and SETTLED_AFTER_SECONDS <= view.at - node.created < REPLACEMENT_SECONDS
     }
     pods: dict[str, list[PodInfo]] = {}
     for pod in view.inventory.pods if new else ():
         if pod.node in new and _is_older_than_node(pod, new[pod.node]):
             pods.setdefault(pod.node, []).append(pod)
     # In the order of their creation: the first node that was added uses the capacity of the drained ones first.
-    return sorted(((new[name], pods_of_node) for name, pods_of_node in pods.items()), key=lambda pair: (pair[0].created, pair[0].name))
+    return sorted(
+        ((new[name], pods_of_node) for name, pods_of_node in pods.items()),
+        key=lambda pair: (pair[0].created, pair[0].name),
+    )
 
 
 def _is_older_than_node(pod: PodInfo, node: NodeInfo) -> bool:
@@ -179,8 +186,13 @@ def _setbacks_by_successors(
     added: Sequence[tuple[NodeInfo, list[PodInfo]]], notes: Iterable[DrainAnnotation], workloads: Workloads
 ) -> Iterator[Setback]:
     for note in notes:
-        pods = [pod for node, pods_of_node in added if node.created is not None and node.created >= note.since for pod in pods_of_node]
-        if pod_key := displaced(note, pods, workloads):
+        pods = [
+            pod
+            for node, pods_of_node in added
+            if node.created is not None and node.created >= note.since
+            for pod in pods_of_node
+        ]
+        if pod_key := find_displaced_pod(note, pods, workloads):
             yield Setback(note.pool, note.drain, f"a node was added for pod {pod_key}, which drain {note.drain} moved")
 
 
@@ -194,7 +206,7 @@ def _setbacks_by_capacity(
         name: (pool, shape)
         for pool, nodes in emptied.items()
         for name, shape in nodes.items()
-        if shape.at > first_added - BOUGHT_WITHIN and (name not in names or name in view.notes.ours)
+        if shape.at > first_added - REPLACEMENT_SECONDS and (name not in names or name in view.notes.ours)
     }
     if not drained_nodes:
         return
@@ -202,7 +214,9 @@ def _setbacks_by_capacity(
     capacity, classes = FreeCapacity(model), {pod.uid: pod_class for pod, pod_class in model.waiting}
     for node, pods in added:
         added_at = node.created or 0
-        candidates = [name for name, (_, shape) in drained_nodes.items() if shape.at <= added_at < shape.at + BOUGHT_WITHIN]
+        candidates = [
+            name for name, (_, shape) in drained_nodes.items() if shape.at <= added_at < shape.at + REPLACEMENT_SECONDS
+        ]
         used = _place_all(capacity, [classes[pod.uid] for pod in pods], [model.index[name] for name in candidates])
         if used is not None:
             name = model.nodes[used].name
@@ -232,7 +246,7 @@ def _place_all(capacity: FreeCapacity, classes: Sequence[PodClass], nodes: Seque
         target = next((node for node in nodes if admits(capacity, pod_class, node)), None)
         if target is None:
             for placed_class, node in placements:
-                capacity.give(placed_class, node)
+                capacity.remove_pod(placed_class, node)
             return None
         capacity.take(pod_class, target)
         placements.append((pod_class, target))

@@ -13,7 +13,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
 
-Key = tuple[str, str, str]
+OwnerKey = tuple[str, str, str]
 """(namespace, kind, name) of an owner."""
 
 
@@ -27,26 +27,26 @@ class ClusterView:
     pools: tuple[Pool, ...] = ()
     autoscaler: Autoscaler | None = None
     """None: its state is unknown."""
-    tops: Mapping[Key, Owner] = field(default_factory=dict)
+    top_owners: Mapping[OwnerKey, Owner] = field(default_factory=dict)
     """Owner → its own owner: a ReplicaSet's Deployment."""
     notes: DrainAnnotations = field(default_factory=DrainAnnotations)
     """The drain annotations on nodes, by authenticity."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Node → resourceVersion: a write fails when the node has changed since."""
-    unread: tuple[str, ...] = ()
+    pool_errors: tuple[str, ...] = ()
     """Pools whose settings have an error, each as a sentence."""
     home: str = ""
     """The compactor's own namespace."""
     paused: str = ""
     """Why nothing may be done now, as text; empty when it may."""
-    flight: frozenset[str] = frozenset()
+    evicted_uids: frozenset[str] = frozenset()
     """Uids of pods whose eviction succeeded, and that this view, which is older, shows unchanged."""
 
-    opened: Mapping[str, int] = field(default_factory=dict)
+    opened_counts: Mapping[str, int] = field(default_factory=dict)
     """Pool → the number of its drained nodes that were uncordoned in the last hour for pending pods."""
-    deleting: frozenset[str] = frozenset()
+    deleting_nodes: frozenset[str] = frozenset()
     """Nodes of drains that the autoscaler began to delete recently."""
-    led: Mapping[str, float] = field(default_factory=dict)
+    executed_seconds: Mapping[str, float] = field(default_factory=dict)
     """Drain → seconds for which this replica has executed it; a drain without an entry: since its beginning."""
 
     @property
@@ -57,7 +57,7 @@ class ClusterView:
         going = [node for node in self.inventory.nodes if node.going is not None] if leading else []
         return {node.name: pool.name for pool in leading for node in going if pool.has(node)}
 
-    def noted(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
+    def annotated_nodes(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
         """Returns the nodes with an authentic annotation of this compactor, the oldest drain first: it also ends
         first."""
         ours = self.notes.ours
@@ -68,16 +68,16 @@ class ClusterView:
 
     def autoscaler_of(self, pool: str) -> Autoscaler | None:
         """Returns the autoscaler with the options of this pool's node groups; None: its state is unknown."""
-        config = self.pool(pool)
+        config = self.find_pool(pool)
         if self.autoscaler is None or config is None:
             return self.autoscaler
         return with_options(self.autoscaler, config.group_options)
 
-    def pool(self, name: str) -> Pool | None:
+    def find_pool(self, name: str) -> Pool | None:
         """Returns the pool of this name; None where there is none."""
         return next((pool for pool in self.pools if pool.name == name), None)
 
-    def node(self, name: str) -> NodeInfo | None:
+    def find_node(self, name: str) -> NodeInfo | None:
         """Returns the node of this name; None where there is none."""
         return next((node for node in self.inventory.nodes if node.name == name), None)
 
@@ -87,17 +87,17 @@ class Workloads:
     """The ready and missing pods of each workload. Pods with a deletion timestamp count as gone."""
 
     view: ClusterView
-    ready: dict[Key, int] = field(default_factory=dict)
-    unready: dict[Key, list[PodInfo]] = field(default_factory=dict)
-    all_ready: dict[Key, int] = field(default_factory=dict)
+    ready: dict[OwnerKey, int] = field(default_factory=dict)
+    unready: dict[OwnerKey, list[PodInfo]] = field(default_factory=dict)
+    all_ready: dict[OwnerKey, int] = field(default_factory=dict)
     """Deployment → ready pods of all its ReplicaSets; any other owner → its own."""
 
     @classmethod
-    def of(cls, view: ClusterView) -> "Workloads":
+    def count_pods(cls, view: ClusterView) -> "Workloads":
         """Counts the pods of the view."""
         workloads = cls(view)
         for pod in view.inventory.pods:
-            if pod.owner is None or pod.finished or gone(pod, view):
+            if pod.owner is None or pod.finished or is_gone(pod, view):
                 continue
             key = (pod.namespace, pod.owner.kind, pod.owner.name)
             if pod.ready:
@@ -105,41 +105,43 @@ class Workloads:
             else:
                 workloads.unready.setdefault(key, []).append(pod)
         for key, count in workloads.ready.items():
-            top = workloads.above(key)
+            top = workloads.top_owner(key)
             workloads.all_ready[top] = workloads.all_ready.get(top, 0) + count
         return workloads
 
-    def wanted(self, key: Key) -> int:
+    def wanted_replicas(self, key: OwnerKey) -> int:
         """Returns the replicas that the owner wants; 0 where the owner is gone or does not say."""
         scale = self.view.inventory.owners.get(key)
         return scale.wanted or 0 if scale is not None else 0
 
-    def missing(self, key: Key) -> int:
+    def missing_replicas(self, key: OwnerKey) -> int:
         """Returns how many wanted pods are not ready."""
-        return max(0, self.wanted(key) - self.ready.get(key, 0))
+        return max(0, self.wanted_replicas(key) - self.ready.get(key, 0))
 
     def newly_missing(self, move: PodToEvict) -> int:
         """Returns how many pods the owner of this pod lacks beyond those that it lacked when the drain began."""
-        return max(0, self.missing(move.workload) - move.missing)
+        return max(0, self.missing_replicas(move.owner_key) - move.missing)
 
-    def failure(self, key: Key) -> str:
+    def create_failure(self, key: OwnerKey) -> str:
         """Returns why the owner's controller cannot create a pod now; empty while it can."""
         scale = self.view.inventory.owners.get(key)
         return scale.failure if scale is not None else ""
 
-    def above(self, key: Key) -> Key:
+    def top_owner(self, key: OwnerKey) -> OwnerKey:
         """Returns the Deployment that owns the owner; the owner itself where none does."""
-        top = self.view.tops.get(key)
+        top = self.view.top_owners.get(key)
         return (key[0], top.kind, top.name) if top is not None and top.kind == "Deployment" else key
 
-    def together(self, key: Key) -> tuple[int, int]:
+    def replicas_and_missing(self, key: OwnerKey) -> tuple[int, int]:
         """Returns (wanted pods, missing pods) of the whole workload, all ReplicaSets of a Deployment included."""
-        top = self.above(key)
-        wanted = self.wanted(top)
+        top = self.top_owner(key)
+        wanted = self.wanted_replicas(top)
         # In a rollout the pods of a Deployment have two ReplicaSets, and each of them alone looks complete.
-        return max(wanted, self.wanted(key)), max(self.missing(key), wanted - self.all_ready.get(top, 0))
+        return max(wanted, self.wanted_replicas(key)), max(
+            self.missing_replicas(key), wanted - self.all_ready.get(top, 0)
+        )
 
 
-def gone(pod: PodInfo, view: ClusterView) -> bool:
+def is_gone(pod: PodInfo, view: ClusterView) -> bool:
     """Returns whether the pod is being deleted, by any client."""
-    return pod.deleted is not None or pod.uid in view.flight
+    return pod.deleted is not None or pod.uid in view.evicted_uids

@@ -1,6 +1,7 @@
 """Drains that take too long: why the autoscaler did not remove an empty node, and which successors are late.
 
-Why an empty node stays is read from annotations on the node, the autoscaler's settings and status, and its soft taint on
+Why an empty node stays is read from annotations on the node,
+the autoscaler's settings and status, and its soft taint on
 nodes that it is about to remove. Where the node itself is the cause, it waits before it is drained again. Where the
 autoscaler or its node group is the cause, the next drain would be in vain too, and the end counts against the pool.
 """
@@ -14,9 +15,9 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.compaction.candidates import DELAY, NO_SCALE_DOWN
 from trimtab.compaction.drain.actions import NOT_CREATED, NOT_PLACED, NOT_STARTED, FailureCause, Release
 from trimtab.compaction.drain.annotation import DrainAnnotation
-from trimtab.compaction.drain.backoff import waiting_successor
+from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
-from trimtab.compaction.drain.release import opened
+from trimtab.compaction.drain.release import with_nodes_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, unneeded_time
 from trimtab.scheduling.cluster_model import FreeCapacity, build
 from trimtab.scheduling.filters import admits
@@ -74,7 +75,10 @@ def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits
     since = next((taint.value for taint in node.taints if taint.key == CANDIDATE_TAINT), "")
     if since.isdecimal() and view.at - int(since) < unneeded_seconds:
         unneeded = view.at - int(since)
-        return f"too little time: the node has been unneeded for {unneeded} s, and the autoscaler removes it after {unneeded_seconds} s"
+        return (
+            f"too little time: the node has been unneeded for {unneeded} s, and the autoscaler removes it after"
+            f" {unneeded_seconds} s"
+        )
     if waits < unneeded_seconds:
         return f"too little time: the autoscaler removes a node that has been unneeded for {unneeded_seconds} s"
     return ""
@@ -97,17 +101,19 @@ def overdue_successor(
     Whether a pod can be created depends on its namespace. The end counts against the node only, so that nobody can
     close a pool with a quota.
     """
-    for key in dict.fromkeys(move.workload for move in note.moves if move.owner and workloads.newly_missing(move)):
+    for key in dict.fromkeys(move.owner_key for move in note.moves if move.owner and workloads.newly_missing(move)):
         # A pod that cannot be created will not be late: there is no reason to wait for the timeout.
-        if failure := workloads.failure(key):
+        if failure := workloads.create_failure(key):
             namespace, pod_class, name = key
-            return Release(NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a pod: {failure}"), FailureCause.NODE)
+            return Release(
+                NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a pod: {failure}"), FailureCause.NODE
+            )
         for pod in workloads.unready.get(key, ()):
             if pod.created is None or pod.created < note.since:
                 continue
             age = view.at - pod.created
             if not pod.node and age > terms.pending:
-                successor = waiting_successor(note, view, workloads, terms.pending)
+                successor = find_waiting_successor(note, view, workloads, terms.pending)
                 reason = NOT_PLACED(f"pod {successor or pod.key} has had no node for {age} s")
                 return Release(reason, FailureCause.POOL if successor else FailureCause.NOBODY)
             if age > terms.ready:
@@ -120,11 +126,11 @@ class PendingPods:
     """Pods that have been pending for longer than the limit; calculated once for all drains of a round."""
 
     view: ClusterView
-    terms: DrainTimeouts
+    timeouts: DrainTimeouts
     _capacity: FreeCapacity | None = None
     _classes: list[tuple[str, PodClass]] | None = None
 
-    def only_on(self, node: NodeInfo) -> str:
+    def fits_only_on(self, node: NodeInfo) -> str:
         """Returns the first of them (namespace/name) that would fit on this node, if it were open, and fits on no open
         node."""
         capacity, classes = self._calculate()
@@ -144,12 +150,14 @@ class PendingPods:
     def _calculate(self) -> tuple[FreeCapacity | None, list[tuple[str, PodClass]]]:
         if self._classes is None:
             late_pods = {pod.key for pod in self.view.inventory.pods if self._is_late(pod)}
-            model = build(opened(self.view.inventory, self.view.notes.ours)) if late_pods else None
+            model = build(with_nodes_open(self.view.inventory, self.view.notes.ours)) if late_pods else None
             self._capacity = FreeCapacity(model) if model is not None else None
-            self._classes = [(pod.key, pod_class) for pod, pod_class in model.waiting if pod.key in late_pods] if model else []
+            self._classes = (
+                [(pod.key, pod_class) for pod, pod_class in model.waiting if pod.key in late_pods] if model else []
+            )
         return self._capacity, self._classes
 
     def _is_late(self, pod: PodInfo) -> bool:
         if not pod.seeking or pod.finished or pod.created is None:
             return False
-        return self.view.at - pod.created > self.terms.pending
+        return self.view.at - pod.created > self.timeouts.pending

@@ -19,7 +19,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.plan_types import HOUR, Failure, Observations
+from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 
 LABEL = "trimtab.dev/state"
 """The label of the ConfigMaps; its value is the pool's name."""
@@ -29,14 +29,14 @@ KEY = "state.json"
 REOPENED = "trimtab.dev/reopened"
 """The annotation of the ConfigMap that `trimtab compactor resume --pool` writes: when the pool was reopened."""
 VERSION = 1
-RING = 200
+MAX_HISTORY_ENTRIES = 200
 """The maximum number of history entries."""
-MOST = 900_000
+MAX_STATE_LENGTH = 900_000
 """The maximum number of characters of a stored state: a ConfigMap holds one mebibyte in all (apimachinery,
 MaxSecretSize)."""
-DELETION = 1800
+DELETION_SECONDS = 1800
 """The seconds for which it is remembered that the autoscaler began to delete a node."""
-FORGET = 12
+FORGET_FACTOR = 12
 """A failure is forgotten after this many times the longest back-off."""
 
 
@@ -110,24 +110,24 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the plan was made."""
     v: int = VERSION
 
-    def failed(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
+    def with_failure(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
         """Returns the state after a failed drain of the node; `strike`: it counts against the pool too."""
         times = self.failures.get(node, (0, 0))[0] + 1
         strikes = self.strikes + 1 if strike else self.strikes
         return change(self, failures={**self.failures, node: (times, now)}, strikes=strikes)
 
-    def succeeded(self, node: str) -> "PoolState":
+    def with_success(self, node: str) -> "PoolState":
         """Returns the state after the removal of a drained node: earlier failures no longer count against the pool."""
         failures = {name: failure for name, failure in self.failures.items() if name != node}
         unit, amount = self.promised.get(node, ("", 0))
         worth = {**self.worth, unit: self.worth.get(unit, 0) + amount} if unit else self.worth
         return change(self, failures=failures, strikes=0, saved=self.saved + 1, worth=worth)
 
-    def begun(self, node: str, drain: str, promised: tuple[str, int]) -> "PoolState":
+    def with_drain(self, node: str, drain: str, promised: tuple[str, int]) -> "PoolState":
         """Returns the state before a drain of this node begins; `promised`: (unit, amount) that its removal saves."""
         return change(self, drains={**self.drains, node: drain}, promised={**self.promised, node: promised})
 
-    def not_begun(self, node: str) -> "PoolState":
+    def without_drain(self, node: str) -> "PoolState":
         """Returns the state without the drain: its cordon failed."""
         return change(
             self, drains={name: drain for name, drain in self.drains.items() if name != node},
@@ -139,16 +139,16 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         its cordon."""
         return self.drains.get(node) == drain or drain in self.ended
 
-    def surging(self, deployment: str, drain: str) -> "PoolState":
+    def with_surge(self, deployment: str, drain: str) -> "PoolState":
         """Returns the state before the drain gives this Deployment a second replica."""
         return change(self, surged={**self.surged, deployment: drain})
 
-    def surged_no_more(self, *deployments: str) -> "PoolState":
+    def without_surges(self, *deployments: str) -> "PoolState":
         """Returns the state after the surges of these Deployments are undone."""
         remaining = {name: drain for name, drain in self.surged.items() if name not in deployments}
         return self if remaining == self.surged else change(self, surged=remaining)
 
-    def over(self, node: str, drain: str, now: Seconds) -> "PoolState":
+    def with_ended_drain(self, node: str, drain: str, now: Seconds) -> "PoolState":
         """Returns the state after the drain of this node ended, for any reason."""
         return change(
             self, ended={**self.ended, drain: now}, empty=tuple(name for name in self.empty if name != node),
@@ -156,7 +156,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             promised={name: saving for name, saving in self.promised.items() if name != node},
         )  # fmt: skip
 
-    def set_back(self, cause: str, now: Seconds) -> "PoolState":
+    def with_setback(self, cause: str, now: Seconds) -> "PoolState":
         """Returns the state after a setback by this drain or added node, which counts once.
 
         A setback that is discovered during a back-off was caused before it began, and does not extend it.
@@ -165,21 +165,21 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             return self
         last, judged = self.backoff, {**self.judged, cause: now}
         # A setback that is discovered during a back-off was caused before it began, so it must not extend it.
-        if last is not None and now < last.until:
+        if last is not None and now < last.retry_after:
             return change(self, judged=judged)
         times = 0 if last is None or last.is_forgotten(now) else last.times
         return change(self, backoff=PoolBackoff(times + 1, now), judged=judged)
 
-    def reopened(self, now: Seconds, quiet: Seconds) -> "PoolState":
+    def with_opening(self, now: Seconds, quiet: Seconds) -> "PoolState":
         """Returns the state after a drained node was uncordoned for pending pods; no drain begins for `quiet`
         seconds."""
         return change(self, opened=(*self.opened, now), quiet_until=now + quiet)
 
-    def opened_lately(self, now: Seconds) -> int:
+    def recent_openings(self, now: Seconds) -> int:
         """Returns how many drained nodes were uncordoned in the last hour."""
-        return sum(when > now - HOUR for when in self.opened)
+        return sum(when > now - HOUR_SECONDS for when in self.opened)
 
-    def deletions(self, evictions: Mapping[str, int], now: Seconds) -> "PoolState":
+    def with_deletions(self, evictions: Mapping[str, int], now: Seconds) -> "PoolState":
         """Returns the state with these nodes being deleted by the autoscaler. The evictions of each new one count in
         the hour."""
         new = {node: count for node, count in evictions.items() if node not in self.deleting}
@@ -188,35 +188,35 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         deleting = {**self.deleting, **dict.fromkeys(new, now)}
         return change(self, deleting=deleting, evictions=(*self.evictions, *[now] * sum(new.values())))
 
-    def left_to_autoscaler(self, nodes: Iterable[str], now: Seconds) -> "PoolState":
+    def with_left_nodes(self, nodes: Iterable[str], now: Seconds) -> "PoolState":
         """Returns the state with exactly these nodes of the pool left to the autoscaler, each since it first was."""
         return change(self, left={node: self.left.get(node, now) for node in nodes})
 
-    def overdue(self, now: Seconds, removal: Seconds) -> frozenset[str]:
+    def overdue_nodes(self, now: Seconds, removal: Seconds) -> frozenset[str]:
         """Returns the nodes that have been left to the autoscaler for longer than `removal` seconds."""
         return frozenset(node for node, since in self.left.items() if now - since > removal)
 
-    def cleared(self, node: str, shape: EmptiedNode | None) -> "PoolState":
+    def with_empty_node(self, node: str, shape: EmptiedNode | None) -> "PoolState":
         """Returns the state after all pods have left this node of a drain."""
         if node in self.empty:
             return self
         emptied = self.emptied if shape is None else {**self.emptied, node: shape}
         return change(self, empty=(*self.empty, node), emptied=emptied)
 
-    def evicted(self, now: Seconds) -> "PoolState":
+    def with_eviction(self, now: Seconds) -> "PoolState":
         """Returns the state after an eviction."""
         return change(self, evictions=(*self.evictions, now))
 
-    def arrived(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "PoolState":
+    def with_successors(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "PoolState":
         """Returns the state with these successors and their creation times, except those older than `rest` seconds."""
         new = {pod: created for pod, created in pods.items() if created > now - rest and pod not in self.moved}
         return change(self, moved={**self.moved, **new}) if new else self
 
-    def told(self, *records: HistoryEntry) -> "PoolState":
+    def with_history(self, *records: HistoryEntry) -> "PoolState":
         """Returns the state with these entries added to the history."""
-        return change(self, ring=(*self.ring, *records)[-RING:])
+        return change(self, ring=(*self.ring, *records)[-MAX_HISTORY_ENTRIES:])
 
-    def tidied(
+    def without_old_entries(
         self, now: Seconds, terms: DrainTimeouts, nodes: Iterable[str], annotated: Iterable[str] = ()
     ) -> "PoolState":
         """Returns the state without entries that are too old, and without nodes that no longer exist.
@@ -225,23 +225,31 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         a drain whose annotation could not be removed for an hour would continue.
         """
         existing, with_annotation = set(nodes), set(annotated)
-        failure_seconds, state = max(FORGET * 7200, terms.closed), self.caught_up(now)
+        failure_seconds, state = max(FORGET_FACTOR * 7200, terms.closed), self.clamp_to_now(now)
         return change(
             state,
             under={node: since for node, since in state.under.items() if node in existing},
             failures={n: f for n, f in state.failures.items() if n in existing and f[1] > now - failure_seconds},
-            evictions=tuple(when for when in state.evictions if when > now - HOUR),
-            opened=tuple(when for when in state.opened if when > now - HOUR),
-            deleting={node: when for node, when in state.deleting.items() if when > now - DELETION},
+            evictions=tuple(when for when in state.evictions if when > now - HOUR_SECONDS),
+            opened=tuple(when for when in state.opened if when > now - HOUR_SECONDS),
+            deleting={node: when for node, when in state.deleting.items() if when > now - DELETION_SECONDS},
             left={node: since for node, since in state.left.items() if node in existing},
             moved={pod: when for pod, when in state.moved.items() if when > now - terms.rest},
-            ended={drain: when for drain, when in state.ended.items() if when > now - HOUR or drain in with_annotation},
+            ended={
+                drain: when
+                for drain, when in state.ended.items()
+                if when > now - HOUR_SECONDS or drain in with_annotation
+            },
             backoff=None if state.backoff is None or state.backoff.is_forgotten(now) else state.backoff,
-            judged={cause: when for cause, when in state.judged.items() if when > now - HOUR or cause in with_annotation},
-            emptied={node: shape for node, shape in state.emptied.items() if shape.at > now - HOUR},
+            judged={
+                cause: when
+                for cause, when in state.judged.items()
+                if when > now - HOUR_SECONDS or cause in with_annotation
+            },
+            emptied={node: shape for node, shape in state.emptied.items() if shape.at > now - HOUR_SECONDS},
         )
 
-    def caught_up(self, now: Seconds) -> "PoolState":
+    def clamp_to_now(self, now: Seconds) -> "PoolState":
         """Returns the state with no time later than now: a clock that was ahead must not prolong any wait."""
         return change(
             self,
@@ -249,7 +257,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             failures={node: (times, min(last, now)) for node, (times, last) in self.failures.items()},
             evictions=tuple(min(when, now) for when in self.evictions),
             opened=tuple(min(when, now) for when in self.opened),
-            quiet_until=None if self.quiet_until is None else min(self.quiet_until, now + HOUR),
+            quiet_until=None if self.quiet_until is None else min(self.quiet_until, now + HOUR_SECONDS),
             deleting={node: min(when, now) for node, when in self.deleting.items()},
             left={node: min(since, now) for node, since in self.left.items()},
             moved={pod: min(when, now) for pod, when in self.moved.items()},
@@ -260,7 +268,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             emptied={node: change(shape, at=min(shape.at, now)) for node, shape in self.emptied.items()},
         )
 
-    def observations(self, emptying: Mapping[str, str]) -> Observations:
+    def to_observations(self, emptying: Mapping[str, str]) -> Observations:
         """Returns the observations for a plan; `emptying`: node → pool of the drains in progress."""
         failures = {node: Failure(times=times, last=last) for node, (times, last) in self.failures.items()}
         return Observations(under_since=self.under, failures=failures, evictions=self.evictions, draining=emptying)
@@ -278,7 +286,7 @@ def is_final(before: PoolState, after: PoolState) -> bool:
 
 def together(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
     """Returns the observations of all pools. A node is in one pool, so nothing is counted twice."""
-    by_pool = [state.observations({}) for _, state in sorted(states.items())]
+    by_pool = [state.to_observations({}) for _, state in sorted(states.items())]
     return Observations(
         under_since={node: since for each in by_pool for node, since in each.under_since.items()},
         failures={node: failure for each in by_pool for node, failure in each.failures.items()},
@@ -295,7 +303,7 @@ def moved(states: Iterable[PoolState]) -> frozenset[str]:
 def write(state: PoolState) -> str:
     """Returns the text for a ConfigMap. While it is too long, the older half of the history is removed."""
     text = msgspec.json.encode(state).decode()
-    while len(text) > MOST and state.ring:
+    while len(text) > MAX_STATE_LENGTH and state.ring:
         state = change(state, ring=state.ring[len(state.ring) // 2 + 1 :])
         text = msgspec.json.encode(state).decode()
     return text

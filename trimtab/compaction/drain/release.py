@@ -16,7 +16,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
 from trimtab.scheduling.filters import admits
-from trimtab.scheduling.node_filters import CORDON
+from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
 
@@ -26,20 +26,22 @@ def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
     At most as many nodes as each pool may uncordon in this hour. A pod counts when kube-scheduler reports it as
     unschedulable, or when it has had no node for the pending timeout; a pod that fits on an open node does not count.
     """
-    emptied = [node for node, note in view.noted() if _may_open(node, note)]
+    emptied = [node for node, note in view.annotated_nodes() if _may_open(node, note)]
     pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, terms)] if emptied else []
     if not pods:
         return {}
-    model = build(opened(view.inventory, {node.name for node in emptied}))
+    model = build(with_nodes_open(view.inventory, {node.name for node in emptied}))
     classes = {pod.uid: pod_class for pod, pod_class in model.waiting}
     order = sorted(pods, key=lambda pod: (-pod.priority, pod.created or 0, pod.key))
     queue = [(pod.key, classes[pod.uid]) for pod in order if pod.uid in classes]
     closed = {model.index[node.name] for node in emptied}
-    chosen = chosen_nodes(FreeCapacity(model), queue, _sort_by_size(model, closed))
+    chosen = choose_nodes(FreeCapacity(model), queue, _sort_by_size(model, closed))
     return _within_allowance({model.nodes[number].name: pod for number, pod in chosen.items()}, view)
 
 
-def chosen_nodes(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], closed: Sequence[int]) -> dict[int, str]:
+def choose_nodes(
+    capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], closed: Sequence[int]
+) -> dict[int, str]:
     """Returns closed node → the first pod that it holds. `closed` is in order of preference; the capacity has them
     open.
 
@@ -63,7 +65,7 @@ def chosen_nodes(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], 
     return chosen
 
 
-def opened(inventory: Inventory, names: Iterable[str]) -> Inventory:
+def with_nodes_open(inventory: Inventory, names: Iterable[str]) -> Inventory:
     """Returns the inventory with these nodes uncordoned."""
     opened_names = set(names)
     nodes = tuple(_uncordoned(node) if node.name in opened_names else node for node in inventory.nodes)
@@ -71,7 +73,9 @@ def opened(inventory: Inventory, names: Iterable[str]) -> Inventory:
 
 
 def _uncordoned(node: NodeInfo) -> NodeInfo:
-    return replace(node, cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != CORDON.key))
+    return replace(
+        node, cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key)
+    )
 
 
 def _may_open(node: NodeInfo, note: object) -> bool:
@@ -86,7 +90,7 @@ def _is_waiting(pod: PodInfo, view: ClusterView, terms: DrainTimeouts) -> bool:
 
 
 def _sort_by_size(model: ClusterModel, numbers: Iterable[int]) -> list[int]:
-    sizes = {number: [model.amount(number, name) for name in model.resources] for number in numbers}
+    sizes = {number: [model.amount(number, name) for name in model.main_resources] for number in numbers}
     return sorted(sizes, key=lambda number: (sizes[number], number))
 
 
@@ -105,7 +109,7 @@ def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]],
             capacity.take(pod_class, node)
             numbers.append(number)
     for number in numbers:
-        capacity.give(queue[number][1], node)
+        capacity.remove_pod(queue[number][1], node)
     return numbers
 
 
@@ -115,9 +119,9 @@ def _within_allowance(chosen: dict[str, str], view: ClusterView) -> dict[str, st
     allowed: dict[str, str] = {}
     for name, pod in chosen.items():
         note = notes[name]
-        pool = view.pool(note.pool) if isinstance(note, DrainAnnotation) else None
+        pool = view.find_pool(note.pool) if isinstance(note, DrainAnnotation) else None
         if pool is not None:
-            remaining.setdefault(pool.name, pool.openings_per_hour - view.opened.get(pool.name, 0))
+            remaining.setdefault(pool.name, pool.openings_per_hour - view.opened_counts.get(pool.name, 0))
             if remaining[pool.name] > 0:
                 remaining[pool.name] -= 1
                 allowed[name] = pod

@@ -20,7 +20,9 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import DrainStep, Observations, Wave
 
 
-def due(wave: Wave, pool: Pool, observations: Observations, now: Seconds, owed: int = 0) -> tuple[DrainStep, ...]:
+def steps_within_pace(
+    wave: Wave, pool: Pool, observations: Observations, now: Seconds, owed: int = 0
+) -> tuple[DrainStep, ...]:
     """Returns the steps of this pool to begin now, best first: within its drains at a time and its evictions per hour.
 
     `owed`: pods that drains in progress still have to evict. A node with more pods than an hour allows may be drained
@@ -78,8 +80,8 @@ class ActiveDrains:
 
 def closed(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
     """Returns why the pool is closed by failures or backs off; None when drains may begin."""
-    if memory.backoff is not None and now < memory.backoff.until:
-        return backs_off(pool.name, memory.backoff, now)
+    if memory.backoff is not None and now < memory.backoff.retry_after:
+        return backoff_reason(pool.name, memory.backoff, now)
     if memory.closed is None or now >= memory.closed + terms.closed:
         return None
     remaining = memory.closed + terms.closed - now
@@ -96,11 +98,11 @@ def just_opened(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
     )
 
 
-def backs_off(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "") -> Reason:
+def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "") -> Reason:
     """Returns the reason for a back-off; `why`: its cause, by default the number of setbacks."""
     times = f"{backoff.times} time{'' if backoff.times == 1 else 's'} in a row"
     cause = why or f"its drains left pods pending or made the autoscaler add a node, {times}"
-    return BACKS_OFF(f"pool {pool} backs off for another {backoff.until - now} s: {cause}")
+    return BACKS_OFF(f"pool {pool} backs off for another {backoff.retry_after - now} s: {cause}")
 
 
 def steps_to_start(
@@ -112,14 +114,14 @@ def steps_to_start(
         return ()
     busy, emptying = {**active.emptying, **active.emptied}, {**active.deleted, **active.emptying}
     free = Wave(steps=tuple(step for step in wave if step.node not in busy))
-    steps = due(free, pool, memory.observations(emptying), now, active.owed.get(pool.name, 0))
+    steps = steps_within_pace(free, pool, memory.to_observations(emptying), now, active.owed.get(pool.name, 0))
     return steps[: max(0, terms.drains - len(emptying))]
 
 
-def note(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
+def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
     """Returns the annotation for the node; `unit` is the unit of the step's saving."""
     pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
-    workloads = Workloads.of(view)
+    workloads = Workloads.count_pods(view)
     moves = tuple(_pod_to_evict(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
     identity = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
     drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
@@ -136,7 +138,7 @@ def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
     key = (pod.namespace, owner.kind, owner.name) if owner else ("", "", "")
     return PodToEvict(
         pod=pod.key, uid=pod.uid, kind=key[1], owner=key[2], turn=turn, priority=pod.priority, grace=pod.grace,
-        wanted=workloads.wanted(key), missing=workloads.missing(key),
+        wanted=workloads.wanted_replicas(key), missing=workloads.missing_replicas(key),
     )  # fmt: skip
 
 
@@ -144,17 +146,17 @@ def _needed_surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tu
     """Returns the Deployments whose only replica moves, with their replicas."""
     surges = []
     for move in moves:
-        top = workloads.view.tops.get(move.workload)
-        if top is not None and top.kind == "Deployment" and workloads.wanted(move.workload) == 1:
+        top = workloads.view.top_owners.get(move.owner_key)
+        if top is not None and top.kind == "Deployment" and workloads.wanted_replicas(move.owner_key) == 1:
             surges.append((f"{move.namespace}/{top.name}", 1))
     return surges
 
 
-def arrivals(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:
+def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:
     """Returns the successors: pods of the moved workloads that were created since the drain began, with their creation
     time."""
     evicted = {move.uid for move in annotation.moves}
-    keys = {move.workload for move in annotation.moves if move.owner}
+    keys = {move.owner_key for move in annotation.moves if move.owner}
     return {
         pod.key: min(pod.created, view.at)
         for pod in view.inventory.pods
@@ -166,6 +168,6 @@ def arrivals(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Second
     }
 
 
-def limited(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
+def limit_pool(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
     """Returns the pool for a process that only makes dry runs, or that may scale only in these namespaces."""
     return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces))

@@ -20,20 +20,20 @@ from trimtab.cluster.pod import CRITICAL, PodInfo
 from trimtab.cluster.pool import KEEP, Pool, Precedence
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker
-from trimtab.compaction.candidates import keeping, kept
+from trimtab.compaction.candidates import keep_annotations, node_keep_reason
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.backoff import waiting_successor
-from trimtab.compaction.drain.cluster_view import ClusterView, Key, Workloads, gone
+from trimtab.compaction.drain.backoff import find_waiting_successor
+from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads, is_gone
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
 from trimtab.compaction.drain.release import nodes_to_open
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
-QUARTER = 4
+MISSING_FRACTION = 4
 """Without a PodDisruptionBudget, a quarter of a workload may be missing at a time, and at least one pod."""
 
-TAKEN_BACK = 60
+SURGE_RETRY_SECONDS = 60
 """The seconds for which a second replica is requested: if another client (an HPA, Git) removes it again, the drain
 ends."""
 
@@ -43,39 +43,39 @@ class DrainPlanner:
     """Decides for all drains of one view; drains that are decided one after the other share PodDisruptionBudgets."""
 
     view: ClusterView
-    terms: DrainTimeouts
+    timeouts: DrainTimeouts
     workloads: Workloads = field(init=False)
-    waiting: PendingPods = field(init=False)
-    guard: PdbIndex = field(init=False)
-    judge: EvictionChecker = field(init=False)
-    on: dict[str, list[PodInfo]] = field(init=False)
+    pending_pods: PendingPods = field(init=False)
+    pdb_index: PdbIndex = field(init=False)
+    eviction_checker: EvictionChecker = field(init=False)
+    pods_on_node: dict[str, list[PodInfo]] = field(init=False)
     """Node → its pods that have not finished."""
     deletions: Mapping[str, str] = field(init=False)
     """Node → pool, of nodes that the autoscaler removes from pools that lead."""
-    spent: Counter[int] = field(init=False)
+    spent_disruptions: Counter[int] = field(init=False)
     """Budget → evictions chosen now, or made and not yet in its status."""
-    chosen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    chosen_evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Workload (the Deployment, where there is one) → evictions chosen now."""
-    _critical_workloads: set[Key] | None = None
+    _critical_workloads: set[OwnerKey] | None = None
     """System workloads that are moving, those chosen now included; calculated at the first use."""
     _nodes_to_open: dict[str, str] | None = None
     """Drained node → the pod for which it is uncordoned; calculated once for all drains."""
 
     def __post_init__(self) -> None:
-        self.workloads = Workloads.of(self.view)
-        self.waiting = PendingPods(self.view, self.terms)
-        self.guard = PdbIndex.of(self.view.inventory.budgets)
-        self.judge = EvictionChecker(self.view.inventory, self.guard, self.view.at)
-        self.on = {node.name: [] for node in self.view.inventory.nodes}
-        self.spent = Counter()
+        self.workloads = Workloads.count_pods(self.view)
+        self.pending_pods = PendingPods(self.view, self.timeouts)
+        self.pdb_index = PdbIndex.of(self.view.inventory.budgets)
+        self.eviction_checker = EvictionChecker(self.view.inventory, self.pdb_index, self.view.at)
+        self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
+        self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
         for pod in self.view.inventory.pods:
-            if pod.node in self.on and not pod.finished:
-                self.on[pod.node].append(pod)
-            if pod.deleted is None and (pod.uid in self.view.flight or self._is_evicted_soon(pod)):
-                self.spent.update(self.guard.over(pod.namespace, pod.ask.labels))
+            if pod.node in self.pods_on_node and not pod.finished:
+                self.pods_on_node[pod.node].append(pod)
+            if pod.deleted is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
+                self.spent_disruptions.update(self.pdb_index.over(pod.namespace, pod.ask.labels))
 
-    def next(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
+    def next_actions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
         """Returns the next actions of this drain; never empty."""
         if node.going is not None:
             return (
@@ -98,7 +98,7 @@ class DrainPlanner:
         """Returns whether the pod is on a node of a leading pool that the autoscaler has begun to drain."""
         return pod.node in self.deletions and not (pod.daemon or pod.static or pod.finished)
 
-    def undone(self, note: DrainAnnotation) -> tuple[Action, ...]:
+    def undo_actions(self, note: DrainAnnotation) -> tuple[Action, ...]:
         """Returns what must be undone before the drain's node is uncordoned."""
         return self._undo_surges(note)
 
@@ -107,13 +107,13 @@ class DrainPlanner:
         # When the node was empty all successors were ready: a pod that is pending now was displaced by another cause.
         if note.emptied is not None:
             return stop
-        pod = waiting_successor(note, self.view, self.workloads, self.terms.pending)
+        pod = find_waiting_successor(note, self.view, self.workloads, self.timeouts.pending)
         return replace(stop, setback=f"pod {pod}, which drain {note.drain} moved, waits for a node") if pod else stop
 
     # ── reasons to stop ──────────────────────────────────────────────────
     def _node_failure(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         name = node.name
-        if not node.cordoned and name in self.view.deleting:
+        if not node.cordoned and name in self.view.deleting_nodes:
             reason = a.DELETION_FAILED(f"the cluster autoscaler began to delete node {name}, and uncordoned it")
             return Release(reason, FailureCause.NODE)
         if not node.cordoned:
@@ -121,11 +121,11 @@ class DrainPlanner:
         if not node.ready and not self._has_no_pods_left(node, note):
             return Release(a.NODE_ILL(f"node {name} became not ready"), FailureCause.NODE)
         if note.emptied is None:
-            limit_seconds = self.terms.drain + max((move.grace for move in note.moves), default=0)
+            limit_seconds = self.timeouts.drain + max((move.grace for move in note.moves), default=0)
             if self.view.at > note.since + limit_seconds:
                 # Half of the time without a running compactor, or an annotation by a clock that was behind: then the
                 # limit says nothing about the pool.
-                was_executed = 2 * self.view.led.get(note.drain, limit_seconds) >= limit_seconds
+                was_executed = 2 * self.view.executed_seconds.get(note.drain, limit_seconds) >= limit_seconds
                 blame = FailureCause.POOL if was_executed else FailureCause.NOBODY
                 return Release(a.TOO_LONG(f"the drain of node {name} took longer than {limit_seconds} s"), blame)
         return None
@@ -138,8 +138,8 @@ class DrainPlanner:
         is a result of the drain. To stop then would leave the other pods to the autoscaler, and both would have drained
         the node.
         """
-        pool = self.view.pool(note.pool)
-        uids = {pod.uid for pod in self.on.get(node.name, ()) if not gone(pod, self.view)}
+        pool = self.view.find_pool(note.pool)
+        uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
         leads = pool is not None and pool.autoscaler is Precedence.LEAD
         if not leads or not node.autoscaler_candidate or not note.moves or note.emptied is not None:
             return None
@@ -153,19 +153,21 @@ class DrainPlanner:
     def _keep_request(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
         """Returns the end of the drain where an annotation keeps the node. Of an empty node only Trimtab's own
         annotation counts."""
-        reason = kept(node, keeping(pool) if pool is not None and note.emptied is None else (KEEP,))
+        reason = node_keep_reason(
+            node, keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP,)
+        )
         return Release(a.KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 
     def _has_no_pods_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:
         """Returns whether all its pods have left. A machine that is being removed is not ready before its Node object
         disappears."""
         planned = {move.uid for move in note.moves}
-        return note.emptied is not None or not any(pod.uid in planned for pod in self.on.get(node.name, ()))
+        return note.emptied is not None or not any(pod.uid in planned for pod in self.pods_on_node.get(node.name, ()))
 
     def _stop_request(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         """Returns the end of the drain where nothing may be drained now. An empty node stays with the autoscaler
         meanwhile."""
-        pool = self.view.pool(note.pool)
+        pool = self.view.find_pool(note.pool)
         if (stop := self._keep_request(node, note, pool)) is not None or note.emptied is not None:
             return stop
         why = self.view.paused or _pool_stop_reason(pool, note.pool)
@@ -191,27 +193,27 @@ class DrainPlanner:
             return self._opening_need(node)
         return (
             self._stuck_pod(node, note)
-            or overdue_successor(self.view, self.workloads, note, self.terms)
+            or overdue_successor(self.view, self.workloads, note, self.timeouts)
             or self._pending_pod_needs(node)
         )
 
     def _unplanned_pods(self, node: NodeInfo, note: DrainAnnotation) -> list[str]:
         """Returns the pods that would have to move and are not in the annotation, except those being deleted."""
         planned = {move.uid for move in note.moves}
-        pods = (pod for pod in self.on.get(node.name, ()) if pod.uid not in planned and pod.deleted is None)
+        pods = (pod for pod in self.pods_on_node.get(node.name, ()) if pod.uid not in planned and pod.deleted is None)
         return sorted(pod.key for pod in pods if not (pod.daemon or pod.static))
 
     def _stuck_pod(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         planned = {move.uid for move in note.moves}
-        for pod in self.on.get(node.name, ()):
-            if pod.uid in planned and pod.deleted is not None and self.view.at > pod.deleted + self.terms.end:
+        for pod in self.pods_on_node.get(node.name, ()):
+            if pod.uid in planned and pod.deleted is not None and self.view.at > pod.deleted + self.timeouts.end:
                 seconds = self.view.at - pod.deleted
                 reason = a.STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
                 return Release(reason, FailureCause.POOL)
         return None
 
     def _pending_pod_needs(self, node: NodeInfo) -> Release | None:
-        pod = self.waiting.only_on(node)
+        pod = self.pending_pods.fits_only_on(node)
         if pod:
             return Release(a.PENDING(f"pod {pod} waits for a node and would fit on node {node.name}"))
         return None
@@ -219,7 +221,7 @@ class DrainPlanner:
     def _opening_need(self, node: NodeInfo) -> Release | None:
         """Returns the end of the drain where pods that fit on no open node need the empty node."""
         if self._nodes_to_open is None:
-            self._nodes_to_open = nodes_to_open(self.view, self.terms)
+            self._nodes_to_open = nodes_to_open(self.view, self.timeouts)
         pod = self._nodes_to_open.get(node.name)
         if pod is None:
             return None
@@ -228,7 +230,7 @@ class DrainPlanner:
     # ── emptied ──────────────────────────────────────────────────────────
     def _wait_for_removal(self, node: NodeInfo, note: DrainAnnotation) -> Action:
         assert note.emptied is not None
-        waits = patience(self.terms, self.view.autoscaler_of(note.pool), ready=node.ready)
+        waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.ready)
         if self.view.at > note.emptied + waits:
             why, blame = why_not_removed(node, note, self.view, waits)
             return Release(a.NOT_TAKEN(f"node {node.name} has been empty for {waits} s and still exists: {why}"), blame)
@@ -237,8 +239,10 @@ class DrainPlanner:
 
     # ── emptying ─────────────────────────────────────────────────────────
     def _next_evictions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
-        pod_by_uid = {pod.uid: pod for pod in self.on.get(node.name, ())}
-        remaining = [move for move in note.moves if move.uid in pod_by_uid and not gone(pod_by_uid[move.uid], self.view)]
+        pod_by_uid = {pod.uid: pod for pod in self.pods_on_node.get(node.name, ())}
+        remaining = [
+            move for move in note.moves if move.uid in pod_by_uid and not is_gone(pod_by_uid[move.uid], self.view)
+        ]
         ending = [move for move in note.moves if move.uid in pod_by_uid and move not in remaining]
         gone_moves = [move for move in note.moves if move not in remaining]
         undo = self._undo_surges(note, {move.uid for move in remaining})
@@ -283,11 +287,11 @@ class DrainPlanner:
         return tuple(action for action in actions if not isinstance(action, Wait)) or tuple(actions[:1])
 
     def _eviction_step(self, move: PodToEvict, pod: PodInfo, note: DrainAnnotation) -> Action:
-        pool = self.view.pool(note.pool)
-        forbidden = self.judge.forbidden(pod, pool) if pool is not None else None
+        pool = self.view.find_pool(note.pool)
+        forbidden = self.eviction_checker.forbidding_annotation(pod, pool) if pool is not None else None
         if forbidden is not None:
             return Release(a.FORBIDDEN(str(forbidden)), FailureCause.NODE)
-        budgets = self.guard.over(pod.namespace, pod.ask.labels)
+        budgets = self.pdb_index.over(pod.namespace, pod.ask.labels)
         if len(budgets) > 1:
             return Release(a.FORBIDDEN(f"{len(budgets)} budgets select pod {pod.key}"), FailureCause.NODE)
         if (wait := self._critical_wait(move)) is not None:
@@ -299,26 +303,26 @@ class DrainPlanner:
         if refusal is not None:
             return refusal
         # The PDB's status is updated later by the disruption controller: what this round evicts must count now.
-        self.spent.update(budgets)
+        self.spent_disruptions.update(budgets)
         if move.priority >= CRITICAL:
-            self._moving_critical_workloads().add(move.workload)
-        self.chosen[self.workloads.above(move.workload)] += 1
+            self._moving_critical_workloads().add(move.owner_key)
+        self.chosen_evictions[self.workloads.top_owner(move.owner_key)] += 1
         return a.Evict(move)
 
     def _budget_wait(self, pod: PodInfo, number: int) -> Wait | None:
         budget = self.view.inventory.budgets[number]
         free = not pod.ready and (budget.always or budget.whole)
-        if budget.stale or budget.broken or (not free and budget.allowed <= self.spent[number]):
+        if budget.stale or budget.broken or (not free and budget.allowed <= self.spent_disruptions[number]):
             return Wait(a.NO_BUDGET(f"budget {budget.key} allows no eviction of pod {pod.key} now"))
         return None
 
     def _disruption_wait(self, move: PodToEvict) -> Wait | None:
-        key = move.workload
+        key = move.owner_key
         if not move.owner:
             return None
-        wanted, missing = self.workloads.together(key)
+        wanted, missing = self.workloads.replicas_and_missing(key)
         missing = max(0, missing - move.missing)
-        if missing + self.chosen[self.workloads.above(key)] >= max(1, wanted // QUARTER):
+        if missing + self.chosen_evictions[self.workloads.top_owner(key)] >= max(1, wanted // MISSING_FRACTION):
             return Wait(a.ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} lacks other pods"))
         return None
 
@@ -327,7 +331,7 @@ class DrainPlanner:
         if move.priority < CRITICAL:
             return None
         for other in self._moving_critical_workloads():
-            if other != move.workload:
+            if other != move.owner_key:
                 return Wait(
                     a.ONE_CRITICAL(
                         f"pod {move.pod} waits: {other[1]} {other[0]}/{other[2]}, on which the system depends too, is"
@@ -336,15 +340,15 @@ class DrainPlanner:
                 )
         return None
 
-    def _moving_critical_workloads(self) -> set[Key]:
+    def _moving_critical_workloads(self) -> set[OwnerKey]:
         """Returns the system workloads with an evicted pod whose successor is not ready yet."""
         if self._critical_workloads is None:
             self._critical_workloads = set()
-            for node, note in self.view.noted():
+            for node, note in self.view.annotated_nodes():
                 if isinstance(note, DrainAnnotation) and note.emptied is None:
-                    uids = {pod.uid for pod in self.on.get(node.name, ()) if not gone(pod, self.view)}
+                    uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
                     self._critical_workloads |= {
-                        move.workload
+                        move.owner_key
                         for move in note.moves
                         if move.priority >= CRITICAL and move.uid not in uids and self.workloads.newly_missing(move)
                     }
@@ -359,11 +363,11 @@ class DrainPlanner:
             return None
         wanted = self._wanted_replicas(name)
         if wanted == original:
-            if self.view.at > note.surged.get(name, self.view.at) + TAKEN_BACK:
+            if self.view.at > note.surged.get(name, self.view.at) + SURGE_RETRY_SECONDS:
                 reason = a.FORBIDDEN(f"another client removed the second replica of Deployment {name}")
                 return Release(reason, FailureCause.NODE)
             return a.SetReplicas(name, original, original + 1)
-        if self.workloads.newly_missing(move) or self.workloads.wanted(move.workload) <= original:
+        if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= original:
             return Wait(a.SURGING(f"Deployment {name} waits for its second pod"))
         return None
 
@@ -378,7 +382,7 @@ class DrainPlanner:
         )
 
     def _deployment_of(self, move: PodToEvict) -> str:
-        top = self.view.tops.get(move.workload)
+        top = self.view.top_owners.get(move.owner_key)
         return f"{move.namespace}/{top.name}" if top is not None and top.kind == "Deployment" else ""
 
     def _wanted_replicas(self, name: str) -> int | None:
@@ -395,6 +399,6 @@ def _pool_stop_reason(pool: Pool | None, name: str) -> str:
     return f"pool {name} is in dry run" if pool.dry_run else ""
 
 
-def emptied(note: DrainAnnotation, at: Seconds) -> DrainAnnotation:
+def mark_emptied(note: DrainAnnotation, at: Seconds) -> DrainAnnotation:
     """Returns the annotation with the time at which the node was empty."""
     return change(note, emptied=at)

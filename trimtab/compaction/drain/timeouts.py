@@ -31,16 +31,16 @@ class DrainTimeouts:
     """The maximum number of nodes that are drained at the same time in all pools (the autoscaler's own limit)."""
 
 
-MARGIN = 300
+MARGIN_SECONDS = 300
 """The seconds added to the autoscaler's own timers, for its loop and the cloud provider's API."""
 
 
-def patience(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
+def removal_timeout(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
     """Returns how long an empty node waits for its removal: unneeded time, the autoscaler's longest cool-down, and a
     margin."""
     if terms.taken is not None:
         return terms.taken
-    return unneeded_time(autoscaler, ready=ready) + delay_after_add(autoscaler) + MARGIN
+    return unneeded_time(autoscaler, ready=ready) + delay_after_add(autoscaler) + MARGIN_SECONDS
 
 
 def delay_after_add(autoscaler: Autoscaler | None) -> int:

@@ -19,9 +19,9 @@ from trimtab.scheduling.placement_requests import PlacementRequest
 from trimtab.scheduling.pod_class import PodClass
 
 FIXED, CANDIDATE, OPEN, DRAINED, TRIED = range(5)
-Log = list[tuple[int, int, int]]
+MoveLog = list[tuple[int, int, int]]
 """(+1 placed | -1 removed, pod, node), to be undone backwards."""
-CHAIN = 8
+MAX_EXCHANGES = 8
 """The maximum number of exchanges in a row for one pod."""
 
 
@@ -29,27 +29,27 @@ CHAIN = 8
 class Search:
     """One search: its input, the state of every node, and the targets found so far."""
 
-    room: FreeCapacity
+    capacity: FreeCapacity
     order: Sequence[int]
     """Candidates, best first."""
-    loads: Sequence[Sequence[int]]
+    pods_to_move: Sequence[Sequence[int]]
     """Node → its pods that must move, largest first."""
-    errands: Sequence[PlacementRequest | None]
+    requests: Sequence[PlacementRequest | None]
     """Pod → its placement request; None where it depends on the order of moves (its node is then no candidate here)."""
-    shelves: BestFitIndex
+    index: BestFitIndex
     limits: Sequence[PoolLimits | None]
     """Node → the limits of its pool; None where it is in no pool."""
     effort: int
     """How many times a place may be searched for after the first pass."""
     state: bytearray = field(init=False)
-    shut: bytes = field(init=False)
+    closed_nodes: bytes = field(init=False)
     """Nodes that receive no pods, whatever the search does."""
-    dest: dict[int, int] = field(default_factory=dict)
+    targets: dict[int, int] = field(default_factory=dict)
     """Moved pod → the node that receives it."""
-    guests: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    received_pods: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Node → the moved pods that it receives."""
-    drained: list[int] = field(default_factory=list)
-    refused: dict[int, object] = field(default_factory=dict)
+    drained_nodes: list[int] = field(default_factory=list)
+    refusals: dict[int, object] = field(default_factory=dict)
     """Candidate → the limit that keeps it, or the pod without a place."""
     _openable: dict[int, list[int]] = field(default_factory=dict)
     """Set of nodes → its candidates that may still be opened, in search order; the last one is opened first."""
@@ -65,10 +65,10 @@ class Search:
     _removed_capacity: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.state = bytearray(len(self.room.world.nodes))
-        self._counting = [None if limits is None or limits.loose else limits for limits in self.limits]
-        self.shut = bytes(self.room.closed)
-        self._has_allowances = any(allowance is not None for allowance in self.shelves.allowances)
+        self.state = bytearray(len(self.capacity.world.nodes))
+        self._counting = [None if limits is None or limits.keeps_no_headroom else limits for limits in self.limits]
+        self.closed_nodes = bytes(self.capacity.closed_nodes)
+        self._has_allowances = any(allowance is not None for allowance in self.index.allowances)
         for node in self.order:
             self.state[node] = CANDIDATE
 
@@ -79,55 +79,55 @@ class Search:
         for node in self.order[:most]:
             if self.state[node] == CANDIDATE:
                 self.state[node] = TRIED
-                if not self.drain(node, self.loads[node]):
+                if not self.drain_node(node, self.pods_to_move[node]):
                     self._open_node(node)
 
-    def drain(self, node: int, pods: Sequence[int], log: Log | None = None) -> bool:
+    def drain_node(self, node: int, pods: Sequence[int], log: MoveLog | None = None) -> bool:
         """Moves all of these pods away from the node, or none. Returns whether it did."""
         log = [] if log is None else log
         mark = len(log)
         limits = self.limits[node]
-        refusal = limits.refuses(node) if limits is not None else None
+        refusal = limits.rejection_reason(node) if limits is not None else None
         if refusal is not None:
-            self.refused[node] = refusal
+            self.refusals[node] = refusal
             return False
         if self._counting[node] is not None:
             # Pods that the node received leave it too: they must not count in its pool when the pool is checked.
-            for pod in [pod for pod in pods if pod in self.dest]:
+            for pod in [pod for pod in pods if pod in self.targets]:
                 self._lift_pod(pod, log)
         if limits is not None:
-            limits.go(node)
-            refusal = limits.short()
+            limits.remove_node(node)
+            refusal = limits.shortage_reason()
         if refusal is not None or not self._place_all(node, pods, log):
             if refusal is not None:
-                self.refused[node] = refusal
+                self.refusals[node] = refusal
             if limits is not None:
-                limits.back(node)
-            self.undo(log, mark)
+                limits.restore_node(node)
+            self.undo_moves(log, mark)
             return False
         self.state[node] = DRAINED
-        self.room.close(node)
-        self.refused.pop(node, None)
-        self.drained.append(node)
+        self.capacity.close(node)
+        self.refusals.pop(node, None)
+        self.drained_nodes.append(node)
         return True
 
-    def _place_all(self, node: int, pods: Sequence[int], log: Log) -> bool:
+    def _place_all(self, node: int, pods: Sequence[int], log: MoveLog) -> bool:
         mark = len(log)
         for pod in pods:
             self.effort -= 1
-            request = self.errands[pod]
+            request = self.requests[pod]
             # When the effort is spent, a request that failed before is not tried again: free capacity only shrinks in
             # this pass.
             if request is None or (self.effort <= 0 and id(request) in self._failed_requests):
-                self.refused[node] = pod
+                self.refusals[node] = pod
                 return False
-            place = self.shelves.best(request)
+            place = self.index.find_best_fit(request)
             if place < 0:
                 place = self._open_candidate_for(request)
             if place >= 0:
-                self.move(pod, request, place, log)
+                self.move_pod(pod, request, place, log)
             elif not self._exchange_pods(pod, request, log):
-                self.refused[node] = self._headroom_reason(pod, request) or pod
+                self.refusals[node] = self._headroom_reason(pod, request) or pod
                 # An allowance changes with each node that is drained: the failure says nothing about other nodes then.
                 if len(log) == mark and not self._has_allowances:
                     self._failed_requests.add(id(request))
@@ -136,11 +136,11 @@ class Search:
 
     def _headroom_reason(self, pod: int, request: PlacementRequest) -> Reason | None:
         """Returns the pool whose headroom keeps the pod from a node that could hold it; None where no pool does."""
-        node = self.shelves.kept_from(request) if self._has_allowances else -1
+        node = self.index.find_node_over_allowance(request) if self._has_allowances else -1
         limits = self.limits[node] if node >= 0 else None
         if limits is None:
             return None
-        pod_key = self.room.world.pods[pod].key
+        pod_key = self.capacity.world.pods[pod].key
         return NO_HEADROOM(
             f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free capacity"
             " than its headroom"
@@ -148,21 +148,21 @@ class Search:
 
     def _open_candidate_for(self, request: PlacementRequest) -> int:
         """Opens the last candidate that fits the pod and returns it; -1 when none does."""
-        openable = self._openable.get(request.where)
+        openable = self._openable.get(request.node_set)
         if openable is None:
             mask = request.nodes
-            openable = self._openable[request.where] = [node for node in self.order if mask[node]]
+            openable = self._openable[request.node_set] = [node for node in self.order if mask[node]]
         while openable and self.state[openable[-1]] != CANDIDATE:
             openable.pop()
-        equal_requests = (request.where, request.major, request.minor) if request.simple else (id(request), 0, 0)
+        equal_requests = (request.node_set, request.major, request.minor) if request.is_simple else (id(request), 0, 0)
         # Candidates behind this position rejected an equal request before, and they only receive more pods.
         position = min(self._searched_positions.get(equal_requests, len(openable)), len(openable))
         next_position = 0
         while position > 0:
             position -= 1
             node = openable[position]
-            if self.state[node] == CANDIDATE and self.shelves.fits(request, node):
-                if not self.shelves.is_allowed(request, node):
+            if self.state[node] == CANDIDATE and self.index.fits_on_node(request, node):
+                if not self.index.is_within_allowance(request, node):
                     # The node's pool may receive the pod once another node is drained, so the node is not skipped.
                     next_position = next_position or position + 1
                     continue
@@ -174,54 +174,54 @@ class Search:
 
     def _open_node(self, node: int) -> None:
         self.state[node] = OPEN
-        if not self.shut[node]:
-            self.shelves.open_up(node)
+        if not self.closed_nodes[node]:
+            self.index.open_node(node)
 
     # ── single steps, all undoable ───────────────────────────────────────
-    def _place_pod(self, pod: int, request: PlacementRequest, node: int, log: Log) -> None:
-        self.shelves.take(request, node)
-        self.dest[pod] = node
-        self.guests[node].append(pod)
+    def _place_pod(self, pod: int, request: PlacementRequest, node: int, log: MoveLog) -> None:
+        self.index.place_pod(request, node)
+        self.targets[pod] = node
+        self.received_pods[node].append(pod)
         log.append((1, pod, node))
         limits = self._counting[node]
         if limits is not None:
-            limits.arrive(request.kind, node)
+            limits.count_arrival(request.pod_class, node)
 
-    def _lift_pod(self, pod: int, log: Log) -> int:
-        node = self.dest.pop(pod)
-        request = self.errands[pod]
+    def _lift_pod(self, pod: int, log: MoveLog) -> int:
+        node = self.targets.pop(pod)
+        request = self.requests[pod]
         assert request is not None
-        self.shelves.give(request, node)
-        self.guests[node].remove(pod)
+        self.index.remove_pod(request, node)
+        self.received_pods[node].remove(pod)
         log.append((-1, pod, node))
         limits = self._counting[node]
         if limits is not None:
-            limits.arrive(request.kind, node, -1)
+            limits.count_arrival(request.pod_class, node, -1)
         return node
 
-    def move(self, pod: int, request: PlacementRequest, node: int, log: Log) -> None:
+    def move_pod(self, pod: int, request: PlacementRequest, node: int, log: MoveLog) -> None:
         """Moves the pod from its own node or its present target to this node."""
-        if pod in self.dest:
+        if pod in self.targets:
             self._lift_pod(pod, log)
         self._place_pod(pod, request, node, log)
 
-    def undo(self, log: Log, mark: int = 0) -> None:
+    def undo_moves(self, log: MoveLog, mark: int = 0) -> None:
         """Undoes the log backwards, completely or down to a mark."""
-        ignored_log: Log = []
+        ignored_log: MoveLog = []
         while len(log) > mark:
             sign, pod, node = log.pop()
             if sign > 0:
                 self._lift_pod(pod, ignored_log)
             else:
-                request = self.errands[pod]
+                request = self.requests[pod]
                 assert request is not None
                 self._place_pod(pod, request, node, ignored_log)
 
     # ── exchanges ────────────────────────────────────────────────────────
-    def _exchange_pods(self, pod: int, request: PlacementRequest, log: Log) -> bool:
+    def _exchange_pods(self, pod: int, request: PlacementRequest, log: MoveLog) -> bool:
         """Places the pod where a smaller moved pod was, places that pod elsewhere, and so on. Returns whether all found
         a place."""
-        for _ in range(CHAIN):
+        for _ in range(MAX_EXCHANGES):
             if self.effort <= 0:
                 return False
             self.effort -= 1
@@ -230,11 +230,11 @@ class Search:
                 return False
             smaller_pod, node = exchange
             self._lift_pod(smaller_pod, log)
-            self.move(pod, request, node, log)
-            smaller_request = self.errands[smaller_pod]
+            self.move_pod(pod, request, node, log)
+            smaller_request = self.requests[smaller_pod]
             assert smaller_request is not None
             pod, request = smaller_pod, smaller_request
-            place = self.shelves.best(request)
+            place = self.index.find_best_fit(request)
             if place >= 0:
                 self._place_pod(pod, request, place, log)
                 return True
@@ -243,68 +243,72 @@ class Search:
     def _smaller_moved_pod(self, request: PlacementRequest) -> tuple[int, int] | None:
         """Returns the smallest moved pod whose place would fit this pod, and that place; None when there is none."""
         best: tuple[int, int, int, int] | None = None
-        capacity = self.room
-        for node in self.shelves.nearly(request):
+        capacity = self.capacity
+        for node in self.index.find_near_misses(request):
             shortfall = request.major - capacity.major[node]
-            for received_pod in self.guests.get(node, ()):
-                received_request = self.errands[received_pod]
+            for received_pod in self.received_pods.get(node, ()):
+                received_request = self.requests[received_pod]
                 assert received_request is not None
                 rank = (received_request.major, received_request.major - shortfall, node, received_pod)
                 if not shortfall <= received_request.major < request.major or (best is not None and rank > best):
                     continue
-                if not self.shelves.is_allowed(request, node, leaving=received_request):
+                if not self.index.is_within_allowance(request, node, leaving=received_request):
                     continue
-                if capacity.minor[node] + received_request.minor >= request.minor and self.shelves.suits(request, node):
+                if capacity.minor[
+                    node
+                ] + received_request.minor >= request.minor and self.index.satisfies_other_constraints(request, node):
                     best = rank
         return (best[3], best[2]) if best is not None else None
 
     # ── taking back ──────────────────────────────────────────────────────
-    def refill(self, node: int, log: Log) -> None:
+    def keep_node(self, node: int, log: MoveLog) -> None:
         """Keeps a drained node after all: its pods stay on it, and it receives others."""
-        for pod in self.loads[node]:
+        for pod in self.pods_to_move[node]:
             self._lift_pod(pod, log)
-        self.drained.remove(node)
+        self.drained_nodes.remove(node)
         limits = self.limits[node]
         if limits is not None:
-            limits.back(node)
-        self.room.reopen(node)
+            limits.restore_node(node)
+        self.capacity.uncordon_node(node)
         self._open_node(node)
 
-    def again(self, node: int, log: Log) -> None:
+    def drain_again(self, node: int, log: MoveLog) -> None:
         """Undoes `keep_node` and the steps after it."""
-        self.shelves.shut(node)
-        self.undo(log)
+        self.index.close_node(node)
+        self.undo_moves(log)
         self.state[node] = DRAINED
-        self.room.close(node)
+        self.capacity.close(node)
         limits = self.limits[node]
         if limits is not None:
-            limits.go(node)
-        self.drained.append(node)
+            limits.remove_node(node)
+        self.drained_nodes.append(node)
 
-    def empty(self, node: int, log: Log) -> bool:
+    def drain_receiver(self, node: int, log: MoveLog) -> bool:
         """Drains a node that received pods: moves those pods again together with its own. Returns whether it did."""
-        self.shelves.shut(node)
+        self.index.close_node(node)
         self.state[node] = TRIED
-        if self.drain(node, sorted((*self.loads[node], *self.guests.get(node, ())), key=self._sort_key), log):
+        if self.drain_node(
+            node, sorted((*self.pods_to_move[node], *self.received_pods.get(node, ())), key=self._sort_key), log
+        ):
             return True
         self._open_node(node)
         return False
 
-    def repack(self) -> bool:
+    def repack_pods(self) -> bool:
         """Lifts all moved pods and places them again, largest first over all nodes, which joins fragments of free
         capacity."""
-        if len(self.dest) > self.effort:
+        if len(self.targets) > self.effort:
             return False
-        log: Log = []
-        pods = sorted(self.dest, key=self._sort_key)
+        log: MoveLog = []
+        pods = sorted(self.targets, key=self._sort_key)
         for pod in pods:
             self._lift_pod(pod, log)
         for pod in pods:
-            request = self.errands[pod]
-            place = self.shelves.best(request) if request is not None else -1
+            request = self.requests[pod]
+            place = self.index.find_best_fit(request) if request is not None else -1
             self.effort -= 1
             if request is None or place < 0:
-                self.undo(log)
+                self.undo_moves(log)
                 return False
             self._place_pod(pod, request, place, log)
         return True
@@ -312,45 +316,45 @@ class Search:
     def set_aside(self, before: SavedCapacity) -> SavedCapacity:
         """Restores the capacity and all limits to before the search. `resume_search` continues with the state that this
         returns."""
-        after = self.room.saved()
-        self.room.restore(before)
+        after = self.capacity.saved()
+        self.capacity.restore_state(before)
         self._count_arrivals(-1)
-        for node in reversed(self.drained):
+        for node in reversed(self.drained_nodes):
             limits = self.limits[node]
             if limits is not None:
-                limits.back(node)
+                limits.restore_node(node)
         return after
 
     def take_up(self, after: SavedCapacity) -> None:
         """Undoes `suspend_search`."""
-        for node in self.drained:
+        for node in self.drained_nodes:
             limits = self.limits[node]
             if limits is not None:
-                limits.go(node)
+                limits.remove_node(node)
         self._count_arrivals(1)
-        self.room.restore(after)
+        self.capacity.restore_state(after)
 
     def _count_arrivals(self, sign: int) -> None:
         is_counting = any(limits is not None for limits in self._counting)
-        for pod, node in self.dest.items() if is_counting else ():
-            request, limits = self.errands[pod], self._counting[node]
+        for pod, node in self.targets.items() if is_counting else ():
+            request, limits = self.requests[pod], self._counting[node]
             if request is not None and limits is not None:
-                limits.arrive(request.kind, node, sign)
+                limits.count_arrival(request.pod_class, node, sign)
 
-    def world_major(self, node: int) -> int:
+    def capacity_removed(self, node: int) -> int:
         """Returns how much of the scarcer resource a drain costs: the node's free capacity and what its pods need
         elsewhere."""
         if node not in self._removed_capacity:
-            moving = sum([e.major for pod in self.loads[node] if (e := self.errands[pod]) is not None])
-            self._removed_capacity[node] = max(0, self.room.world.major[node]) + moving
+            moving = sum([e.major for pod in self.pods_to_move[node] if (e := self.requests[pod]) is not None])
+            self._removed_capacity[node] = max(0, self.capacity.world.major[node]) + moving
         return self._removed_capacity[node]
 
     def _sort_key(self, pod: int) -> int:
         """Returns a sort key: largest first, then by pod number."""
         sort_key = self._sort_keys.get(pod)
         if sort_key is None:
-            request = self.errands[pod]
-            sort_key = self._sort_keys[pod] = ((request.kind.rank if request is not None else 0) << 32) + pod
+            request = self.requests[pod]
+            sort_key = self._sort_keys[pod] = ((request.pod_class.sort_key if request is not None else 0) << 32) + pod
         return sort_key
 
 

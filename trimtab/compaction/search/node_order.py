@@ -6,7 +6,7 @@ from trimtab.cluster.pool import Goal, Pool
 from trimtab.machines.prices import amount, filled, quote
 from trimtab.scheduling.cluster_model import ClusterModel
 
-SHARES = 1_000_000
+SHARE_UNIT = 1_000_000
 """The value of an average node of its pool, where pools save different things."""
 
 
@@ -36,7 +36,7 @@ def _pool_shares(pools: Mapping[int, Pool], prices: Mapping[int, int]) -> dict[i
 
     def share(node: int, pool: Pool) -> int:
         total, count = totals[pool.name]
-        return SHARES if pool.goal is Goal.NODES else prices[node] * SHARES * count // max(1, total)
+        return SHARE_UNIT if pool.goal is Goal.NODES else prices[node] * SHARE_UNIT * count // max(1, total)
 
     return {node: share(node, pool) for node, pool in pools.items()}
 
@@ -46,7 +46,7 @@ def by_evictions(nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Ma
     return sorted(nodes, key=lambda n: ((len(loads[n]) << 40) // max(1, saves[n]), saves[n], n))
 
 
-def by_room(
+def by_evictions_and_capacity(
     nodes: Sequence[int],
     loads: Sequence[Sequence[int]],
     saves: Mapping[int, int],

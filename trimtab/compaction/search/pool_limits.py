@@ -20,7 +20,7 @@ from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NO_HEADROOM
 from trimtab.scheduling.cluster_model import ClusterModel
-from trimtab.scheduling.node_filters import node_selected
+from trimtab.scheduling.node_filters import matches_any_term
 from trimtab.scheduling.pod_class import PodClass
 
 
@@ -28,44 +28,44 @@ from trimtab.scheduling.pod_class import PodClass
 class ZoneMinimums:
     """The zones that need at least one node."""
 
-    world: ClusterModel
-    left: dict[str, int] = field(default_factory=dict)
+    model: ClusterModel
+    remaining_nodes: dict[str, int] = field(default_factory=dict)
     """Zone → the number of its nodes that receive pods and stay."""
     _user_by_zone: dict[str, str] = field(default_factory=dict)
     """Zone → what needs it, "" where nothing does; filled when the zone is first checked."""
 
     def __post_init__(self) -> None:
-        for number, node in enumerate(self.world.nodes):
-            if node.zone and not self.world.closed[number]:
-                self.left[node.zone] = self.left.get(node.zone, 0) + 1
+        for number, node in enumerate(self.model.nodes):
+            if node.zone and not self.model.closed_nodes[number]:
+                self.remaining_nodes[node.zone] = self.remaining_nodes.get(node.zone, 0) + 1
 
-    def refuses(self, node: int) -> Reason | None:
+    def rejection_reason(self, node: int) -> Reason | None:
         """Returns why the node must stay; None when its zone has other nodes or nothing needs the zone."""
-        name, zone = self.world.nodes[node].name, self.world.nodes[node].zone
-        if self.left.get(zone) != 1 or len(self.left) == 1 or self.world.closed[node]:
+        name, zone = self.model.nodes[node].name, self.model.nodes[node].zone
+        if self.remaining_nodes.get(zone) != 1 or len(self.remaining_nodes) == 1 or self.model.closed_nodes[node]:
             return None
         if zone not in self._user_by_zone:
             self._user_by_zone[zone] = self._user_of_zone(zone)
         user = self._user_by_zone[zone]
         return LAST_OF_ZONE(f"node {name} is the last node of zone {zone}, which {user} needs") if user else None
 
-    def count(self, node: int, sign: int) -> None:
+    def count_node(self, node: int, sign: int) -> None:
         """Counts a node of the zone as drained (-1) or kept (1)."""
-        if not self.world.closed[node] and (zone := self.world.nodes[node].zone):
-            self.left[zone] += sign
+        if not self.model.closed_nodes[node] and (zone := self.model.nodes[node].zone):
+            self.remaining_nodes[zone] += sign
 
     def _user_of_zone(self, zone: str) -> str:
-        for pod in {id(pod.ask): pod for pod in self.world.pods}.values():
+        for pod in {id(pod.ask): pod for pod in self.model.pods}.values():
             if any(spread.topology_key == ZONE for spread in pod.ask.spreads):
                 return f"the spread of pod {pod.key} over zones"
-        inside = [node for node in self.world.nodes if node.zone == zone]
-        outside = [node for node in self.world.nodes if node.zone in self.left and node.zone != zone]
+        inside = [node for node in self.model.nodes if node.zone == zone]
+        outside = [node for node in self.model.nodes if node.zone in self.remaining_nodes and node.zone != zone]
         names_by_selector = {
-            claim.nodes: name for name, claim in self.world.inventory.claims.items() if claim.nodes is not None
+            claim.nodes: name for name, claim in self.model.inventory.claims.items() if claim.nodes is not None
         }
         for selector, (namespace, name) in names_by_selector.items():
-            is_inside = any(node_selected(selector, node) for node in inside)
-            if is_inside and not any(node_selected(selector, node) for node in outside):
+            is_inside = any(matches_any_term(selector, node) for node in inside)
+            if is_inside and not any(matches_any_term(selector, node) for node in outside):
                 return f"the volume of claim {namespace}/{name}"
         return ""
 
@@ -74,39 +74,39 @@ class ZoneMinimums:
 class NodeGroupMinimums:
     """The minimum sizes of the cluster autoscaler's node groups."""
 
-    world: ClusterModel
-    of: dict[int, NodeGroupStatus] = field(default_factory=dict)
+    model: ClusterModel
+    group_by_node: dict[int, NodeGroupStatus] = field(default_factory=dict)
     """Node → its group, where the group is known and has a minimum."""
-    left: dict[str, int] = field(default_factory=dict)
+    remaining_nodes: dict[str, int] = field(default_factory=dict)
     """Group → the number of its nodes that receive pods and stay."""
 
     @classmethod
-    def read(cls, model: ClusterModel, autoscaler: Autoscaler | None) -> "NodeGroupMinimums":
+    def from_autoscaler(cls, model: ClusterModel, autoscaler: Autoscaler | None) -> "NodeGroupMinimums":
         """Reads the groups from the autoscaler's status."""
         minimums = cls(model)
         limited = [group for group in autoscaler.groups if group.min_size] if autoscaler is not None else []
         for number, node in enumerate(model.nodes if limited else ()):
             group = group_of(node, autoscaler.groups) if autoscaler is not None else None
-            if group is not None and group.min_size and not model.closed[number]:
-                minimums.of[number] = group
-                minimums.count(number, 1)
+            if group is not None and group.min_size and not model.closed_nodes[number]:
+                minimums.group_by_node[number] = group
+                minimums.count_node(number, 1)
         return minimums
 
-    def refuses(self, node: int) -> Reason | None:
+    def rejection_reason(self, node: int) -> Reason | None:
         """Returns why the node must stay; None where its group has more nodes than its minimum, or is not known."""
-        group = self.of.get(node)
-        if group is None or self.left[group.name] > (group.min_size or 0):
+        group = self.group_by_node.get(node)
+        if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
         return AT_MINIMUM(f"the autoscaler keeps at least {group.min_size} nodes in group {group.name}")
 
-    def count(self, node: int, sign: int) -> None:
+    def count_node(self, node: int, sign: int) -> None:
         """Counts a node of the group as drained (-1) or kept (1)."""
-        group = self.of.get(node)
+        group = self.group_by_node.get(node)
         if group is not None:
-            self.left[group.name] = self.left.get(group.name, 0) + sign
+            self.remaining_nodes[group.name] = self.remaining_nodes.get(group.name, 0) + sign
 
 
-Pair = list[int]
+AmountPair = list[int]
 """[scarcer resource, other resource]."""
 
 
@@ -115,35 +115,35 @@ class PoolLimits:
     """The numbers of one pool while a plan grows; `remove_node` and `restore_node` undo each other."""
 
     pool: Pool
-    world: ClusterModel
+    model: ClusterModel
     nodes: Sequence[int]
-    cluster: ZoneMinimums
+    zone_minimums: ZoneMinimums
     """Shared by all pools."""
-    groups: NodeGroupMinimums
+    group_minimums: NodeGroupMinimums
     """Shared by all pools."""
-    least: int = 0
+    group_min_nodes: int = 0
     """The number of nodes that the cluster autoscaler keeps in the pool's groups: a drained node below it would
     stay."""
-    kept: int = 0
+    remaining_nodes: int = 0
     """The number of nodes that stay and receive pods. A node that is cordoned, not ready or unreadable is not
     counted."""
-    zones: dict[str, int] = field(default_factory=dict)
+    nodes_by_zone: dict[str, int] = field(default_factory=dict)
     """Zone → the number of such nodes."""
-    have: Pair = field(default_factory=lambda: [0, 0])
+    allocatable: AmountPair = field(default_factory=lambda: [0, 0])
     """Allocatable amounts of the nodes that stay and receive pods."""
-    free: Pair = field(default_factory=lambda: [0, 0])
+    free: AmountPair = field(default_factory=lambda: [0, 0])
     """Free amounts of these nodes."""
-    used: dict[str, Pair] = field(default_factory=dict)
+    requested_by_zone: dict[str, AmountPair] = field(default_factory=dict)
     """Zone → requested amounts on its nodes."""
-    room: dict[str, Pair] = field(default_factory=dict)
+    free_by_zone: dict[str, AmountPair] = field(default_factory=dict)
     """Zone → free amounts on its nodes."""
-    loose: bool = False
+    keeps_no_headroom: bool = False
     """The pool keeps no capacity free: nothing has to be counted."""
-    mean: tuple[int, int] = (0, 0)
+    mean_node: tuple[int, int] = (0, 0)
     """The mean allocatable amounts of the pool's nodes."""
-    largest: tuple[int, int] = (0, 0)
+    largest_node: tuple[int, int] = (0, 0)
     """The largest allocatable amounts of any of the pool's nodes."""
-    remaining: Pair = field(default_factory=lambda: [0, 0])
+    remaining: AmountPair = field(default_factory=lambda: [0, 0])
     """The amounts that may still arrive before the pool's free capacity is less than its headroom; negative where it is
     already.
 
@@ -152,98 +152,102 @@ class PoolLimits:
 
     def __post_init__(self) -> None:
         headroom = self.pool.headroom
-        self.loose = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
-        sizes = [self._size(node) for node in self.nodes] if not self.loose else ()
+        self.keeps_no_headroom = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
+        sizes = [self._size(node) for node in self.nodes] if not self.keeps_no_headroom else ()
         if sizes:
-            self.mean = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
-            self.largest = (max(a for a, _ in sizes), max(b for _, b in sizes))
+            self.mean_node = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
+            self.largest_node = (max(a for a, _ in sizes), max(b for _, b in sizes))
         for node in self.nodes:
             self._count_staying(node, 1)
         self._recalculate_allowance()
 
     def _size(self, node: int) -> tuple[int, int]:
-        major, minor = self.world.resources
-        return self.world.amount(node, major), self.world.amount(node, minor)
+        major, minor = self.model.main_resources
+        return self.model.amount(node, major), self.model.amount(node, minor)
 
     def _count_amounts(self, node: int, sign: int) -> None:
         size = self._size(node)
-        free = (self.world.major[node], self.world.minor[node])
-        zone = self.world.nodes[node].zone
+        free = (self.model.major[node], self.model.minor[node])
+        zone = self.model.nodes[node].zone
         for i in (0, 1):
-            self.have[i] += sign * size[i]
+            self.allocatable[i] += sign * size[i]
             self.free[i] += sign * free[i]
-            self.room.setdefault(zone, [0, 0])[i] += sign * free[i]
-            self.used.setdefault(zone, [0, 0])[i] += sign * (size[i] - free[i])
+            self.free_by_zone.setdefault(zone, [0, 0])[i] += sign * free[i]
+            self.requested_by_zone.setdefault(zone, [0, 0])[i] += sign * (size[i] - free[i])
 
     def _count_staying(self, node: int, sign: int) -> None:
-        if self.world.closed[node]:
+        if self.model.closed_nodes[node]:
             return
-        self.kept += sign
-        zone = self.world.nodes[node].zone
-        self.zones[zone] = self.zones.get(zone, 0) + sign
-        if not self.loose:
+        self.remaining_nodes += sign
+        zone = self.model.nodes[node].zone
+        self.nodes_by_zone[zone] = self.nodes_by_zone.get(zone, 0) + sign
+        if not self.keeps_no_headroom:
             self._count_amounts(node, sign)
 
-    def refuses(self, node: int) -> Reason | None:
+    def rejection_reason(self, node: int) -> Reason | None:
         """Returns why the minimum of the pool, of the zone or of the node group keeps this node; None when none
         does."""
-        if self.world.closed[node]:
+        if self.model.closed_nodes[node]:
             return None
-        zone, pool = self.world.nodes[node].zone, self.pool
-        if self.kept <= pool.min_nodes:
+        zone, pool = self.model.nodes[node].zone, self.pool
+        if self.remaining_nodes <= pool.min_nodes:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
-        if self.kept <= self.least:
-            return AT_MINIMUM(f"the autoscaler keeps at least {self.least} nodes in the groups of pool {pool.name}")
-        if self.zones[zone] <= pool.min_per_zone:
+        if self.remaining_nodes <= self.group_min_nodes:
+            return AT_MINIMUM(
+                f"the autoscaler keeps at least {self.group_min_nodes} nodes in the groups of pool {pool.name}"
+            )
+        if self.nodes_by_zone[zone] <= pool.min_per_zone:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
-        return self.cluster.refuses(node) or self.groups.refuses(node)
+        return self.zone_minimums.rejection_reason(node) or self.group_minimums.rejection_reason(node)
 
-    def go(self, node: int) -> None:
+    def remove_node(self, node: int) -> None:
         """Stops counting the node. Its pods are counted where they arrive (`count_arrival`)."""
         self._count_node(node, -1)
 
-    def back(self, node: int) -> None:
+    def restore_node(self, node: int) -> None:
         """Undoes `remove_node`."""
         self._count_node(node, 1)
 
     def _count_node(self, node: int, sign: int) -> None:
-        self.cluster.count(node, sign)
-        self.groups.count(node, sign)
+        self.zone_minimums.count_node(node, sign)
+        self.group_minimums.count_node(node, sign)
         self._count_staying(node, sign)
         self._recalculate_allowance()
 
-    def arrive(self, pod_class: PodClass, node: int, sign: int = 1) -> None:
+    def count_arrival(self, pod_class: PodClass, node: int, sign: int = 1) -> None:
         """Counts a moved pod on a node of the pool (sign -1: the pod leaves it again)."""
-        if self.loose:
+        if self.keeps_no_headroom:
             return
-        zone = self.world.nodes[node].zone
+        zone = self.model.nodes[node].zone
         for i, amount in enumerate((pod_class.major, pod_class.minor)):
             self.free[i] -= sign * amount
-            self.room[zone][i] -= sign * amount
-            self.used[zone][i] += sign * amount
+            self.free_by_zone[zone][i] -= sign * amount
+            self.requested_by_zone[zone][i] += sign * amount
             # A pod lowers the free capacity of the pool and what is left after the failure of any zone by the same
             # amount, wherever it is placed.
             self.remaining[i] -= sign * amount
 
     def _recalculate_allowance(self) -> None:
         """Sets `allowance` from the free capacity and the headroom of the pool."""
-        if self.loose:
+        if self.keeps_no_headroom:
             return
         headroom, spare = self.pool.headroom, self.pool.spare
         for i in (0, 1):
-            wanted = self.have[i] * headroom.percent // 100 + headroom.nodes * self.mean[i]
-            wanted += self.largest[i] if spare is Spare.NODE else 0
+            wanted = self.allocatable[i] * headroom.percent // 100 + headroom.nodes * self.mean_node[i]
+            wanted += self.largest_node[i] if spare is Spare.NODE else 0
             self.remaining[i] = self.free[i] - wanted
             if spare is Spare.ZONE:
                 # A zone that fails takes its free capacity away, and the pods in it request theirs elsewhere.
-                worst = max((self.room[zone][i] + used[i] for zone, used in self.used.items()), default=0)
+                worst = max(
+                    (self.free_by_zone[zone][i] + used[i] for zone, used in self.requested_by_zone.items()), default=0
+                )
                 self.remaining[i] -= worst
 
-    def short(self) -> Reason | None:
+    def shortage_reason(self) -> Reason | None:
         """Returns which headroom is missing now; None when nothing is."""
-        if self.loose:
+        if self.keeps_no_headroom:
             return None
-        for i, resource in enumerate(self.world.resources):
+        for i, resource in enumerate(self.model.main_resources):
             if self.remaining[i] < 0:
                 if self.pool.spare is Spare.ZONE:
                     return NO_HEADROOM(
@@ -253,10 +257,10 @@ class PoolLimits:
         return None
 
 
-GPUS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "microsoft.com/directx")
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "microsoft.com/directx")
 
 
-def by_itself(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
+def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
     """Returns the cluster autoscaler's threshold (percent) if the node's utilization is under it; None where it is not.
 
     The flags of the autoscaler decide whether the pods of DaemonSets and static pods count. Whether the pods fit on
@@ -264,13 +268,17 @@ def by_itself(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | N
     """
     # As cluster-autoscaler simulator/utilization (1.34): on a node with GPUs only the GPUs are compared with a
     # threshold, else the larger utilization of cpu and memory.
-    gpu = next((name for name in GPUS if model.amount(node, name) > 0), None)
+    gpu = next((name for name in GPU_RESOURCES if model.amount(node, name) > 0), None)
     if gpu is not None:
         allocatable = model.amount(node, gpu)
-        requested = allocatable - model.rest[model.names.index(gpu)][node] if gpu in model.names else 0
+        requested = (
+            allocatable - model.other_free[model.other_resources.index(gpu)][node]
+            if gpu in model.other_resources
+            else 0
+        )
         return autoscaler.gpu_threshold if requested * 100 < autoscaler.gpu_threshold * allocatable else None
     free = (model.major[node], model.minor[node])
-    allocatable_amounts = [model.amount(node, resource) for resource in model.resources]
+    allocatable_amounts = [model.amount(node, resource) for resource in model.main_resources]
     amounts = zip(allocatable_amounts, free, _ignored_requests(model, node, autoscaler), strict=True)
     is_under = all(
         (allocatable - ignored - free_amount) * 100 < autoscaler.threshold * (allocatable - ignored)

@@ -10,33 +10,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, compress
 
-from trimtab.compaction.search.drain_search import Log, Search
+from trimtab.compaction.search.drain_search import MoveLog, Search
 from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.placement_requests import PlacementRequest
 from trimtab.scheduling.pod_class import PlacementPreference, PodClass
-from trimtab.scheduling.preferences import points
+from trimtab.scheduling.preferences import preference_score
 from trimtab.scheduling.topology import TopologyGroup
 
 Rank = tuple[int, int, int]
 """(preference score, minus replicas on the node, minus replicas in the zone); more is better."""
-LOOKS = 20_000
+MAX_CHECKS = 20_000
 """The maximum number of nodes examined for all pods together. A count and not a clock: equal input gives an equal
 plan."""
-FEW, MANY = 6, 200
+MAX_TARGETS_PLAIN, MAX_TARGETS_PREFERRING = 6, 200
 """The maximum number of nodes examined for one pod, without and with preferences."""
 
 
-def steer(problem: CompactionProblem, search: Search) -> None:
+def improve_preferences(problem: CompactionProblem, search: Search) -> None:
     """Moves pods of the plan to targets that they prefer, where there are any."""
-    if search.dest:
+    if search.targets:
         _PreferenceOptimizer(problem, search).improve_targets()
 
 
 @dataclass(slots=True, eq=False)
 class _PreferenceOptimizer:
-    made: CompactionProblem
+    problem: CompactionProblem
     search: Search
-    checks_left: int = LOOKS
+    checks_left: int = MAX_CHECKS
     workload: list[int] = field(init=False)
     """Pod → the number of its workload."""
     zone: list[int] = field(init=False)
@@ -53,7 +53,7 @@ class _PreferenceOptimizer:
     """Set of nodes → the zones in it."""
 
     def __post_init__(self) -> None:
-        model, numbers, dest = self.made.world, dict[str, int](), self.search.dest
+        model, numbers, dest = self.problem.model, dict[str, int](), self.search.targets
         self.zone = [numbers.setdefault(node.zone, len(numbers)) for node in model.nodes]
         self.workload = [pod_class.workload for pod_class in model.kind_of]
         places = list(model.node_of)
@@ -70,17 +70,17 @@ class _PreferenceOptimizer:
 
     def _recount(self) -> None:
         """Recalculates the group counts: the search leaves moved pods counted on their source nodes."""
-        model = self.made.world
-        self.soft_groups = {group.number: group for group in model.groups if group.soft}
-        self.counts = self.made.room.counts[:]
+        model = self.problem.model
+        self.soft_groups = {group.number: group for group in model.groups if group.is_preference_only}
+        self.counts = self.problem.capacity.group_counts[:]
         for number in self.soft_groups:
             self.counts[number] = self.counts[number].copy()
-        for pod in self.search.dest if self.soft_groups else ():
+        for pod in self.search.targets if self.soft_groups else ():
             self._count_groups(model.kind_of[pod], model.node_of[pod], -1)
 
     def _count_groups(self, pod_class: PodClass, node: int, sign: int) -> None:
         for group in [self.soft_groups[number] for number in pod_class.adds if number in self.soft_groups]:
-            domain = group.domain[node]
+            domain = group.domain_of[node]
             if domain >= 0:
                 counts = self.counts[group.number]
                 counts[domain] = counts.get(domain, 0) + sign
@@ -88,29 +88,29 @@ class _PreferenceOptimizer:
     def improve_targets(self) -> None:
         """Improves pods with preferences and on crowded nodes first, then in crowded zones, as long as checks are
         left."""
-        errands, moved_pods = self.search.errands, sorted(self.search.dest)
+        errands, moved_pods = self.search.requests, sorted(self.search.targets)
         for is_improvable in (self._is_improvable, self._is_zone_crowded):
             for pod in moved_pods:
                 request = errands[pod]
                 if request is not None and is_improvable(pod, request):
                     if self.checks_left <= 0:
                         return
-                    if request.kind.wish is None and not self.soft_groups:
+                    if request.pod_class.preference is None and not self.soft_groups:
                         self._improve_by_replicas(pod, request)
                     else:
                         self._improve_by_rank(pod, request)
 
     def _is_improvable(self, pod: int, request: PlacementRequest) -> bool:
         """Returns whether the pod has preferences, or another pod of its workload is on its target."""
-        if request.kind.wish is not None:
+        if request.pod_class.preference is not None:
             return True
-        return self.pods_on_node[self.workload[pod] * len(self.zone) + self.search.dest[pod]] > 1
+        return self.pods_on_node[self.workload[pod] * len(self.zone) + self.search.targets[pod]] > 1
 
     def _is_zone_crowded(self, pod: int, request: PlacementRequest) -> bool:
         """Returns whether the zone has more pods of its workload than another zone in which it could be."""
         pods_in_zone = self.pods_in_zone
         base = self.workload[pod] * len(self.zone)
-        own_count = pods_in_zone[base + self.zone[self.search.dest[pod]]]
+        own_count = pods_in_zone[base + self.zone[self.search.targets[pod]]]
         if own_count < 2:
             return False
         zones = self._zones_of_request(request)
@@ -122,15 +122,19 @@ class _PreferenceOptimizer:
         return False
 
     def _zones_of_request(self, request: PlacementRequest) -> list[int]:
-        zones = self._zones_of.get(request.where)
+        zones = self._zones_of.get(request.node_set)
         if zones is None:
-            is_open = self.search.shelves.open
+            is_open = self.search.index.open_nodes
             zones = list({self.zone[n] for n in compress(range(len(is_open)), request.nodes) if is_open[n]})
-            self._zones_of[request.where] = zones
+            self._zones_of[request.node_set] = zones
         return zones
 
     def _improve_by_rank(self, pod: int, request: PlacementRequest) -> None:
-        place, preference, base = self.search.dest[pod], request.kind.wish, self.workload[pod] * len(self.zone)
+        place, preference, base = (
+            self.search.targets[pod],
+            request.pod_class.preference,
+            self.workload[pod] * len(self.zone),
+        )
         self._count_workload(pod, place, -1)
         best, best_rank = place, self._rank(base, preference, place)
         for node in self._other_targets(request, place):
@@ -147,12 +151,12 @@ class _PreferenceOptimizer:
         """Does what `_improve_by_rank` does for a pod without preferences: fewest of its workload on the node, then in
         the zone."""
         search, pods_on_node, pods_in_zone, zone = self.search, self.pods_on_node, self.pods_in_zone, self.zone
-        place, base = search.dest[pod], self.workload[pod] * len(zone)
+        place, base = search.targets[pod], self.workload[pod] * len(zone)
         pool, best = search.limits[place], place
         # The pod itself does not count on its present node.
         least_on_node, least_in_zone = pods_on_node[base + place] - 1, pods_in_zone[base + zone[place]] - 1
         has_one_zone, own_zone_key = len(self._zones_of_request(request)) == 1, base + zone[place]
-        for node in search.shelves.others(request, FEW):
+        for node in search.index.find_alternatives(request, MAX_TARGETS_PLAIN):
             self.checks_left -= 1
             if node == place or search.limits[node] is not pool:
                 continue
@@ -170,43 +174,50 @@ class _PreferenceOptimizer:
             self._count_workload(pod, best, 1)
 
     def _rank(self, base: int, preference: PlacementPreference | None, node: int) -> Rank:
-        score = points(preference, self.counts, node) if preference is not None else 0
+        score = preference_score(preference, self.counts, node) if preference is not None else 0
         return score, -self.pods_on_node.get(base + node, 0), -self.pods_in_zone.get(base + self.zone[node], 0)
 
     def _other_targets(self, request: PlacementRequest, place: int) -> Iterator[int]:
         """Yields other targets for the pod; where it prefers nodes, those with the best scores first."""
-        search, pool, preference = self.search, self.search.limits[place], request.kind.wish
+        search, pool, preference = self.search, self.search.limits[place], request.pod_class.preference
         preferred: Iterable[int] = ()
-        if preference is not None and preference.nodes:
-            preferred = self._preferred_targets(preference.nodes, preference.nodes[place], request)
-        for node in chain(preferred, search.shelves.others(request, MANY if preference is not None else FEW)):
+        if preference is not None and preference.node_scores:
+            preferred = self._preferred_targets(preference.node_scores, preference.node_scores[place], request)
+        for node in chain(
+            preferred,
+            search.index.find_alternatives(
+                request, MAX_TARGETS_PREFERRING if preference is not None else MAX_TARGETS_PLAIN
+            ),
+        ):
             self.checks_left -= 1
             if node != place and search.limits[node] is pool:
                 yield node
 
     def _preferred_targets(self, scores: tuple[int, ...], least_score: int, request: PlacementRequest) -> list[int]:
-        index = self.search.shelves
+        index = self.search.index
         nodes_by_score = [
-            n for n, is_allowed in enumerate(request.nodes) if is_allowed and index.open[n] and scores[n] > least_score
+            n
+            for n, is_allowed in enumerate(request.nodes)
+            if is_allowed and index.open_nodes[n] and scores[n] > least_score
         ]
         nodes_by_score.sort(key=lambda n: -scores[n])
-        self.checks_left -= min(len(nodes_by_score), MANY)
-        return [n for n in nodes_by_score[:MANY] if index.fits(request, n)]
+        self.checks_left -= min(len(nodes_by_score), MAX_TARGETS_PREFERRING)
+        return [n for n in nodes_by_score[:MAX_TARGETS_PREFERRING] if index.fits_on_node(request, n)]
 
     def _count_workload(self, pod: int, node: int, sign: int) -> None:
         base = self.workload[pod] * len(self.zone)
         self.pods_on_node[base + node] += sign
         self.pods_in_zone[base + self.zone[node]] += sign
         if self.soft_groups:
-            self._count_groups(self.made.world.next_of[pod], node, sign)
+            self._count_groups(self.problem.model.next_of[pod], node, sign)
 
     def _try_move(self, pod: int, request: PlacementRequest, node: int) -> bool:
         """Moves the pod, unless the pool would then have less free capacity than its headroom. Returns whether it
         did."""
-        log: Log = []
-        self.search.move(pod, request, node, log)
+        log: MoveLog = []
+        self.search.move_pod(pod, request, node, log)
         limits = self.search.limits[node]
-        if limits is not None and limits.short() is not None:
-            self.search.undo(log)
+        if limits is not None and limits.shortage_reason() is not None:
+            self.search.undo_moves(log)
             return False
         return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.node import INSTANCE_TYPE
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.blockers import FREE, SKIPPED, Blocked, Evictable, EvictionChecker, Owner, Verdict
+from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Owner, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
 from trimtab.compaction.reasons import BLOCKED, FEW, PAID
 from trimtab.compaction.search.node_order import by_evictions, node_order
@@ -22,39 +22,39 @@ class CompactionProblem:
     """The input of a search. `prepare_problem` fills it step by step; the search does not change it, except for
     `capacity`."""
 
-    world: ClusterModel
-    room: FreeCapacity
-    now: PlanningContext
-    judge: EvictionChecker
+    model: ClusterModel
+    capacity: FreeCapacity
+    context: PlanningContext
+    eviction_checker: EvictionChecker
     pool_of: dict[int, Pool]
     """Node → its pool, for nodes that are in exactly one pool."""
     refusals: dict[int, Reason] = field(default_factory=dict)
     """Node → why it stays."""
-    pools: dict[str, Reason] = field(default_factory=dict)
+    pool_refusals: dict[str, Reason] = field(default_factory=dict)
     """Pool → why nothing is planned in it now."""
-    pods: dict[int, Reason] = field(default_factory=dict)
+    blocked_pods: dict[int, Reason] = field(default_factory=dict)
     """Pod → why it must stay."""
-    unsettled: frozenset[Owner] = frozenset()
+    unsettled_owners: frozenset[Owner] = frozenset()
     """Workloads with a pod that was moved and is not ready yet."""
-    pinned: set[int] = field(default_factory=set)
+    pinned_nodes: set[int] = field(default_factory=set)
     """Nodes that would be candidates but for a pod that must stay."""
     loads: list[list[int]] = field(default_factory=list)
     """Node → pods that must move with it, largest first."""
-    movers: list[int] = field(default_factory=list)
+    movable_pods: list[int] = field(default_factory=list)
     """The numbers of all these pods, in order."""
-    moving: dict[int, tuple[int, int]] = field(default_factory=dict)
+    moving_amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Candidate → what these pods need elsewhere (major, minor)."""
     budget_of: dict[int, int] = field(default_factory=dict)
     """Pod → the number of its PodDisruptionBudget."""
     candidates: list[int] = field(default_factory=list)
-    later: list[int] = field(default_factory=list)
+    unexamined: list[int] = field(default_factory=list)
     """Candidates that were not examined closely, the last to be drained last; only where a part of a plan was
     requested."""
     errands: list[PlacementRequest | None] = field(default_factory=list)
     """Pod → its placement request; None where it depends on the order of moves."""
     ways: PlacementRequests = field(init=False)
     """Created the requests; holds the sets of nodes to which they refer."""
-    saves: dict[int, int] = field(default_factory=dict)
+    savings: dict[int, int] = field(default_factory=dict)
     """Node → what its removal saves, in `unit`."""
     unit: str = ""
     limits: list[PoolLimits | None] = field(default_factory=list)
@@ -72,16 +72,18 @@ def prepare(
 
     `most`: how many candidates are examined closely, the most promising ones; None means all.
     """
-    problem = CompactionProblem(model, FreeCapacity(model), now, EvictionChecker.of(model.inventory, now.at), {})
+    problem = CompactionProblem(
+        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.at), {}
+    )
     # The order of these steps matters: each reads what the ones before have set.
-    problem.room.keep_room_to_grow()
+    problem.capacity.reserve_growth()
     nodes = CandidateChecker(model, pools, now)
     _assign_pools(problem, nodes)
     _close_receivers(problem)
     _refuse_pools(problem, pools)
     _refuse_nodes(problem, nodes)
     _refuse_below_count(problem, pools)
-    problem.saves, problem.unit = node_order(model, problem.pool_of)
+    problem.savings, problem.unit = node_order(model, problem.pool_of)
     _choose_candidates(problem, most)
     _refuse_committed(problem, pools)
     _reserve_capacity(problem, pools)
@@ -91,8 +93,8 @@ def prepare(
 
 
 def _assign_pools(problem: CompactionProblem, nodes: CandidateChecker) -> None:
-    for number in range(len(problem.world.nodes)):
-        pool = nodes.pool_of(number)
+    for number in range(len(problem.model.nodes)):
+        pool = nodes.find_pool(number)
         if isinstance(pool, Reason):
             problem.refusals[number] = pool
         else:
@@ -100,8 +102,8 @@ def _assign_pools(problem: CompactionProblem, nodes: CandidateChecker) -> None:
 
 
 def _close_receivers(problem: CompactionProblem) -> None:
-    for number in closed_receivers(problem.world, problem.pool_of, problem.now.at):
-        problem.room.closed[number] = 1
+    for number in closed_receivers(problem.model, problem.pool_of, problem.context.at):
+        problem.capacity.closed_nodes[number] = 1
 
 
 def _refuse_pools(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
@@ -109,14 +111,14 @@ def _refuse_pools(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
     for number, pool in problem.pool_of.items():
         members[pool.name].append(number)
     for pool in pools:
-        reason = pool_refusal(pool, members[pool.name], problem.world, problem.now)
+        reason = pool_refusal(pool, members[pool.name], problem.model, problem.context)
         if reason is not None:
-            problem.pools[pool.name] = reason
+            problem.pool_refusals[pool.name] = reason
 
 
 def _refuse_nodes(problem: CompactionProblem, nodes: CandidateChecker) -> None:
     for number, pool in problem.pool_of.items():
-        reason = nodes.refusal(number, pool) or problem.pools.get(pool.name)
+        reason = nodes.rejection_reason(number, pool) or problem.pool_refusals.get(pool.name)
         if reason is not None:
             problem.refusals[number] = reason
         else:
@@ -136,49 +138,56 @@ def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> No
 
 
 def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
-    problem.loads = [[] for _ in problem.world.nodes]
+    problem.loads = [[] for _ in problem.model.nodes]
     examined = problem.candidates
     if most is not None:
-        ranked = by_evictions(problem.candidates, problem.world.on, problem.saves)
-        examined, problem.later = sorted(ranked[:most]), ranked[most:]
-    problem.unsettled = problem.judge.unsettled(problem.now.moved)
+        ranked = by_evictions(problem.candidates, problem.model.on, problem.savings)
+        examined, problem.unexamined = sorted(ranked[:most]), ranked[most:]
+    problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved)
     _judge_pods(problem, examined)
-    problem.candidates = [n for n in examined if n not in problem.pinned]
+    problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 
 
 def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
     """Judges the pods of these nodes, in the order of their names: replicas then follow each other."""
-    checker, loads, budget_of, nothing_moved = problem.judge, problem.loads, problem.budget_of, not problem.now.moved
-    waived_pods = problem.now.waived
-    pools: list[Pool | None] = [None] * len(problem.world.nodes)
+    checker, loads, budget_of, nothing_moved = (
+        problem.eviction_checker,
+        problem.loads,
+        problem.budget_of,
+        not problem.context.moved,
+    )
+    waived_pods = problem.context.waived_pods
+    pools: list[Pool | None] = [None] * len(problem.model.nodes)
     for node in nodes:
         pools[node] = problem.pool_of[node]
     # Pods are sorted by name, so replicas follow each other: one comparison replaces the lookup for most of them.
     last: tuple[Pool | None, int] = (None, -1)
-    verdict: Verdict = SKIPPED
-    for number, (pod, node) in enumerate(zip(problem.world.pods, problem.world.node_of, strict=True)):
+    verdict: Verdict = IGNORED
+    for number, (pod, node) in enumerate(zip(problem.model.pods, problem.model.node_of, strict=True)):
         pool = pools[node]
         if pool is None:
             continue
         template = pod.alike
         if template < 0 or template != last[1] or pool is not last[0]:
-            verdicts = checker.known(pool)
-            verdict = verdicts.get(template) or checker.verdict(pod, pool)
+            verdicts = checker.cached_verdicts(pool)
+            verdict = verdicts.get(template) or checker.judge_pod(pod, pool)
             last = (pool, template if nothing_moved and template in verdicts else -1)
         if waived_pods and type(verdict) is Blocked and pod.key in waived_pods:
-            verdict = SKIPPED if pod.daemon else FREE
+            verdict = IGNORED if pod.daemon else UNRESTRICTED
         if not nothing_moved:
-            verdict = checker.moved(pod, verdict) if pod.key in problem.now.moved else verdict
-            verdict = checker.patient(pod, verdict, problem.unsettled) if problem.unsettled else verdict
+            verdict = checker.block_moved(pod, verdict) if pod.key in problem.context.moved else verdict
+            verdict = (
+                checker.block_unsettled(pod, verdict, problem.unsettled_owners) if problem.unsettled_owners else verdict
+            )
         if type(verdict) is Evictable:
             loads[node].append(number)
-            problem.movers.append(number)
+            problem.movable_pods.append(number)
             if verdict.budget is not None:
                 budget_of[number] = verdict.budget
-        elif verdict is not SKIPPED and isinstance(verdict, Blocked):
-            problem.pods[number] = verdict.reason
-            problem.pinned.add(node)
-            problem.refusals.setdefault(node, BLOCKED(f"node {problem.world.nodes[node].name} stays: {verdict.reason}"))
+        elif verdict is not IGNORED and isinstance(verdict, Blocked):
+            problem.blocked_pods[number] = verdict.reason
+            problem.pinned_nodes.add(node)
+            problem.refusals.setdefault(node, BLOCKED(f"node {problem.model.nodes[node].name} stays: {verdict.reason}"))
 
 
 def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
@@ -191,26 +200,26 @@ def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None
             for instance_type, count in pool.commitments.items():
                 for number in _covered_candidates(problem, pool, instance_type, count):
                     problem.refusals[number] = PAID(
-                        f"node {problem.world.nodes[number].name} is one of {count} nodes of type {instance_type} that are paid"
-                        " for whether they run or not"
+                        f"node {problem.model.nodes[number].name} is one of {count} nodes of type {instance_type} that"
+                        " are paid for whether they run or not"
                     )
-    problem.candidates, problem.later = (
-        [n for n in candidates if n not in problem.refusals] for candidates in (problem.candidates, problem.later)
+    problem.candidates, problem.unexamined = (
+        [n for n in candidates if n not in problem.refusals] for candidates in (problem.candidates, problem.unexamined)
     )
 
 
 def _covered_candidates(problem: CompactionProblem, pool: Pool, instance_type: str, count: int) -> list[int]:
     """Returns the candidates of the instance type that the commitment to `count` nodes covers."""
-    nodes, candidates = problem.world.nodes, {*problem.candidates, *problem.later}
+    nodes, candidates = problem.model.nodes, {*problem.candidates, *problem.unexamined}
     members = [
         n
         for n, of_node in problem.pool_of.items()
         if of_node is pool and nodes[n].labels.get(INSTANCE_TYPE) == instance_type
     ]
-    draining = [n for n in members if nodes[n].going is not None or nodes[n].name in problem.now.ours]
+    draining = [n for n in members if nodes[n].going is not None or nodes[n].name in problem.context.own_cordons]
     # The cheapest nodes to drain come first: the commitment covers those that would be drained last.
     candidates_left = by_evictions(
-        [n for n in members if n in candidates and n not in draining], problem.loads, problem.saves
+        [n for n in members if n in candidates and n not in draining], problem.loads, problem.savings
     )
     staying = len(members) - len(candidates_left) - len(draining)
     return candidates_left[-(count - staying) :] if count > staying else []
@@ -218,32 +227,34 @@ def _covered_candidates(problem: CompactionProblem, pool: Pool, instance_type: s
 
 def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
     """Reserves capacity for pods that do not exist yet, before a search uses any."""
-    order = (*by_evictions(problem.candidates, problem.loads, problem.saves), *problem.later)
-    reserved = ReservedCapacity(problem.room, order, problem.pool_of, at=problem.now.at)
-    reserved.waiting()
-    reserved.returning()
-    reserved.buffers()
-    reserved.leaving(problem.now.observations.draining if problem.now.observations is not None else ())
+    order = (*by_evictions(problem.candidates, problem.loads, problem.savings), *problem.unexamined)
+    reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.at)
+    reserved.reserve_for_pending()
+    reserved.reserve_for_missing()
+    reserved.reserve_for_buffers()
+    reserved.reserve_for_draining(
+        problem.context.observations.draining if problem.context.observations is not None else ()
+    )
     for pool in pools:
         if pool.headroom.largest_pod:
-            reserved.largest(pool, _movable_pods_of(problem, pool))
-    problem.reserved, problem.ignored = reserved.kept, reserved.ignored
-    problem.refusals |= reserved.holders
-    for node in (*problem.candidates, *problem.later):
-        reason = reserved.pools.get(problem.pool_of[node].name)
+            reserved.reserve_for_largest(pool, _movable_pods_of(problem, pool))
+    problem.reserved, problem.ignored = reserved.reserved, reserved.ignored
+    problem.refusals |= reserved.reserving_nodes
+    for node in (*problem.candidates, *problem.unexamined):
+        reason = reserved.blocked_pools.get(problem.pool_of[node].name)
         if reason is not None:
             problem.refusals[node] = reason
-    problem.pools |= reserved.pools
-    problem.candidates, problem.later = (
-        [n for n in part if n not in problem.refusals] for part in (problem.candidates, problem.later)
+    problem.pool_refusals |= reserved.blocked_pools
+    problem.candidates, problem.unexamined = (
+        [n for n in part if n not in problem.refusals] for part in (problem.candidates, problem.unexamined)
     )
 
 
 def _movable_pods_of(problem: CompactionProblem, pool: Pool) -> list[int]:
     """Returns the pods of the pool that may move. Of nodes not examined closely: all but DaemonSet and static pods."""
-    pods = problem.world.pods
+    pods = problem.model.pods
     close = [p for n in problem.candidates if problem.pool_of[n] is pool for p in problem.loads[n]]
-    rest = [p for n in problem.later if problem.pool_of[n] is pool for p in problem.world.on[n]]
+    rest = [p for n in problem.unexamined if problem.pool_of[n] is pool for p in problem.model.on[n]]
     return close + [p for p in rest if not (pods[p].daemon or pods[p].static)]
 
 
@@ -251,36 +262,36 @@ def _set_limits(problem: CompactionProblem) -> None:
     by_pool: dict[int, tuple[Pool, list[int]]] = {}
     for number, pool in problem.pool_of.items():
         by_pool.setdefault(id(pool), (pool, []))[1].append(number)
-    autoscaler = problem.now.autoscaler
+    autoscaler = problem.context.autoscaler
     problem.limits, zones, groups = (
-        [None] * len(problem.world.nodes),
-        ZoneMinimums(problem.world),
-        NodeGroupMinimums.read(problem.world, autoscaler),
+        [None] * len(problem.model.nodes),
+        ZoneMinimums(problem.model),
+        NodeGroupMinimums.from_autoscaler(problem.model, autoscaler),
     )
     for pool, numbers in by_pool.values():
         limits = PoolLimits(
-            pool, problem.world, numbers, zones, groups, autoscaler.least(pool.name) if autoscaler else 0
+            pool, problem.model, numbers, zones, groups, autoscaler.least(pool.name) if autoscaler else 0
         )
         for number in numbers:
             problem.limits[number] = limits
     for pod_class, node in problem.reserved:
         pool_limits = problem.limits[node]
         if pool_limits is not None:
-            pool_limits.arrive(pod_class, node)
+            pool_limits.count_arrival(pod_class, node)
 
 
 def _create_requests(problem: CompactionProblem) -> None:
     """Creates placement requests. They read the capacity's counts, so this comes after everything that reserves
     capacity."""
-    classes, problem.ways = problem.world.next_of, PlacementRequests(problem.room)
+    classes, problem.ways = problem.model.next_of, PlacementRequests(problem.capacity)
     problem.errands = [None] * len(classes)
-    requests, free, node_of = problem.errands, problem.ways.free.get, problem.world.node_of
-    is_candidate = bytearray(len(problem.world.nodes))
+    requests, free, node_of = problem.errands, problem.ways.unbound_requests.get, problem.model.node_of
+    is_candidate = bytearray(len(problem.model.nodes))
     for node in problem.candidates:
         is_candidate[node] = 1
     last: PodClass | None = None
     request: PlacementRequest | None = None
-    for pod in problem.movers:
+    for pod in problem.movable_pods:
         if not is_candidate[node_of[pod]]:
             continue
         if classes[pod] is not last:
@@ -289,11 +300,11 @@ def _create_requests(problem: CompactionProblem) -> None:
         if request is not None:
             requests[pod] = request
         else:
-            requests[pod] = problem.ways.of(last, node_of[pod])
+            requests[pod] = problem.ways.request_for(last, node_of[pod])
             request = free(last.number)
-    ranks = [pod_class.rank for pod_class in classes]
+    ranks = [pod_class.sort_key for pod_class in classes]
     majors, minors = [pod_class.major for pod_class in classes], [pod_class.minor for pod_class in classes]
     for node in problem.candidates:
         load = problem.loads[node]
         load.sort(key=ranks.__getitem__)
-        problem.moving[node] = (sum([majors[pod] for pod in load]), sum([minors[pod] for pod in load]))
+        problem.moving_amounts[node] = (sum([majors[pod] for pod in load]), sum([minors[pod] for pod in load]))

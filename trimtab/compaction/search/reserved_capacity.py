@@ -23,10 +23,10 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import admits
 from trimtab.scheduling.pod_class import PodClass
 
-KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
+RECREATING_KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Owners whose controller recreates a pod that is gone."""
 
-MAX_CHUNKS = 500
+MAX_BUFFER_PODS = 500
 """The maximum number of buffer pods for which capacity is kept: anyone who may create a buffer may request any
 number."""
 
@@ -35,56 +35,58 @@ number."""
 class ReservedCapacity:
     """Reserves capacity in `capacity`, and records the nodes and pools that stay for it."""
 
-    room: FreeCapacity
+    capacity: FreeCapacity
     order: Sequence[int]
     """Candidates, the first one is drained first."""
     pool_of: dict[int, Pool]
-    kept: list[tuple[PodClass, int]] = field(default_factory=list)
+    reserved: list[tuple[PodClass, int]] = field(default_factory=list)
     """(pod class, node) of all reserved capacity."""
-    holders: dict[int, Reason] = field(default_factory=dict)
+    reserving_nodes: dict[int, Reason] = field(default_factory=dict)
     """Candidates that stay because capacity is reserved on them."""
-    pools: dict[str, Reason] = field(default_factory=dict)
+    blocked_pools: dict[str, Reason] = field(default_factory=dict)
     """Pools that must not shrink while a pod is pending."""
-    at: Seconds | None = None
+    now: Seconds | None = None
     """The time of the snapshot. None: it is unknown how long a pod has waited."""
     ignored: list[str] = field(default_factory=list)
     """Pending pods that block no pool, each as a sentence."""
 
-    def keep(self, pod_class: PodClass, beneficiary: str, among: Iterable[int] | None = None) -> bool:
+    def reserve_for(self, pod_class: PodClass, beneficiary: str, among: Iterable[int] | None = None) -> bool:
         """Reserves capacity for one more pod of this class. Returns whether there was any.
 
         Reasons why the class cannot be judged (a claim that is not bound yet, another scheduler) are ignored: they only
         narrow the pod's places down, and the capacity will be required somewhere.
         """
         # `change` copies: the pod class itself keeps its reason, and a plan still does not place its pods.
-        pod_class = pod_class if pod_class.unknown is None else change(pod_class, unknown=None)
-        candidates = set(self.order) - set(self.holders)
-        nodes = range(len(self.room.world.nodes)) if among is None else list(among)
+        pod_class = pod_class if pod_class.unjudged_reason is None else change(pod_class, unjudged_reason=None)
+        candidates = set(self.order) - set(self.reserving_nodes)
+        nodes = range(len(self.capacity.world.nodes)) if among is None else list(among)
         last = [n for n in reversed(self.order) if n in candidates and (among is None or n in set(nodes))]
         for node in (*(n for n in nodes if n not in candidates), *last):
-            if admits(self.room, pod_class, node):
-                self.room.take(pod_class, node)
-                self.kept.append((pod_class, node))
+            if admits(self.capacity, pod_class, node):
+                self.capacity.take(pod_class, node)
+                self.reserved.append((pod_class, node))
                 if node in candidates:
-                    name = self.room.world.nodes[node].name
-                    self.holders[node] = r.PROMISED(f"node {name} keeps capacity for {beneficiary}")
+                    name = self.capacity.world.nodes[node].name
+                    self.reserving_nodes[node] = r.PROMISED(f"node {name} keeps capacity for {beneficiary}")
                 return True
         return False
 
-    def waiting(self) -> None:
+    def reserve_for_pending(self) -> None:
         """Reserves capacity for pending pods."""
-        model = self.room.world
+        model = self.capacity.world
         for pod, pod_class in model.waiting:
             if not pod.seeking:
                 continue
-            if not self.keep(pod_class, f"pod {pod.key}, which waits for a node"):
+            if not self.reserve_for(pod_class, f"pod {pod.key}, which waits for a node"):
                 self._block_pools(pod, pod_class)
 
     def _block_pools(self, pod: PodInfo, pod_class: PodClass) -> None:
         """Blocks the pools of which an empty node could hold the pod."""
         reason = r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool")
         pools = {
-            pool.name: pool for node, pool in self.pool_of.items() if _fits_empty_node(self.room.world, pod_class, node)
+            pool.name: pool
+            for node, pool in self.pool_of.items()
+            if _fits_empty_node(self.capacity.world, pod_class, node)
         }
         if not pools:
             self.ignored.append(
@@ -97,26 +99,26 @@ class ReservedCapacity:
                     " longer waits for it"
                 )
             else:
-                self.pools.setdefault(pool.name, reason)
+                self.blocked_pools.setdefault(pool.name, reason)
 
     def _has_waited(self, pod: PodInfo, pool: Pool) -> bool:
-        return self.at is not None and pod.created is not None and self.at - pod.created > pool.pending_limit
+        return self.now is not None and pod.created is not None and self.now - pod.created > pool.pending_limit
 
-    def returning(self) -> None:
+    def reserve_for_missing(self) -> None:
         """Reserves capacity for pods that were evicted and not recreated yet. Without it the same capacity would be
         used twice."""
-        for name, pod_class, count in missing(self.room.world):
+        for name, pod_class, count in missing_replicas(self.capacity.world):
             for _ in range(count):
-                if not self.keep(pod_class, f"a pod that {name} is about to make again"):
+                if not self.reserve_for(pod_class, f"a pod that {name} is about to make again"):
                     break
 
-    def buffers(self) -> None:
+    def reserve_for_buffers(self) -> None:
         """Reserves capacity for capacity buffers. Without it the autoscaler would add the drained nodes again."""
-        remaining = MAX_CHUNKS
-        for buffer, pod_class in self.room.world.buffered:
+        remaining = MAX_BUFFER_PODS
+        for buffer, pod_class in self.capacity.world.buffer_pods:
             wanted = min(buffer.replicas, remaining)
             count = next(
-                (n for n in range(wanted) if not self.keep(pod_class, f"capacity buffer {buffer.key}")), wanted
+                (n for n in range(wanted) if not self.reserve_for(pod_class, f"capacity buffer {buffer.key}")), wanted
             )
             remaining -= count
             if count < buffer.replicas:
@@ -124,36 +126,38 @@ class ReservedCapacity:
                     f"capacity is kept for {count} of {buffer.replicas} pods of capacity buffer {buffer.key}"
                 )
 
-    def leaving(self, draining: Iterable[str]) -> None:
+    def reserve_for_draining(self, draining: Iterable[str]) -> None:
         """Reserves capacity for the remaining pods of nodes that are being drained, which this plan does not move."""
-        model, candidates = self.room.world, set(self.order)
+        model, candidates = self.capacity.world, set(self.order)
         for node in (model.index[name] for name in sorted(draining) if name in model.index):
             for pod in model.on[node] if node not in candidates else ():
                 info = model.pods[pod]
                 if not (info.daemon or info.static or info.finished or info.deleted is not None):
-                    self.keep(model.next_of[pod], f"pod {info.key}, whose node is being drained")
+                    self.reserve_for(model.next_of[pod], f"pod {info.key}, whose node is being drained")
 
-    def largest(self, pool: Pool, pods: Iterable[int]) -> None:
+    def reserve_for_largest(self, pool: Pool, pods: Iterable[int]) -> None:
         """Reserves capacity for one more of the largest pod of a pool that may move; none if there is no such capacity
         now."""
-        classes = self.room.world.next_of
+        classes = self.capacity.world.next_of
         largest = max(pods, key=lambda pod: (classes[pod].major, classes[pod].minor, -pod), default=None)
         if largest is not None:
-            unconstrained = change(classes[largest], adds=(), bars=(), spreads=(), together=None, checked=False)
+            unconstrained = change(
+                classes[largest], adds=(), forbidden_groups=(), spreads=(), affinity=None, has_constraints=False
+            )
             members = [node for node, of_node in self.pool_of.items() if of_node is pool]
-            self.keep(unconstrained, f"one more pod as large as pool {pool.name}'s largest", members)
+            self.reserve_for(unconstrained, f"one more pod as large as pool {pool.name}'s largest", members)
 
 
 def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:
     """Returns whether the pod would fit if the node were empty."""
-    if node_filters.objection(pod_class.ask, pod_class.volumes, model.nodes[node]) is not None:
+    if node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node]) is not None:
         return False
-    requested = [*zip(model.resources, (pod_class.major, pod_class.minor), strict=True)]
-    requested += [(model.names[number], amount) for number, amount in pod_class.rest]
+    requested = [*zip(model.main_resources, (pod_class.major, pod_class.minor), strict=True)]
+    requested += [(model.other_resources[number], amount) for number, amount in pod_class.other_requests]
     return all(amount <= model.amount(node, name) for name, amount in requested if not name.startswith("volumes:"))
 
 
-def missing(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
+def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
     """Returns (owner, pod class, number of pods that the owner will recreate). Pods with a deletion timestamp count as
     gone."""
     # A ReplicaSet counts a pod with a deletion timestamp as gone and recreates it, so `ready` decides and not
@@ -161,7 +165,7 @@ def missing(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
     wanted_counts = {
         name: scale.wanted
         for name, scale in model.inventory.owners.items()
-        if name[1] in KINDS and scale.wanted is not None and scale.ready < scale.wanted
+        if name[1] in RECREATING_KINDS and scale.wanted is not None and scale.ready < scale.wanted
     }
     if not wanted_counts:
         return []

@@ -10,26 +10,26 @@
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop
 
-from trimtab.compaction.search.drain_search import DRAINED, OPEN, Log, Search
-from trimtab.compaction.search.node_order import by_evictions, by_room
-from trimtab.compaction.search.preferences import steer
+from trimtab.compaction.search.drain_search import DRAINED, OPEN, MoveLog, Search
+from trimtab.compaction.search.node_order import by_evictions, by_evictions_and_capacity
+from trimtab.compaction.search.preferences import improve_preferences
 from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.best_fit_index import BestFitIndex
 
-DEAR = 4
+MAX_COST_RATIO = 4
 """An exchange may cost at most this many times the plan's own evictions per price."""
 
-MOST_OUT, MOST_IN = 100, 200
+MAX_SWAP_OUT, MAX_SWAP_IN = 100, 200
 """The maximum numbers of nodes examined for swaps: the last of those that are drained, the first of those that stay."""
 
 
-def improve(search: Search, prices: Sequence[int]) -> None:
+def improve_search(search: Search, prices: Sequence[int]) -> None:
     """Adds and swaps nodes until no step pays any more or the effort is spent."""
     can_repack = True
     while search.effort > 0:
         if _add_nodes(search) or _swap_nodes(search, prices):
             can_repack = True
-        elif can_repack and search.repack():
+        elif can_repack and search.repack_pods():
             can_repack = False
         else:
             break
@@ -37,11 +37,11 @@ def improve(search: Search, prices: Sequence[int]) -> None:
 
 def _free_capacity(search: Search) -> int:
     """Returns the free capacity of open nodes (scarcer resource)."""
-    return sum(max(0, search.room.major[n]) for n in range(len(search.state)) if search.shelves.open[n])
+    return sum(max(0, search.capacity.major[n]) for n in range(len(search.state)) if search.index.open_nodes[n])
 
 
 def _receivers(search: Search) -> list[int]:
-    return [node for node in search.order if search.state[node] == OPEN and not search.shut[node]]
+    return [node for node in search.order if search.state[node] == OPEN and not search.closed_nodes[node]]
 
 
 def _add_nodes(search: Search) -> bool:
@@ -49,11 +49,11 @@ def _add_nodes(search: Search) -> bool:
     for node in _receivers(search):
         if search.effort <= 0:
             break
-        removed = search.world_major(node)
+        removed = search.capacity_removed(node)
         if removed > free_capacity:
             continue
-        log: Log = []
-        if search.empty(node, log):
+        log: MoveLog = []
+        if search.drain_receiver(node, log):
             free_capacity -= removed
             has_added = True
     return has_added
@@ -66,34 +66,39 @@ def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:
     for out, into in _exchanges(search, prices):
         if search.effort <= 0:
             return False
-        log: Log = []
-        position = search.drained.index(out)
-        search.refill(out, log)
+        log: MoveLog = []
+        position = search.drained_nodes.index(out)
+        search.keep_node(out, log)
         # A node that stays after all adds its pods: its pool may then have less free capacity than its headroom.
         limits = search.limits[out]
-        if (limits is None or limits.short() is None) and search.empty(into, log):
+        if (limits is None or limits.shortage_reason() is None) and search.drain_receiver(into, log):
             return True
-        search.again(out, log)
-        search.drained.remove(out)
-        search.drained.insert(position, out)
+        search.drain_again(out, log)
+        search.drained_nodes.remove(out)
+        search.drained_nodes.insert(position, out)
     return False
 
 
 def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yields (node that stays instead, node that is drained instead), best first."""
     free_capacity = _free_capacity(search)
-    moved, saved = len(search.dest), sum(prices[n] for n in search.drained)
-    exchanges, loads = [], search.loads
-    receivers = [(n, search.world_major(n), prices[n], len(loads[n])) for n in _receivers(search)[:MOST_IN]]
-    for out in [n for n in search.order if search.state[n] == DRAINED][-MOST_OUT:]:
-        available, price, load = free_capacity + search.world_major(out), prices[out], len(loads[out])
+    moved, saved = len(search.targets), sum(prices[n] for n in search.drained_nodes)
+    exchanges, loads = [], search.pods_to_move
+    receivers = [(n, search.capacity_removed(n), prices[n], len(loads[n])) for n in _receivers(search)[:MAX_SWAP_IN]]
+    for out in [n for n in search.order if search.state[n] == DRAINED][-MAX_SWAP_OUT:]:
+        available, price, load = free_capacity + search.capacity_removed(out), prices[out], len(loads[out])
         for into, removed, other_price, other_load in receivers:
             if removed > available:
                 continue
             gain, more_moves = other_price - price, other_load - load
-            if (gain > 0 and more_moves * saved <= DEAR * gain * moved) or (gain == 0 and more_moves < 0):
+            if (gain > 0 and more_moves * saved <= MAX_COST_RATIO * gain * moved) or (gain == 0 and more_moves < 0):
                 exchanges.append(
-                    (-gain if more_moves <= 0 else more_moves * saved // gain - DEAR * moved, -gain, out, into)
+                    (
+                        -gain if more_moves <= 0 else more_moves * saved // gain - MAX_COST_RATIO * moved,
+                        -gain,
+                        out,
+                        into,
+                    )
                 )
     # A heap and not a sort: the first exchange that works ends the loop, and most of the pairs are never read.
     heapify(exchanges)
@@ -102,18 +107,18 @@ def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int
         yield out, into
 
 
-ROOM_WEIGHT = 4
+CAPACITY_WEIGHT = 4
 """The weight of the capacity that a drain removes against its evictions; see docs/explanation/compaction-order.md."""
 
 
-def searched(problem: CompactionProblem, effort: int) -> Search:
+def search_drains(problem: CompactionProblem, effort: int) -> Search:
     """Returns the better of two searches in different orders, improved."""
-    by_evictions_order = by_evictions(problem.candidates, problem.loads, problem.saves)
-    by_capacity_order = by_room(
-        problem.candidates, problem.loads, problem.saves, _capacity_removed(problem), ROOM_WEIGHT
+    by_evictions_order = by_evictions(problem.candidates, problem.loads, problem.savings)
+    by_capacity_order = by_evictions_and_capacity(
+        problem.candidates, problem.loads, problem.savings, _capacity_removed(problem), CAPACITY_WEIGHT
     )
 
-    before = problem.room.saved() if by_capacity_order != by_evictions_order else None
+    before = problem.capacity.saved() if by_capacity_order != by_evictions_order else None
     search = _run_first_pass(problem, by_evictions_order)
     if before is not None:
         # Both searches write into the same capacity and limits, so the first is suspended while the second runs.
@@ -123,37 +128,39 @@ def searched(problem: CompactionProblem, effort: int) -> Search:
             _savings_and_moves(problem, search),
             _savings_and_moves(problem, larger),
         )
-        if more_saved <= saved or (more_moved - moved) * saved > DEAR * (more_saved - saved) * max(1, moved):
+        if more_saved <= saved or (more_moved - moved) * saved > MAX_COST_RATIO * (more_saved - saved) * max(1, moved):
             larger.set_aside(before)
             search.take_up(after)
         else:
             search = larger
     search.effort = effort
-    improve(search, [problem.saves.get(n, 0) for n in range(len(problem.world.nodes))])
-    steer(problem, search)
+    improve_search(search, [problem.savings.get(n, 0) for n in range(len(problem.model.nodes))])
+    improve_preferences(problem, search)
     return search
 
 
-def best_only(problem: CompactionProblem) -> Search:
+def search_once(problem: CompactionProblem) -> Search:
     """Returns one pass over the closely examined candidates, in order of evictions; the others only receive pods."""
-    search = _run_first_pass(problem, by_evictions(problem.candidates, problem.loads, problem.saves))
-    steer(problem, search)
+    search = _run_first_pass(problem, by_evictions(problem.candidates, problem.loads, problem.savings))
+    improve_preferences(problem, search)
     return search
 
 
 def _run_first_pass(problem: CompactionProblem, order: Sequence[int]) -> Search:
-    allowances = [None if limits is None or limits.loose else limits.remaining for limits in problem.limits]
+    allowances = [None if limits is None or limits.keeps_no_headroom else limits.remaining for limits in problem.limits]
     index = BestFitIndex(problem.ways, allowances)
-    search = Search(problem.room, [*order, *problem.later], problem.loads, problem.errands, index, problem.limits, 0)
-    for node in set(range(len(problem.world.nodes))) - set(search.order):
-        if not problem.room.closed[node]:
-            index.open_up(node)
+    search = Search(
+        problem.capacity, [*order, *problem.unexamined], problem.loads, problem.errands, index, problem.limits, 0
+    )
+    for node in set(range(len(problem.model.nodes))) - set(search.order):
+        if not problem.capacity.closed_nodes[node]:
+            index.open_node(node)
     search.fill(len(order))
     return search
 
 
 def _savings_and_moves(problem: CompactionProblem, search: Search) -> tuple[int, int]:
-    return sum(problem.saves[n] for n in search.drained), len(search.dest)
+    return sum(problem.savings[n] for n in search.drained_nodes), len(search.targets)
 
 
 def _capacity_removed(problem: CompactionProblem) -> dict[int, int]:
@@ -162,7 +169,7 @@ def _capacity_removed(problem: CompactionProblem) -> dict[int, int]:
 
     Free cores without free memory are not usable: the free capacity counts at most as much as its scarcer half.
     """
-    world, moving = problem.world, problem.moving
+    world, moving = problem.model, problem.moving_amounts
     major = sum([moving[n][0] for n in problem.candidates])
     minor = max(1, sum([moving[n][1] for n in problem.candidates]))
     return {n: moving[n][0] + max(0, min(world.major[n], world.minor[n] * major // minor)) for n in problem.candidates}

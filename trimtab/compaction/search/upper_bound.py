@@ -14,7 +14,7 @@ from trimtab.compaction.plan_types import Bound
 from trimtab.compaction.search.drain_search import DRAINED, Search
 from trimtab.compaction.search.problem import CompactionProblem
 
-Row = tuple[int, ...]
+Amounts = tuple[int, ...]
 """One amount per resource: major, minor, pod slots."""
 
 
@@ -23,11 +23,11 @@ class Item(Struct, frozen=True, kw_only=True, gc=False):
 
     node: int
     saves: int
-    takes: Row
-    free: Row
+    takes: Amounts
+    free: Amounts
 
 
-def bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: set[int]) -> Bound:
+def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: set[int]) -> Bound:
     """Returns the sum of the bounds of all parts."""
     parts_with_free = [(part, _free_amounts(part)) for part in parts]
     removable = candidates | pinned
@@ -68,7 +68,7 @@ def _knapsack(saves: Sequence[int], takes: Sequence[int], limit: int) -> int:
     return total
 
 
-def parts(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: int) -> list[int]:
+def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: int) -> list[int]:
     """Returns node → the number of its part. A node and all nodes that could receive its pods are in one part.
 
     `uses`: node → which of the masks (node → 1 where pods may be placed) its pods have.
@@ -104,21 +104,23 @@ def parts(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: 
     return part
 
 
-def bounded(problem: CompactionProblem, search: Search) -> Bound:
+def bound_problem(problem: CompactionProblem, search: Search) -> Bound:
     """Returns what no plan over these candidates can exceed."""
-    model, next_of = problem.world, problem.world.next_of
-    pinned = {node: [next_of[pod] for pod in _all_pods(problem, node)] for node in problem.pinned}
-    uses = {node: {pod_class.where for pod_class in classes} for node, classes in pinned.items()}
-    uses |= {node: {next_of[pod].where for pod in problem.loads[node]} for node in problem.candidates}
-    moving = {node: (*problem.moving[node], len(problem.loads[node])) for node in problem.candidates}
-    moving |= {node: (sum([pod_class.major for pod_class in classes]), sum([pod_class.minor for pod_class in classes]), len(classes))
-               for node, classes in pinned.items()}  # fmt: skip
-    part = parts(model.wheres, uses, len(model.nodes))
+    model, next_of = problem.model, problem.model.next_of
+    pinned = {node: [next_of[pod] for pod in _all_pods(problem, node)] for node in problem.pinned_nodes}
+    uses = {node: {pod_class.node_set for pod_class in classes} for node, classes in pinned.items()}
+    uses |= {node: {next_of[pod].node_set for pod in problem.loads[node]} for node in problem.candidates}
+    moving = {node: (*problem.moving_amounts[node], len(problem.loads[node])) for node in problem.candidates}
+    moving |= {
+        node: (sum([one.major for one in classes]), sum([one.minor for one in classes]), len(classes))
+        for node, classes in pinned.items()
+    }
+    part = partition_nodes(model.node_sets, uses, len(model.nodes))
     items: dict[int, list[Item]] = {}
     for node in range(len(model.nodes)):
-        if not problem.room.closed[node] or search.state[node] == DRAINED:
+        if not problem.capacity.closed_nodes[node] or search.state[node] == DRAINED:
             items.setdefault(part[node], []).append(_bound_item(problem, node, moving.get(node, (0, 0, 0))))
-    return bound(items.values(), set(problem.candidates), problem.pinned)
+    return upper_bound(items.values(), set(problem.candidates), problem.pinned_nodes)
 
 
 def _all_pods(problem: CompactionProblem, node: int) -> list[int]:
@@ -126,12 +128,14 @@ def _all_pods(problem: CompactionProblem, node: int) -> list[int]:
 
     A DaemonSet pod that keeps its node would be deleted with it: it needs no place elsewhere.
     """
-    pods = problem.world.pods
-    return problem.loads[node] + [pod for pod in problem.world.on[node] if pod in problem.pods and not pods[pod].daemon]
+    pods = problem.model.pods
+    return problem.loads[node] + [
+        pod for pod in problem.model.on[node] if pod in problem.blocked_pods and not pods[pod].daemon
+    ]
 
 
 def _bound_item(problem: CompactionProblem, node: int, moving: tuple[int, int, int]) -> Item:
-    model = problem.world
+    model = problem.model
     free = (model.major[node], model.minor[node], model.slots[node])
     takes = tuple([max(0, free_amount) + amount for free_amount, amount in zip(free, moving, strict=True)])
-    return Item(node=node, saves=problem.saves.get(node, 0), takes=takes, free=free)
+    return Item(node=node, saves=problem.savings.get(node, 0), takes=takes, free=free)

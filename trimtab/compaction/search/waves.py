@@ -18,7 +18,7 @@ Needs = Mapping[int, int]
 """Budget → the number of its pods on the node."""
 
 
-def arrange(nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int]) -> list[list[int]]:
+def arrange_waves(nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int]) -> list[list[int]]:
     """Returns the waves: each node is in the first wave whose budgets allow it. Inside a wave the order of `nodes` is
     kept."""
     waves: list[list[int]] = []
@@ -45,7 +45,7 @@ def _is_within_budgets(spent: Mapping[int, int], cost: Mapping[int, int], allowe
     return True
 
 
-def turns(
+def eviction_turns(
     pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Returns (pods in order of their turns, the turn of each). A turn never has more pods of a budget than it
@@ -66,15 +66,15 @@ def turns(
     return [pod for pod, _ in pods_with_turns], [turn for _, turn in pods_with_turns]
 
 
-SEEDS = 24
+MAX_FIRST_NODES = 24
 """The maximum number of nodes that are tried as the first of all."""
-FEW = 100
+MAX_NODES_TO_REORDER = 100
 """With more nodes than this, the first wave is full enough without reordering."""
-EARLY = 10
+EARLY_FRACTION = 10
 """The early part of a plan is the first tenth of its evictions."""
 
 
-def led(
+def choose_first_node(
     nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int], value: Mapping[int, tuple[int, int]]
 ) -> list[int]:
     """Returns the order with another node first, where that saves more in the early part of the plan.
@@ -82,12 +82,12 @@ def led(
     Best first is not best when the budgets of the first node keep the next three out of its wave. `value`: node →
     (evictions, savings).
     """
-    if len(nodes) > FEW:
+    if len(nodes) > MAX_NODES_TO_REORDER:
         return list(nodes)
-    early = sum(value[node][0] for node in nodes) // EARLY + 1
+    early = sum(value[node][0] for node in nodes) // EARLY_FRACTION + 1
     costs = {node: {b: min(count, allowed[b]) for b, count in needs[node].items()} for node in nodes}
     best, best_savings = list(nodes), _early_savings(nodes, costs, allowed, value, early)
-    for heads in _possible_heads(nodes[:SEEDS]):
+    for heads in _possible_heads(nodes[:MAX_FIRST_NODES]):
         order = [*heads, *(node for node in nodes if node not in heads)]
         savings = _early_savings(order, costs, allowed, value, early)
         if savings > best_savings:
@@ -121,7 +121,7 @@ def _early_savings(
     return total
 
 
-def replay(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
+def replay_drain(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
     """Drains one node in the capacity, or leaves the capacity unchanged. Returns whether every move is possible."""
     kind_of, next_of = capacity.world.kind_of, capacity.world.next_of
     capacity.close(node)
@@ -131,15 +131,15 @@ def replay(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping
             capacity.uncount(groups, node)
         if not admits(capacity, pod_class, target):
             capacity.count(groups, node)
-            take_back(capacity, node, pods[:position], dest)
+            undo_replay(capacity, node, pods[:position], dest)
             return False
         capacity.take(pod_class, target)
     return True
 
 
-def take_back(capacity: FreeCapacity, node: int, pods: Iterable[int], dest: Mapping[int, int]) -> None:
+def undo_replay(capacity: FreeCapacity, node: int, pods: Iterable[int], dest: Mapping[int, int]) -> None:
     """Undoes `replay_drain`."""
     for pod in reversed(list(pods)):
-        capacity.give(capacity.world.next_of[pod], dest[pod])
+        capacity.remove_pod(capacity.world.next_of[pod], dest[pod])
         capacity.count(capacity.world.kind_of[pod].adds, node)
-    capacity.reopen(node)
+    capacity.uncordon_node(node)

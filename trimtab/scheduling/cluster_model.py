@@ -72,7 +72,7 @@ class ClusterModel:
 
 
 @uncollected()
-def build(inventory: Inventory, readmitted_requests: Again | None = None) -> ClusterModel:
+def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
     """Builds the model of one snapshot, in a few microseconds per pod.
 
     `again` returns the requests of a pod's successor; without it, successors request what the pods request now.
@@ -84,15 +84,15 @@ def build(inventory: Inventory, readmitted_requests: Again | None = None) -> Clu
     waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED]
     classifier = PodClassifier(inventory)
     classes = classifier.classify_all(placed)
-    readmitted_requests = _with_assumed(inventory, readmitted_requests)
-    answers = [readmitted_requests(pod) for pod in placed] if readmitted_requests is not None else []
+    again = _with_assumed(inventory, again)
+    answers = [again(pod) for pod in placed] if again is not None else []
     next_classes = (
         classes
-        if readmitted_requests is None
+        if again is None
         else [classifier.classify(pod, requests) for pod, requests in zip(placed, answers, strict=True)]
     )
     pending = [
-        (pod, classifier.classify(pod, readmitted_requests(pod) if readmitted_requests else None)) for pod in waiting
+        (pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting
     ]
     buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.buffers]
     node_of = [index[pod.node] for pod in placed]

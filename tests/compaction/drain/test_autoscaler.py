@@ -72,7 +72,7 @@ def test_its_evictions_count_once_in_the_hour() -> None:
     ("deleting", "code"), [((), "drain-uncordoned"), (("n1",), "drain-deletion-failed"), (("n2",), "drain-uncordoned")]
 )
 def test_a_deletion_that_failed_is_no_persons_no(deleting: tuple[str, ...], code: str) -> None:
-    found = step(note(emptied=NOW - 60), on=node("n1"), deleting=frozenset(deleting))
+    found = step(note(emptied=NOW - 60), on=node("n1"), deleting_nodes=frozenset(deleting))
     assert ended(found) == (code, FailureCause.NODE)
 
 

@@ -104,9 +104,9 @@ def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
     pods = [pod("web-1", "n1"), pod("web-2", "n2"), pod("web-3", "n2"), owner("web", 3), owner("new", 1)]
     whole = owner("site", 4, "Deployment")
     tops = {("default", "ReplicaSet", name): Owner("Deployment", "site") for name in ("web", "new")}
-    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, tops=tops)
+    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, top_owners=tops)
     assert waits(found) == "drain-one-by-one"
-    assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, tops=tops)) == ["web-1"]
+    assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, top_owners=tops)) == ["web-1"]
 
 
 def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
@@ -119,7 +119,7 @@ def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
 
 def test_an_eviction_that_is_not_seen_yet_counts_against_the_budget() -> None:
     pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
-    found = step(note(leaving("web-1"), leaving("web-2")), *pods, flight=frozenset({"uid-web-1"}))
+    found = step(note(leaving("web-1"), leaving("web-2")), *pods, evicted_uids=frozenset({"uid-web-1"}))
     assert waits(found) == "drain-budget-spent"
 
 
@@ -277,7 +277,7 @@ def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
         ({"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}, "delay-deletion",
         FailureCause.NODE),
         ({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 60),
-                      "effect": "PreferNoSchedule"}]}, "no need of it for 60 s and removes it after 600 s",
+                      "effect": "PreferNoSchedule"}]}, "unneeded for 60 s, and the autoscaler removes it after 600 s",
                       FailureCause.NODE),
         ({}, "1 in group pool-all", FailureCause.POOL),
     ],
@@ -318,7 +318,7 @@ TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
 
 
 def surge(wanted: int, *pods: Item, found: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:
-    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), tops=TOPS, **view)
+    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), top_owners=TOPS, **view)
 
 
 def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:

@@ -22,7 +22,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
 _LATE = problem(408, "the body did not arrive in time", "a whole body within the timeout")
-_STRANGER = problem(403, "only the API server may ask", "a client certificate of TRIMTAB_CLIENT_CA")
+_STRANGER = problem(403, "only the API server may ask", "a client certificate of TRIMTAB_WEBHOOK_CLIENT_CA_FILE")
 _FULL = problem(503, "too many large bodies are under way", "the same body a little later")
 _BUSY = problem(503, "too many checks are under way", "the same review a little later")
 _OPEN = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
@@ -45,8 +45,8 @@ MAX_WAITING = 64
 def entry(service: Service, settings: Settings) -> WebhookASGI:
     """For everybody who reaches the port, or only for those the settings' authorities vouch for."""
     return (
-        WebhookASGI(service, connection_limits.known(settings.client_name))
-        if settings.client_ca
+        WebhookASGI(service, connection_limits.known(settings.client_common_name))
+        if settings.client_ca_file
         else WebhookASGI(service)
     )
 

@@ -288,9 +288,14 @@ def called(service: str, namespace: str) -> tuple[str, ...]:
 def keeper(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
     """For the Secret that the settings name."""
     assert settings.certs_secret is not None
-    door = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration)
+    door = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration_name)
     return CertificateRotator(
-        door, settings.certs, called(settings.service, settings.namespace), log, clock.utc, looks=LOOKS_TO_SETTLE
+        door,
+        settings.certs_folder,
+        called(settings.service_name, settings.namespace),
+        log,
+        clock.utc,
+        looks=LOOKS_TO_SETTLE,
     )
 
 
@@ -336,7 +341,10 @@ def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: 
 
     keeping = keeper(settings, connect(), log)
     thread = threading.Thread(
-        target=keeping.run, args=(stop.wait, max(settings.certs_every, _SHORTEST)), name="certificates", daemon=True
+        target=keeping.run,
+        args=(stop.wait, max(settings.certs_check_interval_seconds, _SHORTEST)),
+        name="certificates",
+        daemon=True,
     )
     thread.start()
     return thread

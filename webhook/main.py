@@ -102,7 +102,7 @@ def _live(settings: Settings, meters: WebhookMetrics, logger: Logger) -> PolicyS
     from trimtab.kube.resources import autoscaler_status
     from webhook.policy_state import PolicyStateWatcher as Live
 
-    status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status)
+    status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status_configmap)
     base, herald = from_files(settings), StateLogger(meters, logger)
     live = Live(connect(), base, policies=not settings.policies, hears=herald, autoscaler=status).start()
     _standing(meters, lambda: live.world)
@@ -156,7 +156,7 @@ def _meters(settings: Settings) -> WebhookMetrics:
     meters = WebhookMetrics(CollectorRegistry())
 
     def expiry() -> float:
-        found = certs.status(settings.certs, clock.utc()).not_after
+        found = certs.status(settings.certs_folder, clock.utc()).not_after
         return found.timestamp() if found else float("nan")
 
     meters.certificate_expiry(expiry)
@@ -175,17 +175,19 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
 
     def told(problem: certs.Problem | None) -> None:
         if problem is None:
-            log.info("certificate reloaded", folder=str(settings.certs))
+            log.info("certificate reloaded", folder=str(settings.certs_folder))
             _judge(settings, log)
         else:
             log.warning("certificate files refused, what was good is kept", code=problem.code, why=problem.says)
 
     first_pair(settings, log)
     _judge(settings, log)
-    launch(application, settings, log, certs.CertificateLoader(settings.certs, told, settings.client_ca).front)
+    launch(
+        application, settings, log, certs.CertificateLoader(settings.certs_folder, told, settings.client_ca_file).front
+    )
 
 
 def _judge(settings: Settings, log: Logger) -> None:
     """Tell what is wrong with the pair. It is served all the same: API servers judge it, and the next one may come."""
-    for problem in certs.status(settings.certs, clock.utc()).problems:
+    for problem in certs.status(settings.certs_folder, clock.utc()).problems:
         log.warning("certificate", code=problem.code, why=problem.says)

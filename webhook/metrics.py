@@ -10,7 +10,7 @@ One record, told twice: counted, and logged where a pod was changed or something
 
 from collections import Counter as CollectionsCounter
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Final
 
@@ -199,8 +199,21 @@ def _decided(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
     return found + [(would.policy, action(would.field), "would-change") for would in decision.would]
 
 
+@lru_cache(maxsize=4096)
+def _action_of_short(field: str) -> str:
+    return _action(field)
+
+
 def action(field: str) -> str:
     """A field without what names a container or a label, so that the words stay few."""
+    return _action_of_short(field) if len(field) <= _MAX_CACHED else _action(field)
+
+
+_MAX_CACHED = 256
+"""Characters of a field that is worth remembering; a field holds names that the pod's author chose."""
+
+
+def _action(field: str) -> str:
     head, bracket, rest = field.partition("[")
     if bracket and head.endswith("ontainers"):
         return rest.partition("].")[2] or head

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from deploy.observe.exported import Metric, everything
 
 _WHERE = {
-    "webhook": "`/metrics` on its serving port, over TLS. Every replica tells of itself.",
-    "compactor": "`/metrics` on `TRIMTAB_LISTEN`. Only the replica that leads knows more than itself; the figures of"
-    " pools are counted while it is scraped.",
-    "watchdog": "`/metrics` on `TRIMTAB_LISTEN`. Only the replica that leads knows more than itself.",
-    "recommender": "`/metrics` on `TRIMTAB_LISTEN`. Only the replica that leads knows more than itself.",
+    "webhook": "`/metrics` on its serving port, over TLS. Each replica has its own figures.",
+    "compactor": "`/metrics` on `TRIMTAB_COMPACTOR_LISTEN`. Only the leader has figures of pools, and"
+    " counts them while it is scraped.",
+    "watchdog": "`/metrics` on `TRIMTAB_WATCHDOG_LISTEN`. Only the leader has more figures than its own.",
+    "recommender": "`/metrics` on `TRIMTAB_RECOMMENDER_LISTEN`. Only the leader has more figures than its own.",
 }
 
 

@@ -43,7 +43,10 @@ def _deployment(item: Manifest) -> Manifest:
 
 def _container(found: Manifest, values: str) -> Manifest:
     form = text(f'{values}.settings.TRIMTAB_LOG_FORMAT | default "json"')
-    chosen = {"TRIMTAB_LOG_FORMAT": form, "TRIMTAB_SCALE_NAMESPACES": text(f'join ":" {values}.scaleNamespaces')}
+    chosen = {
+        "TRIMTAB_LOG_FORMAT": form,
+        "TRIMTAB_COMPACTOR_SCALE_NAMESPACES": text(f'join ":" {values}.scaleNamespaces'),
+    }
     env = [{**one, "value": chosen.get(one["name"], one["value"])} for one in found["env"]]
     more = each_variable(f'omit {values}.settings "TRIMTAB_LOG_FORMAT"')
     return {

@@ -16,7 +16,7 @@ from trimtab.cluster.pool_schema import schema as pool_schema
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
-from trimtab.runtime.environment import PREFIX
+from trimtab.runtime.environment import variable
 from trimtab.runtime.settings import Settings
 from trimtab.watchdog.settings import Settings as WatchdogSettings
 
@@ -133,10 +133,10 @@ def _autoscaler() -> Schema:
 
 def _settings(name: str) -> Schema:
     given = deployments.environment(DEFAULTS) if name == "webhook" else deployments.process_environment(name, DEFAULTS)
-    names = [PREFIX + field.name.upper() for field in fields(SETTINGS[name])]
+    names = [variable(name, field.name) for field in fields(SETTINGS[name])]
     found = _any("object", f"Settings by their variable, as texts: docs/reference/settings.md, `trimtab {name}`.", {})
-    open_ = [variable for variable in names if variable not in given or variable == "TRIMTAB_LOG_FORMAT"]
-    return {**found, "additionalProperties": False, "properties": {variable: {"type": "string"} for variable in open_}}
+    open_ = [each for each in names if each not in given or each == "TRIMTAB_LOG_FORMAT"]
+    return {**found, "additionalProperties": False, "properties": {each: {"type": "string"} for each in open_}}
 
 
 def _resources(default: Manifest) -> Schema:

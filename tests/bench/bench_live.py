@@ -43,9 +43,11 @@ POOL = {
     **EAGER, "nodes": "all", "pace": {"drains": int(AT_ONCE), "evictionsPerHour": 100_000},
 }  # fmt: skip
 SETTINGS = {
-    "INTERVAL": "10", "SETTLE": "2", "TICK": "1", "DRAINS": AT_ONCE, "REST": "3600", "TAKEN_LIMIT": "300",
-    "PENDING_LIMIT": "30", "END_LIMIT": "120", "READY_LIMIT": "300", "LEASE": "30", "RENEW_DEADLINE": "15",
-    "RETRY": "3", "WRITE_DEADLINE": "10",
+    "PLAN_INTERVAL_SECONDS": "10", "RECHECK_DELAY_SECONDS": "2", "DRAIN_POLL_INTERVAL_SECONDS": "1",
+    "MAX_CONCURRENT_DRAINS": AT_ONCE, "MOVE_COOLDOWN_SECONDS": "3600", "NODE_REMOVAL_TIMEOUT_SECONDS": "300",
+    "PENDING_TIMEOUT_SECONDS": "30", "POD_TERMINATION_TIMEOUT_SECONDS": "120", "READY_TIMEOUT_SECONDS": "300",
+    "LEASE_DURATION_SECONDS": "30", "RENEW_DEADLINE_SECONDS": "15",
+    "RETRY_PERIOD_SECONDS": "3", "WRITE_TIMEOUT_SECONDS": "10",
 }  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
         Witness(cluster) as witness,
         Autoscaler(cluster, lambda node: "all", reports=False, unneeded=30, every=3) as scaler,
     ):
-        one = Compactor(cluster, folder, AUTOSCALER="assumed", **SETTINGS)
+        one = Compactor(cluster, folder, REQUIRE_AUTOSCALER_STATUS="false", **SETTINGS)
         try:
             spent = _until_quiet(one, witness, scaler)
             used = cpu(one)

@@ -87,19 +87,19 @@ def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
     elapsed, half = (lambda: cluster.now), settings.max_written_kilobytes * 500
     checkpoints = Checkpointer(
         sharded_configmaps.usage(writer, namespace), sharded_configmaps.days(writer, namespace), diary,
-        settings.checkpoint_every,
+        settings.checkpoint_interval_seconds,
         WriteBudget(half, elapsed), elapsed, max_stored_bytes=settings.max_stored_megabytes * 1_000_000,
     )  # fmt: skip
     publishing = Publisher(
         sharded_configmaps.recommendations(writer, namespace),
         diary,
-        settings.tolerance / 100,
+        settings.publish_tolerance_percent / 100,
         WriteBudget(half, elapsed),
     )
     return Loop(
         diary=diary, source=InstantCollector(lambda: [cluster.look()]), seen=PodWatchState(), checkpoints=checkpoints,
         publishing=publishing, metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build("warning", "json"),
-        publish_every=settings.publish_every, now=lambda: int(cluster.now), elapsed=elapsed,
+        publish_every=settings.publish_interval_seconds, now=lambda: int(cluster.now), elapsed=elapsed,
     )  # fmt: skip
 
 

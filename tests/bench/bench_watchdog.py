@@ -24,6 +24,7 @@ from tests.controlplane import binaries, environ, prepared
 from tests.controlplane.cluster import Cluster
 from trimtab.policy.schema import crd
 from trimtab.runtime import files
+from trimtab.runtime.environment import variable
 
 ROOT = Path(__file__).parents[2]
 TICK = os.sysconf("SC_CLK_TCK")
@@ -57,10 +58,14 @@ def _policies(cluster: Cluster) -> None:
 
 def _start(kubeconfig: str, ready: Path) -> subprocess.Popen[bytes]:
     given = {
-        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "KUBECONFIG": kubeconfig, "INTERVAL": INTERVAL,
-        "LOG_LEVEL": "warning", "STATUS_EVERY": 10, "LEASE": 8, "RENEW_DEADLINE": 4, "WRITE_DEADLINE": 2,
+        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "KUBECONFIG": kubeconfig, "CHECK_INTERVAL_SECONDS": INTERVAL,
+        "LOG_LEVEL": "warning", "STATUS_WRITE_INTERVAL_SECONDS": 10, "LEASE_DURATION_SECONDS": 8,
+        "RENEW_DEADLINE_SECONDS": 4, "WRITE_TIMEOUT_SECONDS": 2,
     }  # fmt: skip
-    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+    surroundings = {
+        **environ.plain(),
+        **{variable("watchdog", name.lower()): str(value) for name, value in given.items()},
+    }
     return subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
 
 

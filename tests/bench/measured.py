@@ -65,7 +65,8 @@ def _rss() -> float:
 def _ours(kubeconfig: str, *, streaming: bool, planned: bool) -> tuple[int, Any]:
     """What `ClusterInformers` does for pods; `planned`: holding the records that plans are made of."""
     hold: Any = PlannerPodTransform() if planned else FieldPruner()
-    it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, terms=WatchSettings(streaming=streaming))
+    settings = WatchSettings(streaming=streaming)
+    it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, settings=settings)
     threading.Thread(target=it.run, daemon=True).start()
     while not it.state.synced:
         assert not it.state.error, it.state

@@ -19,6 +19,7 @@ from pathlib import Path
 import certs
 from tests.bench import crowd
 from tests.controlplane import environ
+from trimtab.runtime.environment import variable
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "bench"
 SERVER_CORE, CLIENT_CORE = "0", "1"
@@ -143,10 +144,10 @@ def ours(home: Path, client: Path, *, module: str = "trimtab", **settings: str) 
     """
     (home / "snapshot.json").write_text(json.dumps(crowd.snapshot()))
     given = {
-        "LISTEN": "127.0.0.1:0", "CERTS": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
+        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
         "POLICIES": crowd.POLICIES, "CLUSTER": str(home / "snapshot.json"), "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
-    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": value for name, value in given.items()}}
+    surroundings = {**environ.plain(), **{variable("webhook", name.lower()): value for name, value in given.items()}}
     (home / "ready.json").unlink(missing_ok=True)
     with (home / f"{module}.log").open("wb") as log:
         command = _pinned(SERVER_CORE, sys.executable, "-m", module, "webhook")

@@ -42,7 +42,9 @@ def test_a_drain_that_the_state_does_not_know_is_called_so_and_no_key_is_needed(
 
 def phases(memory: PoolState, *nodes: Item) -> list[str]:
     reading = build([Document(file="x", index=number, value=item) for number, item in enumerate(nodes)])
-    return [drain.phase for drain in report.status_report(replace(found(memory), snapshot=reading.snapshot)).drains]
+    return [
+        drain.phase for drain in report.build_status_report(replace(found(memory), snapshot=reading.snapshot)).drains
+    ]
 
 
 def note(home: str) -> str:
@@ -52,7 +54,7 @@ def note(home: str) -> str:
 
 
 def waits(memory: PoolState, pool: Pool | None = None, **more: str) -> str:
-    return report.status_report(found(memory, pool, **more)).pools[0].waits_for
+    return report.build_status_report(found(memory, pool, **more)).pools[0].waits_for
 
 
 def test_what_a_pool_waits_for_is_said() -> None:
@@ -61,24 +63,24 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert waits(PoolState()) == "a plan that frees a node"
     assert waits(ready, paused="said so") == "said so"
     assert waits(ready, leader="") == "no compactor leads"
-    assert "rehearses" in waits(ready, Pool(name="web"))
+    assert "dry run" in waits(ready, Pool(name="web"))
     assert "drain of n1" in waits(PoolState(plan=("n2",), drains={"n1": "d"}))
     assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))
     assert "closed for another 3590 s" in waits(PoolState(strikes=2, closed=NOW - 10))
-    assert "ceiling" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
+    assert "limit of" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
 
 
 def test_history_is_in_order_and_can_be_of_one_node() -> None:
     ring = tuple(HistoryEntry(at=NOW - n, pool="web", what="begun", code="c", why="w", node=f"n{n}") for n in range(3))
-    everything = report.history_report(found(PoolState(ring=ring)), None, None)
+    everything = report.build_history_report(found(PoolState(ring=ring)), None, None)
     assert [record.node for record in everything.records] == ["n2", "n1", "n0"]
-    assert len(report.history_report(found(PoolState(ring=ring)), "web", "n1").records) == 1
+    assert len(report.build_history_report(found(PoolState(ring=ring)), "web", "n1").records) == 1
 
 
 @pytest.mark.parametrize("off", [-600, 600])
 def test_a_pool_is_reopened_by_the_compactors_clock_whatever_ours_says(off: int) -> None:
-    assert report.reopening(PoolState(closed=NOW), NOW + off) == NOW
-    assert report.reopening(PoolState(), NOW) == NOW
+    assert report.choose_reopening_time(PoolState(closed=NOW), NOW + off) == NOW
+    assert report.choose_reopening_time(PoolState(), NOW) == NOW
 
 
 def test_what_others_wrote_is_drawn_as_it_stands() -> None:
@@ -87,6 +89,6 @@ def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=said)
     seen = replace(found(PoolState(ring=(record,), plan_why=said), paused=said), unread=(said,))
     console = Console(record=True, width=200)
-    report.history(console, report.history_report(seen, None, None))
-    report.status(console, report.status_report(seen))
+    report.draw_history(console, report.build_history_report(seen, None, None))
+    report.draw_status(console, report.build_status_report(seen))
     assert console.export_text().count(said) == 4

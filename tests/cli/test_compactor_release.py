@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster_of import NOW, cluster, node
-from trimtab.cli.compactor.state import judged
+from trimtab.cli.compactor.state import judge_node
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
@@ -30,25 +30,25 @@ def signed() -> str:
         (signed(), OTHERS, "its signature is not of this compactor"),
         (signed(), None, "unverified"),
         ('{"drain":"d1","pool":"web","since":1}', KEYS, "no signature"),
-        ("{", KEYS, "cannot be understood"),
-        ('{"drain":"d1","pool":"web","since":1000000000000000000}', KEYS, "cannot be understood"),
-        ('{"drain":"d1","pool":"web","since":-1}', KEYS, "cannot be understood"),
-        ('{"drain":"\\u001b[2J","pool":"web","since":1}', KEYS, "cannot be understood"),
-        ('{"drain":"d1","pool":"' + "x" * 100_000 + '","since":1}', KEYS, "cannot be understood"),
+        ("{", KEYS, "the annotation is invalid"),
+        ('{"drain":"d1","pool":"web","since":1000000000000000000}', KEYS, "the annotation is invalid"),
+        ('{"drain":"d1","pool":"web","since":-1}', KEYS, "the annotation is invalid"),
+        ('{"drain":"\\u001b[2J","pool":"web","since":1}', KEYS, "the annotation is invalid"),
+        ('{"drain":"d1","pool":"' + "x" * 100_000 + '","since":1}', KEYS, "the annotation is invalid"),
     ],
 )
 def test_what_stands_on_a_node_is_said_with_its_verdict(text: str, keys: SigningKeys | None, verdict: str) -> None:
-    found = judged(here(text), keys)
+    found = judge_node(here(text), keys)
     assert found is not None
     assert verdict in str(found)
     assert found.can_be_opened
 
 
 def test_a_node_without_the_annotation_is_nobodys_to_release() -> None:
-    assert judged(here(None), KEYS) is None
+    assert judge_node(here(None), KEYS) is None
 
 
 def test_a_node_that_somebody_deletes_stays_as_it_is() -> None:
-    found = judged(here("{", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), KEYS)
+    found = judge_node(here("{", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), KEYS)
     assert found is not None
     assert not found.can_be_opened

@@ -9,7 +9,7 @@ from trimtab.cli.demo import compaction, sample_pool
 
 def shown() -> str:
     written = io.StringIO()
-    compaction.show(Console(file=written, width=200), sample_pool.asked())
+    compaction.draw_compaction(Console(file=written, width=200), sample_pool.build_inputs())
     return written.getvalue()
 
 

@@ -60,7 +60,7 @@ def test_admit_says_what_there_is_of_what_it_takes(tmp_path: Path) -> None:
 def test_where_it_may_not_be_read_that_is_a_note(tmp_path: Path) -> None:
     with serving(lambda asked: kept(asked, 403)) as server:
         text = explained(tmp_path, server.url)
-    assert "What the recommender keeps could not be read" in text
+    assert "The recommender's history could not be read" in text
     assert "no usage is known of container app of Deployment shop/web" in text
 
 

@@ -299,7 +299,7 @@ def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
 def test_a_snapshot_with_the_pods_of_one_namespace_says_so(tmp_path: Path) -> None:
     def asks(*more: Item) -> bool:
         notes = told("plan", "--cluster", snapshot(tmp_path, *half_empty(*more)))["notes"]
-        return any("were all namespaces read" in note for note in notes)
+        return any("all pods are in namespace" in note for note in notes)
 
     assert asks()
     assert not asks(pod("proxy-1", "a", namespace="kube-system", owner="DaemonSet"))

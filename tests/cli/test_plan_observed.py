@@ -1,7 +1,7 @@
 """A plan offline, with what a compactor saw before the snapshot was taken."""
 
 from tests.cluster_of import NOW, Item, cluster, node
-from trimtab.cli.plan.inputs import observed
+from trimtab.cli.plan.inputs import read_observations
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState
 
@@ -12,12 +12,12 @@ def state(pool: str, text: str) -> Item:
 
 
 def test_without_a_compactors_state_nothing_was_observed() -> None:
-    assert observed(cluster(node("n1"))).observations is None
+    assert read_observations(cluster(node("n1"))).observations is None
 
 
 def test_the_state_of_every_pool_is_read_and_nonsense_is_told() -> None:
     web = memories.write(PoolState(under={"n1": NOW}, moved={"a/b": NOW}))
-    seen = observed(cluster(node("n1"), state("web", web), state("odd", "{")))
+    seen = read_observations(cluster(node("n1"), state("web", web), state("odd", "{")))
     assert seen.observations is not None
     assert (seen.observations.under_since, seen.moved) == ({"n1": NOW}, frozenset({"a/b"}))
     assert any("trimtab-state-odd" in note for note in seen.notes)

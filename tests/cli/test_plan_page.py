@@ -21,7 +21,7 @@ COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (trimtab (?:plan|
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What `trimtab demo --keep demo` leaves."""
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "pool.json").write_bytes(sample_pool.snapshot())
+    (tmp_path / "demo" / "pool.json").write_bytes(sample_pool.build_snapshot())
     for step in steps(PAGE):
         if step.how.startswith("file "):
             (tmp_path / step.how.removeprefix("file ")).write_text(step.command)
@@ -41,7 +41,7 @@ def test_a_command_of_the_page_does_what_it_says(folder: Path, command: list[str
 
 def test_the_pool_of_the_demo_is_compacted_within_a_screen() -> None:
     console = Console(width=120, file=StringIO())
-    sample_pool.show(console)
+    sample_pool.draw_sample_pool(console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert len(lines) <= 20
     assert any("9 nodes → 4" in line for line in lines)

@@ -49,7 +49,10 @@ def test_policies_of_the_snapshot_count(tmp_path: Path) -> None:
     assert evictions(snapshot(tmp_path, *four_pods(replica_set()))) == 2
     report = told("plan", "--cluster", snapshot(tmp_path, *four_pods(replica_set(), POLICY)), *KEEN)
     assert report["evictions"] == 0
-    assert "pods are planned with what 1 policies of the snapshot would give them again" in report["notes"]
+    assert (
+        "pods are planned with the requests that 1 policy of the snapshot would give them on readmission"
+        in report["notes"]
+    )
 
 
 def test_policies_that_are_given_count_instead_of_those_of_the_snapshot(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def trimtab(*arguments: str | Path) -> Result:
 
 def test_sound_policies_are_said_to_be_sound(tmp_path: Path) -> None:
     result = trimtab("check", write(tmp_path, POLICY))
-    assert (result.exit_code, result.stdout) == (0, "1 policy is sound.\n")
+    assert (result.exit_code, result.stdout) == (0, "1 policy is valid.\n")
 
 
 @pytest.mark.parametrize("verb", ["check", "list"])

@@ -60,7 +60,7 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     ("claims", "said"),
     [
         (WHY.replace("true", "false"), "acts: false, but the policy makes a difference"),
-        (WHY.replace("policy-says", "no-policy"), "because: no-policy is not said"),
+        (WHY.replace("policy-says", "no-policy"), "because: no-policy is expected, and missing"),
         (WHY + "beside: [other]\n", "there is no policy other"),
         (WHY + "becuase: []\n", "unknown field"),
     ],
@@ -89,4 +89,4 @@ def test_the_shipped_cases_hold() -> None:
     """But for what is said beside: a case that the quota refuses is warned about, and a daemon's node is drawn."""
     result = run(ROOT / "policies" / "examples")
     wrong = [line for line in result.stdout.splitlines()[:-1] if "spec.affinity" not in line]
-    assert wrong == ["tenants-in-sandbox/over-quota: because: quota-may-refuse is said, too"]
+    assert wrong == ["tenants-in-sandbox/over-quota: because: quota-may-refuse is unexpected"]

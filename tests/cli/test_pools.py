@@ -12,8 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.cluster_of import node, pod
-from trimtab.cli.main import ASKED_WRONGLY, cli
-from trimtab.cli.pools.import_estafette import STATE, OldCompactor, marked, old_compactors
+from trimtab.cli.main import EXIT_USAGE, cli
+from trimtab.cli.pools.import_estafette import STATE_ANNOTATION, OldCompactor, decode_marked_node, old_compactors
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.node import read as node_of
 from trimtab.cluster.pool_config import pools
@@ -43,7 +43,7 @@ def test_pools_are_printed_as_config_maps_that_are_read_again(tmp_path: Path, fo
 @pytest.mark.parametrize("text", ["{}", "kind: ConfigMap", '{"nodePools": {"web": 5}}', "a: [", ""])
 def test_a_file_without_pools_or_with_a_mistake_is_told_and_nothing_is_printed(tmp_path: Path, text: str) -> None:
     done = imported(tmp_path, text)
-    assert done.exit_code == ASKED_WRONGLY
+    assert done.exit_code == EXIT_USAGE
     assert "estafette.yaml" in done.stderr
     assert not done.stdout
 
@@ -61,7 +61,7 @@ def test_a_plan_reads_what_can_be_imported(tmp_path: Path) -> None:
 
 def shape(text: str, cordoned: bool = True, **more: Any) -> NodeShape:
     made = node("n1", cordoned=cordoned, **more)
-    made["metadata"]["annotations"] = {STATE: text}
+    made["metadata"]["annotations"] = {STATE_ANNOTATION: text}
     return msgspec.convert(made, NodeShape)
 
 
@@ -78,14 +78,14 @@ MARKS = {
 @pytest.mark.parametrize("case", MARKS)
 def test_only_a_node_that_it_cordoned_is_opened(case: str) -> None:
     text, cordoned, expected = MARKS[case]
-    found = marked(node_of(shape(text, cordoned)), "7")
+    found = decode_marked_node(node_of(shape(text, cordoned)), "7")
     assert found is not None
     assert found.is_stranded is expected
 
 
 def test_a_node_without_its_annotation_is_none_of_its() -> None:
     made = node("n1", cordoned=True)
-    assert marked(node_of(msgspec.convert(made, NodeShape)), "7") is None
+    assert decode_marked_node(node_of(msgspec.convert(made, NodeShape)), "7") is None
 
 
 def deployment(image: str, **spec: Any) -> dict[str, Any]:

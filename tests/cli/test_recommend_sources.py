@@ -65,7 +65,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
     assert "2 samples were left out: no number, below zero, or more than any machine has." in notes
-    assert f"{file}: 1 amount below zero, or no number, the first in line 2: left out." in notes
+    assert f"{file}: 1 amount below zero or not a number, the first in line 2: left out." in notes
 
 
 def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
 
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600")
-    assert any("--rate 5m must hold four of them" in note for note in report["notes"])
+    assert any("--rate 5m must span four scrapes" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words
 # ── the cluster itself ───────────────────────────────────────────────────
 @pytest.mark.parametrize(
     ("world", "share", "note"),
-    [({}, "p5", ""), ({"ready": False}, "p95", "cannot act"), ({"allowed": False}, "p95", "may not be looked at")],
+    [({}, "p5", ""), ({"ready": False}, "p95", "cannot act"), ({"allowed": False}, "p95", "may not read whether")],
 )
 def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
     tmp_path: Path, world: dict[str, bool], share: str, note: str
@@ -105,7 +105,9 @@ def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
     assert any(note in text for text in report["notes"]) or not note
 
 
-@pytest.mark.parametrize(("metrics", "note"), [(True, "tells one moment (2 series)"), (False, "serves no metrics API")])
+@pytest.mark.parametrize(
+    ("metrics", "note"), [(True, "has one present sample (2 series)"), (False, "serves no metrics API")]
+)
 def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics: bool, note: str) -> None:
     with serving(lambda asked: api(asked, metrics=metrics)) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
@@ -128,7 +130,7 @@ def test_kubelets_are_asked_where_that_is_wanted(tmp_path: Path) -> None:
     with serving(kubelets) as server:
         config = kubeconfig(tmp_path, server.url)
         report = told("recommend", "--cluster", "live", "--kubeconfig", config, "--kubelets")
-    assert any("The kubelets tell one moment (2 series)" in text for text in report["notes"])
+    assert any("The kubelets have one present sample (2 series)" in text for text in report["notes"])
     assert report["containers"][0]["cpu"]["samples"] == 1
 
 
@@ -167,7 +169,7 @@ def test_what_was_seen_counts_before_what_a_vpa_recommends(tmp_path: Path) -> No
     assert codes(only(tmp_path, web(), advising())["cpu"]) == ["from-usage"]
     early = only(tmp_path, web(), advising(), hours=2)
     assert (early["cpu"]["proposed"], codes(early["cpu"])) == ("250m", ["from-vpa"])
-    assert "seen: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
+    assert "history: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
 
 
 def test_a_vpa_that_acts_decides_and_one_that_cannot_advises(tmp_path: Path) -> None:
@@ -192,6 +194,6 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
 
     with serving(kept) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
-    assert "The recommender keeps the history of 1 container." in report["notes"]
+    assert "The recommender has the history of 1 container." in report["notes"]
     assert (report["containers"][0]["cpu"]["p95"], report["containers"][0]["cpu"]["samples"]) == ("250m", 288)
     assert report["containers"][0]["memory"]["max"] == "400Mi"  # the peak of the interval that is not over

@@ -99,7 +99,7 @@ def test_a_missing_overhead_shows_a_wrong_setting(tmp_path: Path) -> None:
 
 def test_the_table_says_how_many_lack_what(tmp_path: Path) -> None:
     result = trimtab("admit", "--cluster", snapshot(tmp_path, pod(), POLICY, WEBHOOK), "--running")
-    assert "1 of 1 running pods lack what policy says." in result.output
+    assert "1 of 1 running pods lack changes of policies." in result.output
     assert "sizes" in result.output
 
 

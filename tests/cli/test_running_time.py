@@ -20,7 +20,7 @@ def run(day: int, minutes: int, resource: str = "cpu", pod: str = "") -> Series:
 
 def watched(*found: Series) -> RunningTime:
     runs = RunningTime()
-    assert list(runs.watch(found, OwnerIndex())) == list(found)
+    assert list(runs.observe(found, OwnerIndex())) == list(found)
     return runs
 
 

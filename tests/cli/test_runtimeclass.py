@@ -65,7 +65,7 @@ def test_the_class_is_rendered_with_the_larger_overhead_until_pods_are_made_agai
     rendered = yaml.safe_load(found.stdout)
     assert rendered["overhead"] == {"podFixed": {"cpu": "250m", "memory": "92Mi"}}
     assert (rendered["handler"], rendered["scheduling"]) == ("kata-fc", {"nodeSelector": {"sandbox": "kata"}})
-    assert "6 running pods of kata keep another overhead until they are made again" in found.stderr
+    assert "6 running pods of kata keep another overhead until they are recreated" in found.stderr
     lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *asked, "--lower").stdout)
     assert lower["overhead"] == {"podFixed": {"cpu": "115m", "memory": "92Mi"}}
 
@@ -122,4 +122,4 @@ def test_a_teams_cost_has_the_sandboxes_share_apart(tmp_path: Path) -> None:
 
 def test_without_a_price_the_list_price_is_said(tmp_path: Path) -> None:
     path = write(tmp_path, pod_of("a", "{}", "{containers: [{name: a}]}").removeprefix("---\n"))
-    assert "No node tells its price" in trimtab("runtimeclass", "cost", "--cluster", path).stdout
+    assert "No node has a price" in trimtab("runtimeclass", "cost", "--cluster", path).stdout

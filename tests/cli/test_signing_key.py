@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster_of import NOW, cluster, node
 from trimtab.cli.main import UsageError
-from trimtab.cli.signing_key import rotate
+from trimtab.cli.signing_key import rotate_signing_key
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, write
@@ -54,7 +54,7 @@ class Cluster:
 
 
 def told(found: Any, process: str = "compactor", *, confirmed: bool = False, force: bool = False) -> str:
-    return "\n".join(rotate(found, "ours", process, confirmed=confirmed, force=force))
+    return "\n".join(rotate_signing_key(found, "ours", process, confirmed=confirmed, force=force))
 
 
 @pytest.mark.parametrize("process", ["webhook", "compactor"])
@@ -80,8 +80,8 @@ def test_a_rotation_keeps_the_key_of_today_for_verification(process: str) -> Non
 def test_what_the_forgotten_key_signed_is_named_and_holds_the_compactors_rotation_up() -> None:
     found = Cluster(SECOND, by=FIRST)
     said = told(found)
-    assert "not authentic any more: the annotation on node n1" in said
-    assert "not authentic any more: the state of pool web" in said
+    assert "no longer authentic: the annotation on node n1" in said
+    assert "no longer authentic: the state of pool web" in said
     with pytest.raises(UsageError, match="--force"):
         told(found, confirmed=True)
     assert found.writes == 0
@@ -103,7 +103,7 @@ def test_the_webhooks_key_signs_for_seconds_only_so_nothing_of_it_is_looked_for(
 
 
 @pytest.mark.parametrize(("found", "says"), [
-    (Cluster(None), "the process makes the first one"), (Cluster(FIRST, secret=False), "no such Secret"),
+    (Cluster(None), "the process creates the first one"), (Cluster(FIRST, secret=False), "no such Secret"),
 ])  # fmt: skip
 def test_where_there_is_no_key_none_is_made_from_outside(found: Cluster, says: str) -> None:
     with pytest.raises(UsageError, match=says):

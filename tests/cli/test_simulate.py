@@ -41,7 +41,7 @@ def test_pods_are_drawn_where_they_came_to_run(cluster: Path) -> None:
 
 def test_the_chart_has_a_bar_for_each_round(cluster: Path) -> None:
     lines = trimtab("simulate", "--cluster", cluster, *KEEN).output.splitlines()
-    assert lines[0] == "3 nodes → 1 after 1 round: 2 evictions, 0 pods moved twice, 0 left waiting"
+    assert lines[0] == "3 nodes → 1 after 1 round: 2 evictions, 0 pods moved twice, 0 left pending"
     (before,) = [line for line in lines if line.startswith(" before")]
     (after,) = [line for line in lines if line.startswith("round 1")]
     assert before.count("█") == 50
@@ -78,7 +78,7 @@ def explained(cluster: Path, kind: str, name: str) -> list[str]:
 def test_a_node_is_explained_by_its_round_or_by_what_keeps_it(cluster: Path) -> None:
     report = told("simulate", "--cluster", cluster, *KEEN)
     gone = next(each["nodes"][0] for each in report["rounds"] if each["landings"])
-    assert "it goes" in explained(cluster, "node", gone)[0]
+    assert "it is drained" in explained(cluster, "node", gone)[0]
     assert f"node {report['stays'][0]['node']} stays" in " ".join(
         explained(cluster, "node", report["stays"][0]["node"])
     )
@@ -89,7 +89,7 @@ def test_a_pod_is_explained_by_its_rounds_or_by_what_keeps_it(cluster: Path) -> 
         landing for each in told("simulate", "--cluster", cluster, *KEEN)["rounds"] for landing in each["landings"]
     ]
     chain = explained(cluster, "pod", moved[0]["pod"])
-    assert chain[1] == f"pod {moved[0]['pod']} comes to run on node {moved[0]['target']}"
+    assert chain[1] == f"pod {moved[0]['pod']} moves to node {moved[0]['target']}"
     rest = next(f"default/web-{n}" for n in range(4) if f"default/web-{n}" not in {each["pod"] for each in moved})
     assert "its node" in " ".join(explained(cluster, "pod", rest))
 

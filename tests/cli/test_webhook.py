@@ -12,16 +12,16 @@ def test_a_listen_that_makes_no_sense_is_told_as_the_option_it_is(tmp_path: Path
     found = CliRunner().invoke(cli, ["webhook", "--listen", "nonsense", "--certs", str(tmp_path)])
     assert found.exit_code == 2
     assert "command line: --listen: expected HOST:PORT" in found.stderr
-    assert "TRIMTAB_LISTEN" not in found.stderr
+    assert "TRIMTAB_WEBHOOK_LISTEN" not in found.stderr
 
 
 def test_the_same_in_the_environment_is_told_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRIMTAB_LISTEN", "nonsense")
-    assert "environment: TRIMTAB_LISTEN: expected HOST:PORT" in CliRunner().invoke(cli, ["webhook"]).stderr
+    monkeypatch.setenv("TRIMTAB_WEBHOOK_LISTEN", "nonsense")
+    assert "environment: TRIMTAB_WEBHOOK_LISTEN: expected HOST:PORT" in CliRunner().invoke(cli, ["webhook"]).stderr
 
 
 def test_a_secret_without_a_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TRIMTAB_CERTS_SECRET", "trimtab-webhook-tls")
+    monkeypatch.setenv("TRIMTAB_WEBHOOK_CERTS_SECRET", "trimtab-webhook-tls")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     found = CliRunner().invoke(cli, ["webhook", "--certs", str(tmp_path / "certs")])
     assert found.exit_code == 2

@@ -5,7 +5,15 @@ import pytest
 
 from trimtab.cluster import node
 from trimtab.cluster.api.core import Node as NodeShape
-from trimtab.cluster.cluster_autoscaler import Autoscaler, by_flags, flags_of, moment, read, written, wrong_flags
+from trimtab.cluster.cluster_autoscaler import (
+    Autoscaler,
+    by_flags,
+    flags_of,
+    format_status,
+    parse_go_time,
+    read,
+    wrong_flags,
+)
 from trimtab.cluster.node import NodeInfo, describe_scale_up
 from trimtab.cluster.reason import Unreadable
 
@@ -109,7 +117,7 @@ def test_what_is_no_status_is_unreadable(status: str) -> None:
     ],
 )
 def test_gos_time_text(text: str, expected: int | None) -> None:
-    assert moment(text) == expected
+    assert parse_go_time(text) == expected
 
 
 def test_silence_is_two_minutes_without_a_report() -> None:
@@ -152,7 +160,7 @@ def test_flags_a_person_gives_are_read_or_named() -> None:
     ],
 )  # fmt: skip
 def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: str, meant: str) -> None:
-    wrong = [f"--{name} is no flag; did you mean --{meant}?"] if meant else []
+    wrong = [f"--{name} is not a flag; did you mean --{meant}?"] if meant else []
     assert wrong_flags([f"--{name}=0.9"]) == wrong
 
 
@@ -160,7 +168,7 @@ def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: s
 def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
     found = read(status)
     assert isinstance(found, Autoscaler)
-    assert read(written(found)) == found
+    assert read(format_status(found)) == found
 
 
 def test_a_report_of_the_future_tells_nothing() -> None:

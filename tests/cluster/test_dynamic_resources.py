@@ -70,14 +70,14 @@ def test_devices_are_counted_by_number() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"owner": []}, "is no single pod's"),
-        ({"devices": {"constraints": [{"matchAttribute": "x"}]}}, "by constraints"),
+        ({"owner": []}, "does not belong to a single pod"),
+        ({"devices": {"constraints": [{"matchAttribute": "x"}]}}, "has constraints"),
         ({"requests": [{"name": "r", "firstAvailable": [{"name": "s"}]}]}, "alternatives"),
         ({"exactly": {"selectors": [{"cel": {"expression": "true"}}]}}, "more than class and number"),
         ({"exactly": {"allocationMode": "All"}}, "more than class and number"),
         ({"exactly": {"adminAccess": True}}, "more than class and number"),
-        ({"exactly": {"deviceClassName": "other"}}, "does not choose by driver alone"),
-        ({"exactly": {"count": 2}}, "other devices than it asks for"),
+        ({"exactly": {"deviceClassName": "other"}}, "does not select by driver alone"),
+        ({"exactly": {"count": 2}}, "other devices than it requests"),
     ],
 )
 def test_what_only_the_scheduler_can_place_stays_with_the_reason(change: dict[str, Any], why: str) -> None:

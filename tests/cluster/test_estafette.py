@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.estafette import KEY, MARKED, NODE_AGE, NOTES, TIMES_UNKNOWN, imported, is_estafette
+from trimtab.cluster.estafette import (
+    DIFFERENCE_NOTES,
+    KEY,
+    MARKED,
+    NODE_AGE_SECONDS_VARIABLE,
+    TIMES_UNKNOWN,
+    imported,
+    is_estafette,
+)
 from trimtab.cluster.pool_config import config_map, pools
 from trimtab.cluster.yaml_documents import Document
 
@@ -51,13 +59,13 @@ def test_its_configuration_becomes_pools_that_rehearse(way: str) -> None:
         ("web", True, {"cpu": 75, "memory": 100}, 5),
     ]
     assert all(pool.dry_run for pool in reading.pools)
-    assert set(NOTES) <= set(reading.notes)
+    assert set(DIFFERENCE_NOTES) <= set(reading.notes)
 
 
 TIMES = {
     "the code's own": ([document(SAID)], (300, 1200)),
     "a Deployment that sets none": ([document(SAID), deployment()], (300, 1200)),
-    "a Deployment": ([deployment((MARKED, "900"), (NODE_AGE, "60")), document(SAID)], (900, 60)),
+    "a Deployment": ([deployment((MARKED, "900"), (NODE_AGE_SECONDS_VARIABLE, "60")), document(SAID)], (900, 60)),
     "the chart's own": ([in_chart_values()], (600, 0)),
     "Helm values": ([in_chart_values(neededMarkedTimeForRemovalSeconds=120, minimumNodeAgeSeconds=7)], (120, 7)),
     "another registry": ([document(SAID), deployment((MARKED, "5"), image="r.io:5000/x/y@sha256:0")], (5, 1200)),

@@ -8,12 +8,12 @@ import yaml
 
 from tests.cluster.test_pool_config import WHOLE, read
 from trimtab.cluster.pool import PRESETS
-from trimtab.cluster.pool_config import EXTRA, TABLE, TOP
+from trimtab.cluster.pool_config import EXTRA_KEYS, FIELDS_BY_SECTION, TOP_KEYS
 from trimtab.cluster.pool_schema import schema
 
 CHECK = jsonschema.Draft7Validator(schema())
 FIELDS = [
-    *[(section, key) for section, keys in TABLE.items() for key in (*keys, *EXTRA.get(section, ()))],
+    *[(section, key) for section, keys in FIELDS_BY_SECTION.items() for key in (*keys, *EXTRA_KEYS.get(section, ()))],
     *[("headroom", key) for key in ("percent", "nodes", "largestPod")],
     *[("underUsed", key) for key in ("cpu", "example.com/gpu", "count", "for", "gpu")],
     ("nodes", "labels"), ("", "nodes"), ("", "preset"), ("", "underUsed"), ("", "keep"), ("", "nonsense"),
@@ -36,10 +36,10 @@ def placed(section: str, key: str, value: Any) -> dict[str, Any]:
 def test_the_schema_is_one_and_knows_every_key_of_the_reader() -> None:
     jsonschema.Draft7Validator.check_schema(schema())
     inner = schema()["properties"]
-    assert inner.keys() == set(TOP)
-    for section, keys in TABLE.items():
+    assert inner.keys() == set(TOP_KEYS)
+    for section, keys in FIELDS_BY_SECTION.items():
         if section:
-            assert inner[section]["properties"].keys() == {*keys, *EXTRA.get(section, ())}
+            assert inner[section]["properties"].keys() == {*keys, *EXTRA_KEYS.get(section, ())}
 
 
 def test_what_says_everything_passes() -> None:

@@ -1,4 +1,8 @@
+from fnmatch import fnmatchcase
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.build import facts, owners, pod, toleration, workload
 from trimtab.cluster.api.meta import LabelSelector, Metadata, SelectorRequirement
@@ -88,3 +92,8 @@ def test_a_rollouts_first_pod_is_known_by_name_too():
         "ReplicaSet/web-5d4f",
         "Rollout/web",
     ]
+
+
+@given(st.lists(st.text("ab*?[]!-", max_size=5), max_size=4).map(tuple), st.text("ab-[\n", max_size=6))
+def test_a_glob_is_any_of_its_shell_patterns(patterns: tuple[str, ...], name: str) -> None:
+    assert glob(patterns)(name) is any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.recommendation import MOST, ShardAssignment, ShardLayout, ShardOverflow
+from trimtab.cluster.recommendation import MAX_SHARDS, ShardAssignment, ShardLayout, ShardOverflow
 
 NAMES = st.sets(st.builds(lambda n, w: f"team-{n}/Deployment/web-{w}", st.integers(0, 5), st.integers(0, 9)))
 LAYOUTS = st.builds(
@@ -44,7 +44,7 @@ def test_by_workload_every_workload_has_its_own_place() -> None:
 
 def test_it_ends_somewhere() -> None:
     with pytest.raises(ShardOverflow, match="1024 shards"):
-        ShardLayout(MOST).grown([f"{n}/Job/x" for n in range(9)])
+        ShardLayout(MAX_SHARDS).grown([f"{n}/Job/x" for n in range(9)])
 
 
 @given(NAMES, LAYOUTS, LAYOUTS, st.integers(0, 40), st.randoms())

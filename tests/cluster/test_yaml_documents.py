@@ -52,11 +52,11 @@ def test_anchors_and_merges_are_followed():
 def test_a_bomb_is_refused_before_it_expands():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert [expected for _, expected, _ in told("\n".join(lines))] == ["a document of its own size"]
+    assert [expected for _, expected, _ in told("\n".join(lines))] == ["a document that its aliases do not multiply"]
 
 
 def test_an_alias_to_itself_is_refused():
-    assert [expected for _, expected, _ in told("a: &a [*a]\n")] == ["a document of its own size"]
+    assert [expected for _, expected, _ in told("a: &a [*a]\n")] == ["a document that its aliases do not multiply"]
 
 
 def test_a_tab_is_told_with_its_line():

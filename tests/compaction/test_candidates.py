@@ -115,13 +115,13 @@ def test_a_cordon_of_somebody_else_is_left_alone() -> None:
 def test_two_nodes_of_one_name_are_both_left_alone() -> None:
     found = planned(node("a"), node("a", cpu="8"), node("b"))
     assert found.refusals["a"].code.name == "node-unreadable"
-    assert any("2 nodes are called a" in note for note in found.notes)
+    assert any("2 nodes have the name a" in note for note in found.notes)
 
 
 def test_a_node_whose_pod_is_told_of_in_two_ways_is_left_alone() -> None:
     found = planned(node("a"), node("b"), node("c"), pod("x-1", "a"), pod("x-1", "b"), pod("x-2", "c"))
     assert [found.refusals[name].code.name for name in "ab"] == ["node-unreadable"] * 2
-    assert any("pod default/x-1 stands more than once" in note for note in found.notes)
+    assert any("pod default/x-1 appears more than once" in note for note in found.notes)
 
 
 def test_a_pod_on_a_node_that_is_not_there_is_told() -> None:

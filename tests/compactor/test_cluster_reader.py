@@ -45,7 +45,7 @@ def test_the_autoscaler_may_report_elsewhere_under_another_name() -> None:
 
 
 def test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for() -> None:
-    settings = Settings(namespace="ours", autoscaler_status="scaler-status")
+    settings = Settings(namespace="ours", autoscaler_status_configmap="scaler-status")
     maps = [source for source in sources(settings) if source.kind == "ConfigMap"]
     assert [(source.namespace, source.labels, source.fields) for source in maps] == [
         ("ours", LABEL, ""), ("ours", "trimtab.dev/state", ""), ("kube-system", "", "metadata.name=scaler-status"),

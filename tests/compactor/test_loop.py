@@ -123,8 +123,8 @@ def test_an_eviction_is_waited_for_longer_than_the_oldest_view_that_is_acted_on(
     seen = five().look()
     uid = seen.inventory.pods[0].uid
     drains.flight = {uid: 0.0}
-    assert Settings().stale < drains.blind
-    assert drains.settle_flight(seen, Settings().stale + 1) == {uid}
+    assert Settings().max_watch_age_seconds < drains.blind
+    assert drains.settle_flight(seen, Settings().max_watch_age_seconds + 1) == {uid}
     assert drains.settle_flight(seen, drains.blind + 1) == frozenset()
 
 

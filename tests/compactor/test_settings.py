@@ -5,15 +5,17 @@ from trimtab.runtime import environment
 
 
 def test_settings_are_read_and_written_back() -> None:
-    read = environment.read_as({"TRIMTAB_TAKEN_LIMIT": "7", "TRIMTAB_REHEARSE": "true"}, Settings)
-    assert (read.taken_limit, read.rehearse, read.terms.taken) == (7, True, 7)
+    read = environment.read_as(
+        {"TRIMTAB_COMPACTOR_NODE_REMOVAL_TIMEOUT_SECONDS": "7", "TRIMTAB_COMPACTOR_REHEARSE": "true"}, Settings
+    )
+    assert (read.node_removal_timeout_seconds, read.rehearse, read.terms.taken) == (7, True, 7)
     assert environment.read_as(environment.write(read), Settings) == read
     assert Settings().terms.taken is None
 
 
 def test_the_default_lease_keeps_two_leaders_apart() -> None:
     made = Settings()
-    assert made.renew_deadline + made.write_deadline < made.lease
+    assert made.renew_deadline_seconds + made.write_timeout_seconds < made.lease_duration_seconds
 
 
 def test_the_autoscalers_flags_are_read_as_on_its_command_line() -> None:

@@ -18,7 +18,7 @@ MUCH: dict[str, Any] = {
     "image": {"repository": "registry.example.com/trimtab", "tag": "1", "pullPolicy": "Always",
               "pullSecrets": [{"name": "registry"}]},
     "webhook": {"replicas": 3, "priorityClassName": "system-cluster-critical", "podAnnotations": {"a": "b"},
-                "settings": {"TRIMTAB_DRAIN": "3", "TRIMTAB_LOG_FORMAT": "console"}},
+                "settings": {"TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "3", "TRIMTAB_LOG_FORMAT": "console"}},
     "watchdog": {"maxUnavailable": 2, "spread": "DoNotSchedule", "affinity": {"nodeAffinity": {}},
                  "nodeSelector": {"pool": "system"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
     "compactor": {"enabled": False},

@@ -17,15 +17,19 @@ from typing import Any
 
 from tests.controlplane import environ, objects
 from tests.controlplane.cluster import Cluster
+from trimtab.runtime.environment import variable
 
 Object = dict[str, Any]
 USER = "compactor"
 SIGNING = "trimtab-compactor-signing"
 NOTE = "trimtab.dev/cordoned-for"
 QUICK = {
-    "INTERVAL": "2", "SETTLE": "0.5", "TICK": "0.2", "LEASE": "3", "RENEW_DEADLINE": "1.5", "RETRY": "0.3",
-    "WRITE_DEADLINE": "1.2", "PENDING_LIMIT": "10", "END_LIMIT": "3", "READY_LIMIT": "60", "LOG_FORMAT": "json",
-    "TAKEN_LIMIT": "600", "REST": "600", "AUTOSCALER": "assumed", "LISTEN": "127.0.0.1:0",
+    "PLAN_INTERVAL_SECONDS": "2", "RECHECK_DELAY_SECONDS": "0.5", "DRAIN_POLL_INTERVAL_SECONDS": "0.2",
+    "LEASE_DURATION_SECONDS": "3", "RENEW_DEADLINE_SECONDS": "1.5", "RETRY_PERIOD_SECONDS": "0.3",
+    "WRITE_TIMEOUT_SECONDS": "1.2", "PENDING_TIMEOUT_SECONDS": "10", "POD_TERMINATION_TIMEOUT_SECONDS": "3",
+    "READY_TIMEOUT_SECONDS": "60", "LOG_FORMAT": "json",
+    "NODE_REMOVAL_TIMEOUT_SECONDS": "600", "MOVE_COOLDOWN_SECONDS": "600", "REQUIRE_AUTOSCALER_STATUS": "false",
+    "LISTEN": "127.0.0.1:0",
 }  # fmt: skip
 EAGER = {
     "mode": "act", "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0}, "quiet": 0,
@@ -53,7 +57,7 @@ class Compactor:
         }
         user = told.pop("USER", USER)
         told.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(user, "system:masters")))
-        settings = {f"TRIMTAB_{name}": value for name, value in told.items()}
+        settings = {variable("compactor", name.lower()): value for name, value in told.items()}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", *program], env={**environ.plain(), **settings}, stdout=log, stderr=log

@@ -17,10 +17,17 @@ from tests.e2e.charts import CHART, NAMESPACE, Helm
 from tests.e2e.installed import vacated
 from tests.e2e.kubelet import PLACED, Kubelet
 from trimtab.cli.install.names import PROCESSES
+from trimtab.runtime.environment import variable
 
 POOL = "batch"
-QUICK = {"TRIMTAB_INTERVAL": "1", "TRIMTAB_LEASE": "6", "TRIMTAB_RENEW_DEADLINE": "3", "TRIMTAB_RETRY": "0.5",
-         "TRIMTAB_WRITE_DEADLINE": "2"}  # fmt: skip
+_LEASE = {"lease_duration_seconds": "6", "renew_deadline_seconds": "3", "retry_period_seconds": "0.5",
+          "write_timeout_seconds": "2"}  # fmt: skip
+_INTERVAL = {"watchdog": "check_interval_seconds", "compactor": "plan_interval_seconds",
+             "recommender": "collect_interval_seconds"}  # fmt: skip
+QUICK = {
+    process: {variable(process, field): value for field, value in {**_LEASE, interval: "1"}.items()}
+    for process, interval in _INTERVAL.items()
+}
 EAGER: dict[str, Any] = {
     "preset": "keen", "nodes": {"labels": {"pool": POOL}}, "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0},
     "quiet": 0, "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}},
@@ -31,16 +38,17 @@ Inventory = dict[tuple[str, str, str], str]
 def values(team: str, port: int, **pool: Any) -> dict[str, Any]:
     """Of the chart: nothing but haste, a policy for the team, a pool, and where pods run here."""
     waits = {
-        "TRIMTAB_SETTLE": "0.5",
-        "TRIMTAB_TICK": "0.2",
-        "TRIMTAB_AUTOSCALER": "assumed",
-        "TRIMTAB_TAKEN_LIMIT": "600",
+        "TRIMTAB_COMPACTOR_RECHECK_DELAY_SECONDS": "0.5",
+        "TRIMTAB_COMPACTOR_DRAIN_POLL_INTERVAL_SECONDS": "0.2",
+        "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS": "false",
+        "TRIMTAB_COMPACTOR_NODE_REMOVAL_TIMEOUT_SECONDS": "600",
     }
     return {
-        "webhook": {**PLACED, "servicePort": port, "settings": {"TRIMTAB_CERTS_EVERY": "0.5", "TRIMTAB_DRAIN": "2"}},
-        "watchdog": {**PLACED, "settings": QUICK},
-        "compactor": {**PLACED, "settings": {**QUICK, **waits}},
-        "recommender": {**PLACED, "settings": QUICK},
+        "webhook": {**PLACED, "servicePort": port, "settings": {
+            "TRIMTAB_WEBHOOK_CERTS_CHECK_INTERVAL_SECONDS": "0.5", "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "2"}},
+        "watchdog": {**PLACED, "settings": QUICK["watchdog"]},
+        "compactor": {**PLACED, "settings": {**QUICK["compactor"], **waits}},
+        "recommender": {**PLACED, "settings": QUICK["recommender"]},
         "uninstall": PLACED,
         "policies": {"sizes": {
             "match": {"namespaces": {"include": [team]}},

@@ -23,6 +23,7 @@ from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
 from trimtab.policy.schema import crd
+from trimtab.runtime.environment import variable
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,12 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
     pair = certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC))
     certs.write(home / "certs", pair)
     given = {
-        "LISTEN": "127.0.0.1:0", "CERTS": home / "certs", "CLUSTER": "live", "NAMESPACE": own.namespace,
-        "READY_FILE": home / "ready.json", "DRAIN": 0, "GRACEFUL_TIMEOUT": 5, "LOG_FORMAT": "json", **settings,
+        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": home / "certs", "CLUSTER": "live", "NAMESPACE": own.namespace,
+        "READY_FILE": home / "ready.json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
+        "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
     surroundings = {**environ.plain(), "KUBECONFIG": str(whole.kubeconfig)}
-    surroundings |= {f"TRIMTAB_{name}": str(value) for name, value in given.items()}
+    surroundings |= {variable("webhook", name.lower()): str(value) for name, value in given.items()}
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings, stderr=log)
         try:

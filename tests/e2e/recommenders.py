@@ -17,6 +17,7 @@ from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
 from trimtab.cli.install import rbac
+from trimtab.runtime.environment import variable
 
 USER = "system:serviceaccount:trimtab-system:trimtab-recommender"
 GROUP = "rbac.authorization.k8s.io"
@@ -51,11 +52,13 @@ class Recommender:
 
 def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, str]:
     given = {
-        "LISTEN": "127.0.0.1:0", "NAMESPACE": own.namespace, "PROMETHEUS": prometheus, "STEP": 1800, "RATE": "2h",
-        "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "INTERVAL": 1, "LEASE": 4,
-        "RENEW_DEADLINE": 2, "RETRY": "0.5", "WRITE_DEADLINE": 1, **settings,
+        "LISTEN": "127.0.0.1:0", "NAMESPACE": own.namespace, "PROMETHEUS_URL": prometheus, "QUERY_STEP_SECONDS": 1800,
+        "CPU_RATE_WINDOW": "2h",
+        "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "COLLECT_INTERVAL_SECONDS": 1,
+        "LEASE_DURATION_SECONDS": 4,
+        "RENEW_DEADLINE_SECONDS": 2, "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 1, **settings,
     }  # fmt: skip
-    return {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+    return {**environ.plain(), **{variable("recommender", name.lower()): str(value) for name, value in given.items()}}
 
 
 @contextmanager

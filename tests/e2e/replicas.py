@@ -20,6 +20,7 @@ from tests.controlplane import environ, ports
 from trimtab.cli.install import deployments
 from trimtab.cli.install.deployments import environment
 from trimtab.cli.install.names import InstallValues
+from trimtab.runtime.environment import variable
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 0.3
@@ -79,9 +80,10 @@ class Replica:
         self.team = team
         [self.port] = ports.free(1)
         own = {
-            "TRIMTAB_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_CERTS": str(home / "certs"),
-            "TRIMTAB_READY_FILE": str(home / "ready.json"), "TRIMTAB_CERTS_EVERY": str(EVERY), "TRIMTAB_DRAIN": "1",
-            "TRIMTAB_GRACEFUL_TIMEOUT": "10",
+            "TRIMTAB_WEBHOOK_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_WEBHOOK_CERTS_FOLDER": str(home / "certs"),
+            "TRIMTAB_WEBHOOK_READY_FILE": str(home / "ready.json"),
+            "TRIMTAB_WEBHOOK_CERTS_CHECK_INTERVAL_SECONDS": str(EVERY),
+            "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "1", "TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS": "10",
         }  # fmt: skip
         surroundings = {**environ.plain(), **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"
@@ -139,9 +141,15 @@ class Replica:
 
 
 SHORT_LEASE = {
-    "TRIMTAB_LEASE": "9", "TRIMTAB_RENEW_DEADLINE": "5", "TRIMTAB_WRITE_DEADLINE": "3.5", "TRIMTAB_RETRY": "0.5",
+    "lease_duration_seconds": "9", "renew_deadline_seconds": "5", "write_timeout_seconds": "3.5",
+    "retry_period_seconds": "0.5",
 }  # fmt: skip
 """Who finds no Lease waits as long as one lasts: half a minute and more by default."""
+
+INTERVALS = {
+    "watchdog": "check_interval_seconds", "compactor": "plan_interval_seconds",
+    "recommender": "collect_interval_seconds",
+}  # fmt: skip
 
 
 class Worker:
@@ -150,12 +158,11 @@ class Worker:
     def __init__(self, home: Path, process: str, values: InstallValues, kubeconfig: Path) -> None:
         home.mkdir(parents=True)
         self.log, self._ready = home / "log", home / "ready.json"
-        own = {"TRIMTAB_LISTEN": "127.0.0.1:0", "TRIMTAB_READY_FILE": str(self._ready), "TRIMTAB_INTERVAL": "1",
-               **SHORT_LEASE}  # fmt: skip
+        own = {"listen": "127.0.0.1:0", "ready_file": str(self._ready), INTERVALS[process]: "1", **SHORT_LEASE}
         surroundings = {
             **environ.plain(),
             **deployments.process_environment(process, values),
-            **own,
+            **{variable(process, field): value for field, value in own.items()},
             "KUBECONFIG": str(kubeconfig),
         }
         with self.log.open("wb") as log:

@@ -50,7 +50,7 @@ def test_the_autoscalers_status_elsewhere_is_read_there_and_granted_by_that_name
     [container] = found["Deployment", NAMESPACE, "trimtab-compactor"]["spec"]["template"]["spec"]["containers"]
     told = {variable["name"]: variable.get("value") for variable in container["env"]}
     assert told["TRIMTAB_AUTOSCALER_NAMESPACE"] == "scaling"
-    assert told["TRIMTAB_AUTOSCALER_STATUS"] == "ours-status"
+    assert told["TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP"] == "ours-status"
 
 
 def of_the_cluster(item: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_every_value_arrives(helm: Helm) -> None:
     variables = {one["name"]: one["value"] for one in container["env"]}
     assert (deployment["replicas"], pod["priorityClassName"]) == (3, "system-cluster-critical")
     assert (pod["imagePullSecrets"], container["imagePullPolicy"]) == ([{"name": "registry"}], "Always")
-    assert (variables["TRIMTAB_DRAIN"], variables["TRIMTAB_LOG_FORMAT"]) == ("3", "console")
+    assert (variables["TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS"], variables["TRIMTAB_LOG_FORMAT"]) == ("3", "console")
     assert len(variables) == len(container["env"])
     assert deployment["template"]["metadata"]["annotations"] == {"a": "b"}
     watchdog = found["Deployment", NAMESPACE, "trimtab-watchdog"]["spec"]["template"]["spec"]
@@ -204,8 +204,8 @@ def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
         ({"webhok": {}}, "webhok"),
         ({"webhook": {"replicas": "two"}}, "/webhook/replicas"),
         ({"webhook": {"timeoutSeconds": 30}}, "/webhook/timeoutSeconds"),
-        ({"webhook": {"settings": {"TRIMTAB_LISTEN": "0.0.0.0:1"}}}, "TRIMTAB_LISTEN"),
-        ({"compactor": {"settings": {"TRIMTAB_INTERVALL": "1"}}}, "TRIMTAB_INTERVALL"),
+        ({"webhook": {"settings": {"TRIMTAB_WEBHOOK_LISTEN": "0.0.0.0:1"}}}, "TRIMTAB_WEBHOOK_LISTEN"),
+        ({"compactor": {"settings": {"TRIMTAB_COMPACTOR_INTERVAL": "1"}}}, "TRIMTAB_COMPACTOR_INTERVAL"),
         ({"watchdog": {"resources": {"request": {}}}}, "request"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
         ({"policies": {"Wrong_Name": {}}}, "Wrong_Name"),

@@ -36,7 +36,7 @@ def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: C
     filled(cluster, name, count=30, apps=12, replicas=5)
     cluster.apply(pool(cluster, name))
     auditor = cluster.auditor
-    with Eye(cluster, every=0.2) as eye, compactor(cluster, tmp_path, REST="0") as one:
+    with Eye(cluster, every=0.2) as eye, compactor(cluster, tmp_path, MOVE_COOLDOWN_SECONDS="0") as one:
         [first] = cluster.eventually(lambda: one.told("planned")[:1], within=30)
         promised = int(first["why"].split()[0])
         cluster.eventually(lambda: len(empty(cluster, name)) >= promised, within=150, every=0.5)
@@ -82,7 +82,10 @@ def test_nodes_go_one_after_the_other_as_planned_and_the_lowest_priority_leaves_
     cluster.apply(pool(cluster, name, pace={"drains": 1}))
     cluster.kubectl("annotate", "namespace", cluster.namespace, f"{PAUSED}=to look at the plan")
     auditor, order = cluster.auditor, list[str]()
-    with Witness(cluster) as witness, compactor(cluster, tmp_path, REST="0", INTERVAL="1") as one:
+    with (
+        Witness(cluster) as witness,
+        compactor(cluster, tmp_path, MOVE_COOLDOWN_SECONDS="0", PLAN_INTERVAL_SECONDS="1") as one,
+    ):
         for count in (1, 2):
             if count == 1:
                 cluster.eventually(lambda: one.told("planned"), within=30)

@@ -37,7 +37,7 @@ def name(cluster: Cluster) -> Iterator[str]:
 def test_nothing_begins_before_it_reports_and_nothing_goes_on_when_it_is_ill(
     cluster: Cluster, name: str, tmp_path: Path, said: dict[str, Any]
 ) -> None:
-    with compactor(cluster, tmp_path, AUTOSCALER="seen") as one:
+    with compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true") as one:
         for state, code in (
             (None, "autoscaler-silent"),
             (report(name, ago=300), "autoscaler-silent"),

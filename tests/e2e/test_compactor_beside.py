@@ -25,7 +25,11 @@ def test_the_two_shrink_a_pool_and_settle_and_no_node_is_added_back(cluster: Clu
     cluster.apply(pool(cluster, name))
 
     scaler = Autoscaler(cluster, group_of_pool(name), adding(cluster, name))
-    with scaler, Witness(cluster) as witness, compactor(cluster, tmp_path, AUTOSCALER="seen", REST="0") as one:
+    with (
+        scaler,
+        Witness(cluster) as witness,
+        compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true", MOVE_COOLDOWN_SECONDS="0") as one,
+    ):
         cluster.eventually(lambda: len(nodes(cluster, name)) == 7, within=90, every=0.5, what="seven nodes left")
         cluster.eventually(lambda: len(one.told("taken")) == 3)
         begun = len(one.told("begun"))

@@ -73,7 +73,12 @@ def both(cluster: Cluster, name: str, folder: Path, times: Times) -> Iterator[tu
     pace = {"drains": 4, "evictionsPerHour": 10_000}
     cluster.apply(pool(cluster, name, autoscaler="lead", pace=pace))
     scaler = Autoscaler.real(cluster, group_of(name), lambda pod: "", times)
-    told = {"AUTOSCALER": "seen", "AUTOSCALER_FLAGS": times.flags, "DRAINS": "4", "TAKEN_LIMIT": "1200"}
+    told = {
+        "REQUIRE_AUTOSCALER_STATUS": "seen",
+        "AUTOSCALER_FLAGS": times.flags,
+        "MAX_CONCURRENT_DRAINS": "4",
+        "NODE_REMOVAL_TIMEOUT_SECONDS": "1200",
+    }
     with scaler, Witness(cluster) as witness, compactor(cluster, folder, **told) as one:
         yield scaler, witness, one
 
@@ -131,7 +136,7 @@ def test_nothing_begins_while_it_starts_nor_while_a_group_of_the_pool_is_in_back
 
     cluster.apply(pool(cluster, name, autoscaler="lead", pendingLimit="1s"))
     scaler = Autoscaler(cluster, group_of(name), add, unneeded=600, starting=3600, backoff=15)
-    with scaler, compactor(cluster, tmp_path, AUTOSCALER="seen") as one:
+    with scaler, compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true") as one:
         cluster.eventually(lambda: "autoscaler-unhealthy" in _codes(one), within=30)
         scaler.starting = 0
         cluster.eventually(lambda: "scaling-up" in _codes(one), within=30)

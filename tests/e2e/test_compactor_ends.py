@@ -69,7 +69,7 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 def test_a_pod_that_does_not_end_costs_the_drain(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
     for pod in cluster.running("app=web"):
         cluster.patch("Pod", pod["metadata"]["name"], {"metadata": {"finalizers": ["example.com/never"]}})
-    with compactor(cluster, tmp_path, END_LIMIT="3") as one:
+    with compactor(cluster, tmp_path, POD_TERMINATION_TIMEOUT_SECONDS="3") as one:
         name = stage.began(one)
         stage.ended(one, "drain-pod-stuck")
         cluster.eventually(lambda: stage.is_open(name))
@@ -79,7 +79,7 @@ def test_a_budget_that_closes_midway_is_waited_for_and_then_given_up(
     stage: Stage, cluster: Cluster, tmp_path: Path
 ) -> None:
     stage.slow("3s")
-    with compactor(cluster, tmp_path, DRAIN_LIMIT="8") as one:
+    with compactor(cluster, tmp_path, DRAIN_TIMEOUT_SECONDS="8") as one:
         name = stage.began(one)
         cluster.patch("PodDisruptionBudget", "web", {"spec": {"maxUnavailable": 0}})
         stage.ended(one, "drain-too-long", within=60)
@@ -89,7 +89,7 @@ def test_a_budget_that_closes_midway_is_waited_for_and_then_given_up(
 
 def test_a_successor_that_finds_no_node_opens_the_node(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
     stage.slow("3s")
-    with compactor(cluster, tmp_path, PENDING_LIMIT="2", TICK="0.1") as one:
+    with compactor(cluster, tmp_path, PENDING_TIMEOUT_SECONDS="2", DRAIN_POLL_INTERVAL_SECONDS="0.1") as one:
         name = stage.began(one)
         for node in nodes(cluster, stage.name):
             if node["metadata"]["name"] != name:
@@ -106,7 +106,7 @@ def test_a_successor_that_a_quota_refuses_opens_the_node_at_once(
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}}
     cluster.apply(quota)
     cluster.eventually(lambda: cluster.get("ResourceQuota", "few").get("status", {}).get("used"), what="pods counted")
-    with compactor(cluster, tmp_path, DRAIN_LIMIT="600", READY_LIMIT="600") as one:
+    with compactor(cluster, tmp_path, DRAIN_TIMEOUT_SECONDS="600", READY_TIMEOUT_SECONDS="600") as one:
         name = stage.began(one)
         stage.ended(one, "drain-successor-not-created", within=60)
         cluster.eventually(lambda: stage.is_open(name))
@@ -196,7 +196,7 @@ def test_a_pool_whose_settings_are_deleted_gets_its_node_back(stage: Stage, clus
 
 def test_a_node_that_becomes_not_ready_is_given_back(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
     """Long before its pods, which do not end while kwok stands still, are called stuck."""
-    with compactor(cluster, tmp_path, END_LIMIT="120") as one:
+    with compactor(cluster, tmp_path, POD_TERMINATION_TIMEOUT_SECONDS="120") as one:
         name = stage.began(one)
         cluster.freeze("kwok")  # else it mends the node at once
         try:
@@ -247,7 +247,7 @@ def test_a_pod_that_takes_its_long_grace_is_waited_for(cluster: Cluster, tmp_pat
     cluster.deployment("web", replicas=2, cpu="900m", annotations=slow, spec=spec)
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2, within=60)
     cluster.apply(pool(cluster, name))
-    with compactor(cluster, tmp_path, DRAIN_LIMIT="2", END_LIMIT="1") as one:
+    with compactor(cluster, tmp_path, DRAIN_TIMEOUT_SECONDS="2", POD_TERMINATION_TIMEOUT_SECONDS="1") as one:
         cluster.eventually(lambda: one.told("emptied"), within=60)
         [evicted, *_] = one.told("evicted")
         assert one.told("emptied")[0]["at"] - evicted["at"] >= 7

@@ -40,7 +40,7 @@ def test_load_that_comes_back_finds_an_emptied_node_open_before_the_next_scan(
     cluster.eventually(lambda: len(cluster.running()) == 20, within=60)
     cluster.apply(pool(cluster, name))
     scaler = Autoscaler(cluster, group_of_pool(name), adding(cluster, name), unneeded=600, every=10)
-    with scaler, compactor(cluster, tmp_path, AUTOSCALER="seen", REST="0") as one:
+    with scaler, compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true", MOVE_COOLDOWN_SECONDS="0") as one:
         cluster.eventually(lambda: len(emptied(cluster, name)) == 3, within=90, every=0.5, what="three emptied nodes")
         looks = scaler.looks
         cluster.eventually(lambda: scaler.looks > looks, what="the autoscaler has just looked")
@@ -76,7 +76,11 @@ def test_what_a_vpa_will_raise_is_not_evicted(cluster: Cluster, name: str, tmp_p
     scaler = Autoscaler(cluster, group_of_pool(name), adding(cluster, name), unneeded=20)
     with vpa.webhook({"cpu": "3"}) as hook:
         vpa.registered(cluster, "z-vpa", hook)
-        with scaler, Witness(cluster) as witness, compactor(cluster, tmp_path, AUTOSCALER="seen", REST="0") as one:
+        with (
+            scaler,
+            Witness(cluster) as witness,
+            compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true", MOVE_COOLDOWN_SECONDS="0") as one,
+        ):
             cluster.eventually(lambda: one.told("planned"), within=60)
             time.sleep(12)  # six plans
             assert (len(witness.left), scaler.added) == (0, [])

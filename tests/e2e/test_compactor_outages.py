@@ -80,7 +80,7 @@ def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path
     name = f"anew-{cluster.namespace[-5:]}"
     five_nodes(cluster, name)
     # The played kubelets, which start anew too, wait for their nodes' old leases: 40 s in which no pod ends.
-    with Witness(cluster) as witness, compactor(cluster, tmp_path, END_LIMIT="60") as one:
+    with Witness(cluster) as witness, compactor(cluster, tmp_path, POD_TERMINATION_TIMEOUT_SECONDS="60") as one:
         cluster.eventually(lambda: one.told("evicted"), within=30)
         before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
         cluster.restart("kube-apiserver", signal.SIGKILL)

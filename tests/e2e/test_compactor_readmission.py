@@ -54,7 +54,7 @@ def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
         assert planned(cluster, name) == kept
         assert planned(cluster, name, captured(cluster, tmp_path)) == kept
     cluster.apply(pool(cluster, name))
-    with Witness(cluster) as witness, compactor(cluster, tmp_path / "one", REST="0") as one:
+    with Witness(cluster) as witness, compactor(cluster, tmp_path / "one", MOVE_COOLDOWN_SECONDS="0") as one:
         cluster.eventually(lambda: len(one.told("emptied")) == 2, within=60, what="two nodes emptied")
         time.sleep(6)  # three plans
         gone = [node for node in nodes(cluster, name) if (noted(node) or {}).get("emptied")]

@@ -176,7 +176,7 @@ QUICK = LeaseTimings(lease=4, renew_deadline=1.5, retry=0.2)
 
 
 def election(cluster: Cluster, client: Client, who: str) -> LeaderElector:
-    return LeaderElector(client, cluster.namespace, "trimtab", who, terms=QUICK)
+    return LeaderElector(client, cluster.namespace, "trimtab", who, timings=QUICK)
 
 
 def test_one_leads_and_waits_one_write_deadline_before_it_writes(cluster: Cluster, client: Client) -> None:

@@ -51,7 +51,7 @@ def cluster(built: Binaries, home: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def ours(cluster: Cluster, home: Path) -> Iterator[Ours]:
-    settings = {"CLIENT_CA": home / "callers-ca.crt", "CLIENT_NAME": "kube-apiserver"}
+    settings = {"CLIENT_CA_FILE": home / "callers-ca.crt", "CLIENT_COMMON_NAME": "kube-apiserver"}
     listen = f"127.0.0.1:{(home / 'port').read_text()}"
     with following(cluster, home / "webhook", LISTEN=listen, **settings) as running:
         pair = certs.issue(["localhost", "127.0.0.1", HOST], now=datetime.now(UTC))
@@ -105,6 +105,6 @@ def asks(rendered: str) -> None:
     environ = {one["name"]: one["value"] for one in container["env"]}
     [mount] = [one for one in container["volumeMounts"] if one["name"] == "callers"]
     [volume] = [one for one in found["spec"]["template"]["spec"]["volumes"] if one["name"] == "callers"]
-    assert environ["TRIMTAB_CLIENT_CA"].startswith(mount["mountPath"])
+    assert environ["TRIMTAB_WEBHOOK_CLIENT_CA_FILE"].startswith(mount["mountPath"])
     assert volume["configMap"]["name"] in blocks(PAGE, "sh")[1]
-    assert environ["TRIMTAB_LISTEN"]
+    assert environ["TRIMTAB_WEBHOOK_LISTEN"]

@@ -74,5 +74,5 @@ def test_a_removal_cleans_up_after_a_leader_that_was_killed(scene: Scene, cluste
     asked = ["install", "--remove", "--traces", "--namespace", cluster.namespace]
     command = [sys.executable, "-m", "trimtab", *asked, "--kubeconfig", str(cluster.kubeconfig)]
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=120).stdout
-    assert told.count("given back") == 1
+    assert told.count("restored") == 1
     assert not scene.leftovers()

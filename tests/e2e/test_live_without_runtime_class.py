@@ -92,6 +92,6 @@ def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it:
     with closing(connect(str(without_it.kubeconfig))) as client:
         seen = look(client, "trimtab-system", without_it.namespace)
     both = {name: DeploymentState(wanted=2, ready=2) for name in PROCESSES}
-    [webhook, watchdog] = check_integrations.runtime_class(replace(seen, processes=both))
-    assert {webhook.reason.code, watchdog.reason.code} == {check_integrations.WRONG_OVERHEAD}
+    [webhook, watchdog] = check_integrations.check_runtime_class(replace(seen, processes=both))
+    assert {webhook.reason.code, watchdog.reason.code} == {check_integrations.OVERHEAD_MISMATCH}
     assert webhook.fix == "TRIMTAB_OVERHEAD=webhook of webhook"

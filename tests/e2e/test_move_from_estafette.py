@@ -16,7 +16,7 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
 from tests.e2e.pages import blocks
 from tests.e2e.test_howtos import HOW_TO, Desk
-from trimtab.cli.pools.import_estafette import STATE
+from trimtab.cli.pools.import_estafette import STATE_ANNOTATION
 from trimtab.cluster.estafette import KEY, MARKED, POOL_LABEL
 
 TEN_MINUTES = 600
@@ -45,7 +45,7 @@ class Leftovers:
     def states(self) -> list[tuple[bool, bool]]:
         """Is it cordoned, and does it carry the annotation?"""
         return [
-            (bool(node["spec"].get("unschedulable")), STATE in node["metadata"].get("annotations", {}))
+            (bool(node["spec"].get("unschedulable")), STATE_ANNOTATION in node["metadata"].get("annotations", {}))
             for node in self.nodes()
         ]
 
@@ -56,7 +56,7 @@ def leftovers(here: Installed, tmp_path: Path) -> Iterator[Leftovers]:
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "estafette"}})
     nodes = cluster.pool(name, nodes=len(NODES) + 1, labels={POOL_LABEL: name})
     for node, (state, is_cordoned) in zip(nodes, NODES.values(), strict=False):
-        annotations = {"annotations": {STATE: json.dumps(state)}}
+        annotations = {"annotations": {STATE_ANNOTATION: json.dumps(state)}}
         cluster.patch("Node", node, {"metadata": annotations, "spec": {"unschedulable": is_cordoned}})
     metadata = {"name": "estafette-k8s-node-compactor", "namespace": "estafette"}
     data = {KEY: json.dumps({"nodePools": {name: SAID}})}
@@ -106,7 +106,7 @@ def test_the_page_moves_over_in_ten_minutes(leftovers: Leftovers) -> None:
     assert pool in status()
     assert time.monotonic() - began < TEN_MINUTES
     again = taken()
-    assert "is there already" in again
+    assert "exists already" in again
     assert "scaled" not in again
 
 
@@ -117,5 +117,5 @@ def test_a_pool_that_was_edited_is_left_alone(leftovers: Leftovers) -> None:
         "name": name, "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": leftovers.pool}}}  # fmt: skip
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", **edited})
     leftovers.desk.types(written)
-    assert f"{name}: is there with other settings, and was left alone" in leftovers.desk.types(taken)
+    assert f"{name}: exists with other settings, and was left alone" in leftovers.desk.types(taken)
     assert cluster.get("ConfigMap", name, "trimtab-system")["data"] == edited["data"]

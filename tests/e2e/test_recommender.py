@@ -209,10 +209,10 @@ def test_a_leader_that_slept_writes_nothing_when_it_wakes(town: Town) -> None:
         found = [*town.shards(f"{USAGE}=v1"), *town.shards(f"{LABEL}=v1")]
         return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}
 
-    with recommender(town.own, town.prometheus, town.home / "sleeper", CHECKPOINT_EVERY=1) as sleeper:
+    with recommender(town.own, town.prometheus, town.home / "sleeper", CHECKPOINT_INTERVAL_SECONDS=1) as sleeper:
         writing = lambda: sleeper.value('writes_total{what="usage"}')  # noqa: E731
         town.own.eventually(lambda: writing() > 0, within=60, what="it writes every second")
-        with recommender(town.own, town.prometheus, town.home / "heir", CHECKPOINT_EVERY=3600) as heir:
+        with recommender(town.own, town.prometheus, town.home / "heir", CHECKPOINT_INTERVAL_SECONDS=3600) as heir:
             sleeper.process.send_signal(signal.SIGSTOP)
             try:
                 town.own.eventually(lambda: heir.value("recommended_containers") == CONTAINERS + 1, within=60)
@@ -240,7 +240,7 @@ def test_a_corrupt_shard_is_told_and_kept_aside(town: Town) -> None:
 
 def test_prometheus_gone_changes_nothing(town: Town) -> None:
     before = town.published()
-    with recommender(town.own, "http://127.0.0.1:1", town.home / "four", STEP=60) as fourth:
+    with recommender(town.own, "http://127.0.0.1:1", town.home / "four", QUERY_STEP_SECONDS=60) as fourth:
         town.own.eventually(lambda: fourth.told("collect.failed"), within=60)
         assert town.published() == before
 
@@ -251,4 +251,4 @@ def test_once_reads_publishes_and_ends(town: Town) -> None:
     done = once(town.own, town.prometheus)
     assert done.returncode == 0, done.stderr
     assert len(town.published()) == CONTAINERS + 1
-    assert once(town.own, "http://127.0.0.1:1", STEP=60).returncode == 3
+    assert once(town.own, "http://127.0.0.1:1", QUERY_STEP_SECONDS=60).returncode == 3

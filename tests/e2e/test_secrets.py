@@ -22,11 +22,12 @@ import yaml
 
 from tests.controlplane import environ
 from tests.e2e.installed import Installed
-from tests.e2e.replicas import ROOT, Replica, _anything
+from tests.e2e.replicas import INTERVALS, ROOT, Replica, _anything
 from trimtab.cli.install import deployments
 from trimtab.cli.install.deployments import environment
 from trimtab.cli.install.names import SECRET
 from trimtab.cli.main import VERBS
+from trimtab.runtime.environment import variable
 
 MARK = "q7Zx"
 """Begins every secret of ours: found in any text, and no word of anybody's."""
@@ -126,12 +127,15 @@ class Marked:
         values = self.here.values
         given = environment(values) if name == "webhook" else deployments.process_environment(name, values)
         own = {
-            "LISTEN": "127.0.0.1:0", "READY_FILE": home / "ready.json", "LOG_LEVEL": "debug", "DRAIN": 0,
-            "CERTS": home / "certs", "CERTS_EVERY": 0.3, "INTERVAL": 1, **settings,
+            "LISTEN": "127.0.0.1:0", "READY_FILE": home / "ready.json", "LOG_LEVEL": "debug",
+            "SHUTDOWN_DELAY_SECONDS": 0,
+            "CERTS_FOLDER": home / "certs", "CERTS_CHECK_INTERVAL_SECONDS": 0.3, **settings,
         }  # fmt: skip
-        own = {key: value for key, value in own.items() if _has(name, key)}
+        own = {key: value for key, value in own.items() if name == "webhook" or key not in WEBHOOK_ONLY}
+        if name != "webhook":
+            own[INTERVALS[name].upper()] = 1
         surroundings = {**environ.plain(), **given, "KUBECONFIG": str(kubeconfig)}
-        surroundings |= {f"TRIMTAB_{key}": str(value) for key, value in own.items()}
+        surroundings |= {variable(name, key.lower()): str(value) for key, value in own.items()}
         with (home / "log").open("wb") as log:
             argv = [sys.executable, "-m", "trimtab", name]
             running = subprocess.Popen(argv, cwd=ROOT, env=surroundings, stdout=log, stderr=log)
@@ -151,9 +155,7 @@ class Marked:
                     self.said(f"{home.name}{path}", answer.read())
 
 
-def _has(process: str, setting: str) -> bool:
-    only = {"DRAIN": "webhook", "CERTS": "webhook", "CERTS_EVERY": "webhook"}
-    return process == "webhook" if setting in only else not (process == "webhook" and setting == "INTERVAL")
+WEBHOOK_ONLY = ("SHUTDOWN_DELAY_SECONDS", "CERTS_FOLDER", "CERTS_CHECK_INTERVAL_SECONDS")
 
 
 @pytest.fixture(scope="module")

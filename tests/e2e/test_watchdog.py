@@ -26,6 +26,7 @@ from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
 from trimtab.cli.install import rbac
 from trimtab.cluster.timestamps import written
 from trimtab.policy.schema import crd
+from trimtab.runtime.environment import variable
 
 OURS = "trimtab-system"
 USER = "system:serviceaccount:trimtab-system:trimtab-watchdog"
@@ -57,11 +58,17 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
     home.mkdir(exist_ok=True)
     ready = home / f"watchdog-{time.monotonic_ns()}.json"
     given = {
-        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "NAMESPACE": OURS, "INTERVAL": 1, "STATUS_EVERY": 1,
-        "KUBECONFIG": cluster.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "LEASE": 4, "RENEW_DEADLINE": 2,
-        "RETRY": "0.5", "WRITE_DEADLINE": 1, "CONFIGURATION": f"{cluster.namespace}-trimtab", **settings,
+        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "NAMESPACE": OURS, "CHECK_INTERVAL_SECONDS": 1,
+        "STATUS_WRITE_INTERVAL_SECONDS": 1,
+        "KUBECONFIG": cluster.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "LEASE_DURATION_SECONDS": 4,
+        "RENEW_DEADLINE_SECONDS": 2,
+        "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 1,
+        "CONFIGURATION_NAME": f"{cluster.namespace}-trimtab", **settings,
     }  # fmt: skip
-    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in given.items()}}
+    surroundings = {
+        **environ.plain(),
+        **{variable("watchdog", name.lower()): str(value) for name, value in given.items()},
+    }
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
     try:
         until = time.monotonic() + 90

@@ -22,6 +22,7 @@ from tests.controlplane import environ
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from trimtab.policy.schema import crd
+from trimtab.runtime.environment import variable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,10 +44,14 @@ def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[
     (home / "policies.yaml").write_text(policies)
     (home / "cluster.yaml").write_text(yaml.safe_dump_all(world))
     settings = {
-        "LISTEN": "127.0.0.1:0", "CERTS": home / "certs", "POLICIES": home / "policies.yaml",
-        "CLUSTER": home / "cluster.yaml", "READY_FILE": home / "ready.json", "DRAIN": 0, "GRACEFUL_TIMEOUT": 5,
+        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": home / "certs", "POLICIES": home / "policies.yaml",
+        "CLUSTER": home / "cluster.yaml", "READY_FILE": home / "ready.json", "SHUTDOWN_DELAY_SECONDS": 0,
+        "GRACEFUL_TIMEOUT_SECONDS": 5,
     }  # fmt: skip
-    surroundings = {**environ.plain(), **{f"TRIMTAB_{name}": str(value) for name, value in settings.items()}}
+    surroundings = {
+        **environ.plain(),
+        **{variable("webhook", name.lower()): str(value) for name, value in settings.items()},
+    }
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings)
     try:
         port = _port(process, home / "ready.json")

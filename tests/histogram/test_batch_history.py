@@ -82,7 +82,7 @@ def test_what_is_left_out_is_counted() -> None:
 # ── starts ───────────────────────────────────────────────────────────────
 def test_a_start_is_kept_apart_where_it_was_seen() -> None:
     book, times = BatchHistory(start_up=120), [START + 7200 + n * 60 for n in range(5)]
-    book.take(APP, "cpu", times, [3.0, 2.0, 0.1, 0.1, 0.1], asked=START)
+    book.take(APP, "cpu", times, [3.0, 2.0, 0.1, 0.1, 0.1], queried_from=START)
     assert (book.window(APP, "cpu").whole().total, book.starts[APP]) == (3, 3.0)
 
 
@@ -93,5 +93,5 @@ def test_a_series_that_is_there_from_the_first_moment_began_before(asked: int, o
 
 def test_memory_taken_at_the_start_stays_taken() -> None:
     book = BatchHistory(start_up=120)
-    book.take(APP, "memory", [START + 7200, START + 9000], [9.0, 1.0], asked=START)
+    book.take(APP, "memory", [START + 7200, START + 9000], [9.0, 1.0], queried_from=START)
     assert book.window(APP, "memory").whole().top == 9.0

@@ -77,7 +77,7 @@ def test_a_text_from_before_averages_of_pods_were_stored_is_read() -> None:
     rows = msgspec.msgpack.decode(zlib.decompress(text.workloads))
     before = {name: {one: row[:5] for one, row in held.items()} for name, held in rows.items()}
     assert before != rows
-    found = again(checkpoint._written(msgspec.structs.replace(
+    found = again(checkpoint._with_checksum(msgspec.structs.replace(
         text, checksum="", workloads=zlib.compress(msgspec.msgpack.encode(before)))))  # fmt: skip
     assert (found.windows, found.peaks, found.oom_records) == (diary.windows, diary.peaks, diary.oom_records)
     assert (found.pod_uses(APP, "cpu"), len(diary.pod_uses(APP, "cpu"))) == ([], 2)
@@ -88,7 +88,7 @@ def test_averages_of_pods_that_make_no_sense_are_unreadable(wrong: list[float]) 
     text = msgspec.json.decode(TEXT, type=checkpoint._Text)
     workloads = {"shop/Deployment/web": {"app": [None, None, {}, {}, None, {"cpu": {"web-0": wrong}}]}}
     pressed = zlib.compress(msgspec.msgpack.encode(workloads))
-    written = checkpoint._written(msgspec.structs.replace(text, checksum="", workloads=pressed))
+    written = checkpoint._with_checksum(msgspec.structs.replace(text, checksum="", workloads=pressed))
     assert isinstance(decode("here", written), Unreadable)
 
 

@@ -64,14 +64,14 @@ def wide(a_day: int = 50_000) -> UsageHistogram:
 @pytest.mark.parametrize("day", [20_000, 20_001])
 def test_counting_in_units_moves_no_rank_by_more_than_half_a_unit(day: int) -> None:
     counts, most = wide(), 512
-    ((found, units),) = unpack(pack(day, counts, over=True, most=most))
+    ((found, units),) = unpack(pack(day, counts, over=True, max_units=most))
     assert (found, units.total, units.top) == (day, counts.total, counts.top)
     unit = 1 << ((counts.total - 1) // most).bit_length()
     below = after = 0
     for one, other in zip(counts.counts, units.counts, strict=True):
         below, after = below + one, after + other
         assert abs(below - after) <= unit // 2
-    assert unpack(pack(day, units, over=True, most=most)) == [(day, units)]
+    assert unpack(pack(day, units, over=True, max_units=most)) == [(day, units)]
 
 
 def test_what_is_spread_over_seven_octaves_is_counted_in_pairs() -> None:

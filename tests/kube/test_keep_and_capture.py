@@ -121,7 +121,7 @@ def test_what_is_watched_does_not_grow_with_the_changes() -> None:
 
     def go(times: int) -> int:
         for number in range(times):
-            it._chunk(lines[number % 50].replace(b'"7"', f'"{number}"'.encode()), None)
+            it._apply_lines(lines[number % 50].replace(b'"7"', f'"{number}"'.encode()), None)
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()

@@ -74,7 +74,7 @@ class World:
         self.one, self.two = (
             LeaderElector(
                 self.api, "ns", "trimtab", who, elapsed=lambda: self.time,  # type: ignore[arg-type]
-                now=lambda: datetime.fromtimestamp(self.time, UTC), told=self.told.append,
+                now=lambda: datetime.fromtimestamp(self.time, UTC), on_trouble=self.told.append,
             )
             for who in ("one", "two")
         )  # fmt: skip
@@ -288,4 +288,4 @@ def test_trouble_is_told_and_not_raised() -> None:
 
 def test_terms_that_would_let_two_write_are_refused() -> None:
     with pytest.raises(ValueError, match="must together be shorter than the lease of 20 s"):
-        LeaderElector(OneLease(), "ns", "l", "one", terms=LeaseTimings(lease=20, renew_deadline=12))  # type: ignore[arg-type]
+        LeaderElector(OneLease(), "ns", "l", "one", timings=LeaseTimings(lease=20, renew_deadline=12))  # type: ignore[arg-type]

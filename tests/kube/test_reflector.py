@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.kube.fake_api import FakeApi
-from trimtab.kube.reflector import _PATIENT, Reflector, RetryBackoff
+from trimtab.kube.reflector import _MAX_SERVER_ERRORS, Reflector, RetryBackoff
 from trimtab.kube.resources import PLACES
 from trimtab.kube.watch_state import WatchEvent, WatchSettings
 from trimtab.runtime.clock import elapsed
@@ -43,7 +43,7 @@ class Running:
         terms = {"page": 5, "idle": 30, **terms}
         self.it: Reflector[Any] = Reflector(
             api.client(), PLACES["Node"], lambda found: found,
-            terms=WatchSettings(**terms), told=self.changes.append, backoff=Quick(random.Random(1)),
+            settings=WatchSettings(**terms), on_change=self.changes.append, backoff=Quick(random.Random(1)),
         )  # fmt: skip
         self.thread = threading.Thread(target=self.it.run, daemon=True)
 
@@ -139,7 +139,7 @@ def test_a_server_in_trouble_is_not_asked_for_all_of_it_again(api: FakeApi, stat
 def test_an_error_within_the_server_that_goes_on_and_on_leads_to_a_new_list_after_all(api: FakeApi) -> None:
     with Running(api) as watch:
         watch.eventually(lambda: watch.it.state.connected)
-        api.fail(500, times=_PATIENT + 1)
+        api.fail(500, times=_MAX_SERVER_ERRORS + 1)
         api.end_streams()
         watch.eventually(lambda: watch.it.state.lists == 2)
         watch.is_equal()
@@ -204,7 +204,7 @@ def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
 def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) -> None:
     api.fail(404, times=1000)
     terms = WatchSettings(absent=0.05)
-    it: Reflector[Any] = Reflector(api.client(), PLACES["VerticalPodAutoscaler"], lambda found: found, terms=terms)
+    it: Reflector[Any] = Reflector(api.client(), PLACES["VerticalPodAutoscaler"], lambda found: found, settings=terms)
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
     _until(lambda: it.state.synced)
@@ -315,7 +315,7 @@ def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_a
 def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
     """Its versions of before say nothing of it any more."""
     source = replace(PLACES["Node"], optional=True)
-    it: Reflector[Any] = Reflector(api.client(), source, lambda found: found, terms=WatchSettings(absent=0.5))
+    it: Reflector[Any] = Reflector(api.client(), source, lambda found: found, settings=WatchSettings(absent=0.5))
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
     try:

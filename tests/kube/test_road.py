@@ -32,7 +32,7 @@ def test_when_nobody_answers_one_list_asks_and_the_others_wait_for_its_word() ->
     client, road = Nobody(), ReconnectGate()
     sources = [PLACES[kind] for kind in ("Pod", "Node", "Namespace", "Job", "Deployment")]
     lists: list[Reflector[Any]] = [
-        Reflector(client, source, lambda it: it, road=road, backoff=Quick())  # type: ignore[arg-type]
+        Reflector(client, source, lambda it: it, reconnect_gate=road, backoff=Quick())  # type: ignore[arg-type]
         for source in sources
     ]
     threads = [threading.Thread(target=it.run, daemon=True) for it in lists]

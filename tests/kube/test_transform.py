@@ -129,7 +129,7 @@ def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first
     there: dict[str, Told] = {}
     for number, (what, name, value) in enumerate(events):
         value["metadata"] = {"name": name, "namespace": "shop", "resourceVersion": str(number), **value["metadata"]}
-        it._chunk(line(what, value), None)
+        it._apply_lines(line(what, value), None)
         there[name] = value
         if what == "DELETED":
             del there[name]

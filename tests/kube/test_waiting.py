@@ -51,7 +51,7 @@ def test_a_watch_of_a_frozen_server_ends_at_once(tmp_path: Path, said: bytes) ->
         watch = ClusterInformers(client, ["Node"]).start()
         assert waited_for.wait(30)
         assert watch.stop(within=3), "it would wait for 15 s"
-        assert watch.reflectors[0]._thread is None
+        assert watch.reflectors[0]._thread_id is None
         client.close()
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster_of import cluster, node
-from trimtab.cluster.node import INSTANCE_TYPE, REGION, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE, REGION_LABEL, NodeInfo
 from trimtab.machines.prices import read, together
 
 HEADER = "EndTimestamp,InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly,Version\n"
 
 
 def machine(name: str = "a", kind: str = "m5.large", region: str = "eu-west-1", provider: str = "") -> NodeInfo:
-    found = cluster(node(name, labels={INSTANCE_TYPE: kind, REGION: region})).nodes[0]
+    found = cluster(node(name, labels={INSTANCE_TYPE: kind, REGION_LABEL: region})).nodes[0]
     return replace(found, provider_id=provider)
 
 

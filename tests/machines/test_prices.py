@@ -7,7 +7,7 @@ import pytest
 from tests.cluster_of import cluster, node
 from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import MachinePrice, PriceSource, price, quote, table
+from trimtab.machines.prices import MachinePrice, PriceSource, price, price_table, quote
 
 
 def made(**labels: str) -> NodeInfo:
@@ -19,8 +19,12 @@ def of_type(name: str, **labels: str) -> NodeInfo:
 
 
 def test_the_table_knows_machines_of_three_clouds() -> None:
-    assert (table()["a1.large"], table()["Standard_A2_v2"], table()["c2-standard-4"]) == (51000, 86100, 229872)
-    assert all(value > 0 for value in table().values())
+    assert (price_table()["a1.large"], price_table()["Standard_A2_v2"], price_table()["c2-standard-4"]) == (
+        51000,
+        86100,
+        229872,
+    )
+    assert all(value > 0 for value in price_table().values())
 
 
 def test_label_before_settings_before_table() -> None:

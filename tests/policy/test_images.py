@@ -4,7 +4,7 @@ import pytest
 
 from tests.policies.runner import pods, run, world
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import full_name, is_image
+from trimtab.policy.pod_context import full_name, image_test
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ def test_a_short_name_is_read_as_a_container_runtime_reads_it(image: str, full: 
 
 
 def test_a_pattern_means_an_image_as_written_or_by_its_full_name() -> None:
-    assert is_image(("docker.io/*",), "nginx:1.27")
-    assert is_image(("nginx*",), "nginx:1.27")
-    assert not is_image(("registry.example.com/*",), "nginx:1.27")
+    assert image_test(("docker.io/*",))("nginx:1.27")
+    assert image_test(("nginx*",))("nginx:1.27")
+    assert not image_test(("registry.example.com/*",))("nginx:1.27")
 
 
 POLICY = b"""

@@ -16,7 +16,7 @@ from tests.build import (
     runtime_class,
     toleration,
 )
-from trimtab.cli.policies.describe import what
+from trimtab.cli.policies.describe import describe_actions
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import PodOS
 from trimtab.policy.actions import runtime_class as runtime_class_action
@@ -330,4 +330,4 @@ def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_run
 
 
 def test_the_words_of_a_policy_say_what_it_denies():
-    assert what(sandbox().all[0])[-1] == "denies a pod that would run without runtimeClass"
+    assert describe_actions(sandbox().all[0])[-1] == "denies a pod that would run without runtimeClass"

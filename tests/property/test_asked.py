@@ -40,6 +40,6 @@ def test_what_is_known_of_a_pod_changes_no_decision_without_some_of_its_actions(
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_policy_that_means_the_pod_is_among_the_possible_ones(pod, by, world):
     subject = PodContext(pod=pod, namespace=NAMESPACE, facts=world)
-    meant = [turn.name for turn in turns(by) if turn.matches(subject)]
+    meant = [turn.name for turn in turns(by) if turn.in_namespace(subject) and turn.matches(subject)]
     assert [turn.name for turn in ask(by, subject).meaning] == meant
     assert set(meant) <= {turn.name for turn in possible(by, subject)}

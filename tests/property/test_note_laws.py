@@ -16,7 +16,7 @@ from tests.compactor.five import five
 from tests.compactor.played import Played, process
 from tests.hostile.cost import growth, lines
 from tests.hostile.notes import ANNOTATIONS, LIMIT, NOTES
-from trimtab.cli.compactor.state import judged
+from trimtab.cli.compactor.state import judge_node
 from trimtab.cli.doctor import check_signatures
 from trimtab.cli.doctor.observed import SignatureState
 from trimtab.cluster.signature import SigningKeys
@@ -33,9 +33,9 @@ def read(text: str) -> DrainAnnotations:
     for keys in (None, KEYS):
         notes = gathered([found], keys, "trimtab-system")
         assert len([*notes.ours, *notes.others, *notes.doubtful]) == 1
-        assert str(judged(found, keys)).isprintable()
+        assert str(judge_node(found, keys)).isprintable()
         told = SignatureState(webhook_keys=True, keys=keys is not None, notes=notes, states={})
-        assert all(str(one.reason) for one in check_signatures.drains(replace(WELL, signed=told)))
+        assert all(str(one.reason) for one in check_signatures.check_drains(replace(WELL, signed=told)))
     return notes
 
 

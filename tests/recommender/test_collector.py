@@ -98,7 +98,7 @@ def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
         source = histories(server.url)
         collect(source, diary, START)
         played.empty = True
-        with pytest.raises(GarbledSource, match="no container at all"):
+        with pytest.raises(GarbledSource, match="no containers at all"):
             collect(source, diary, START + 3600)
         assert diary.until == {"shop": START, "team": START}
         played.empty = False
@@ -179,7 +179,7 @@ def test_two_clusters_without_a_matcher_are_not_read() -> None:
 
     diary = LiveHistory()
     with serving(answer) as server:
-        with pytest.raises(MixedClusters, match=r'"prod", "stage".*TRIMTAB_MATCHER'):
+        with pytest.raises(MixedClusters, match=r'"prod", "stage".*TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER'):
             collect(histories(server.url), diary, START + DAY)
         assert not diary.windows
         chosen = Prometheus(HttpApi(server.url), QueryPlan(step=3600, extra='cluster="prod"'))
@@ -197,8 +197,9 @@ def test_headers_come_from_a_file_that_is_read_each_time(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(("setting", "word"), [
-    ({"matcher": "cluster"}, "TRIMTAB_MATCHER"), ({"label_names": "pod"}, "TRIMTAB_LABEL_NAMES"),
-    ({"cpu_metric": "a b"}, "TRIMTAB_CPU"),
+    ({"prometheus_matcher": "cluster"}, "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"),
+    ({"prometheus_label_names": "pod"}, "TRIMTAB_RECOMMENDER_PROMETHEUS_LABEL_NAMES"),
+    ({"cpu_metric": "a b"}, "TRIMTAB_RECOMMENDER_CPU_METRIC"),
 ])  # fmt: skip
 def test_settings_that_make_no_sense_are_named_before_anything_begins(setting: dict[str, str], word: str) -> None:
     with pytest.raises(ValueError, match=word):

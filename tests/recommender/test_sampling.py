@@ -67,8 +67,8 @@ def test_a_fault_is_raised_after_what_came_before_and_no_later_look_is_lost() ->
     line.join()
     assert len(list(line.looks())) == look.looks - 1
     look.faults = {look.looks + 2}
-    line._put(line._looked())
-    line._put(line._looked())
+    line._enqueue(line._take_reading())
+    line._enqueue(line._take_reading())
     found = line.looks()
     next(found)
     with pytest.raises(UnreachableSource):
@@ -90,7 +90,7 @@ def test_what_nobody_takes_up_for_an_hour_is_counted_as_missed(monkeypatch: pyte
     look, missed = Looked(), list[int]()
     line = sampler(look, missed=missed)
     for _ in range(5):
-        line._put(line._looked())
+        line._enqueue(line._take_reading())
     assert len(missed) == 2
     assert len(list(line.looks())) == 3
 

@@ -15,6 +15,6 @@ def test_the_time_of_a_suspended_machine_counts(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_kernel_without_such_a_clock_has_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_COUNTS_SUSPENSION", None)
+    monkeypatch.setattr(clock, "_BOOT_CLOCK", None)
     monkeypatch.setattr(time, "monotonic", lambda: 60.0)
     assert clock.elapsed() == 60.0

@@ -57,10 +57,10 @@ def test_each_ends_when_it_was_silent_for_its_time_and_one_timer_is_enough(loop:
     silent, (first, second, busy) = IdleConnections(), [Connection(loop) for _ in range(3)]
     for moment, connection in ((0, first), (3, second), (4, busy)):
         loop.until(moment)
-        silent.began(connection)
+        silent.add_connection(connection)
         assert len(loop.timers) == 1
     loop.until(5)
-    silent.ended(busy)
+    silent.remove_connection(busy)
     loop.until(30)
     assert (first.over, second.over, busy.over) == (10, 13, None)
     assert not loop.timers
@@ -68,11 +68,11 @@ def test_each_ends_when_it_was_silent_for_its_time_and_one_timer_is_enough(loop:
 
 def test_one_that_asked_again_has_its_whole_time_again(loop: Loop) -> None:
     silent, connection = IdleConnections(), Connection(loop)
-    silent.began(connection)
+    silent.add_connection(connection)
     loop.until(9)
-    silent.ended(connection)
+    silent.remove_connection(connection)
     loop.until(9.5)
-    silent.began(connection)
+    silent.add_connection(connection)
     loop.until(19)
     assert connection.over is None
     loop.until(20)
@@ -82,7 +82,7 @@ def test_one_that_asked_again_has_its_whole_time_again(loop: Loop) -> None:
 def test_where_nothing_is_kept_nothing_is_timed(loop: Loop) -> None:
     connection = Connection(loop)
     connection._keepalive = 0
-    IdleConnections().began(connection)
+    IdleConnections().add_connection(connection)
     assert not loop.timers
 
 
@@ -91,28 +91,28 @@ def test_missed_least_is_who_never_asked_and_then_who_was_silent_longest(loop: L
     busy = Connection(loop, requests=1, awaiting=False)
     for moment, connection in enumerate((busy, old, young, new)):
         loop.until(moment)
-        silent.began(connection)
-    assert silent.least() is new
-    silent.ended(new)
-    assert silent.least() is old
-    silent.ended(old)
-    silent.ended(young)
-    assert silent.least() is None
+        silent.add_connection(connection)
+    assert silent.least_useful() is new
+    silent.remove_connection(new)
+    assert silent.least_useful() is old
+    silent.remove_connection(old)
+    silent.remove_connection(young)
+    assert silent.least_useful() is None
 
 
 def test_whose_answers_have_lain_longest_is_missed_before_all_others_but_not_at_once(loop: Loop) -> None:
     unread, (first, second) = StalledConnections(), [Connection(loop, awaiting=False) for _ in range(2)]
-    assert unread.longest() is None
-    unread.began(first)
+    assert unread.longest_stalled() is None
+    unread.add_connection(first)
     loop.until(0.5)
-    unread.began(second)
-    assert unread.longest() is None
+    unread.add_connection(second)
+    assert unread.longest_stalled() is None
     loop.until(2)
-    assert unread.longest() is first
-    unread.ended(first)
-    assert unread.longest() is second
-    unread.ended(second)
-    assert unread.longest() is None
+    assert unread.longest_stalled() is first
+    unread.remove_connection(first)
+    assert unread.longest_stalled() is second
+    unread.remove_connection(second)
+    assert unread.longest_stalled() is None
 
 
 def crowd(loop: Loop, places: ConnectionSlots, address: str, count: int, *, greeted: bool = True) -> list[Connection]:
@@ -120,9 +120,9 @@ def crowd(loop: Loop, places: ConnectionSlots, address: str, count: int, *, gree
     made = []
     for _ in range(count):
         connection = Connection(loop, requests=1)
-        places.enter(connection, address, connection)
+        places.add_connection(connection, address, connection)
         if greeted:
-            places.greet(connection)
+            places.record_handshake(connection)
         made.append(connection)
     return made
 
@@ -154,29 +154,29 @@ def test_an_unfinished_handshake_is_missed_before_who_has_finished_one(loop: Loo
 def test_who_only_waits_for_a_farewell_is_missed_first(loop: Loop) -> None:
     places = ConnectionSlots(100, 2)
     old, parting = crowd(loop, places, "10.0.0.1", 2)
-    places.part(parting)
+    places.record_closing(parting)
     crowd(loop, places, "10.0.0.1", 1)
     assert (old.aborted, parting.aborted) == (False, True)
 
 
 def test_a_newcomer_goes_where_everybody_else_is_being_answered(loop: Loop) -> None:
     places, busy = ConnectionSlots(1, 1), Connection(loop, awaiting=False)
-    assert places.enter(busy, "10.0.0.1", busy)
-    places.greet(busy)
-    places.silent(busy).ended(busy)
+    assert places.add_connection(busy, "10.0.0.1", busy)
+    places.record_handshake(busy)
+    places.idle_connections(busy).remove_connection(busy)
     newcomer = Connection(loop, requests=1)
-    assert not places.enter(newcomer, "10.0.0.1", newcomer)
+    assert not places.add_connection(newcomer, "10.0.0.1", newcomer)
     assert (busy.aborted, newcomer.aborted) == (False, True)
-    places.leave(busy)
-    assert places.enter(newcomer, "10.0.0.1", newcomer)
+    places.remove_connection(busy)
+    assert places.add_connection(newcomer, "10.0.0.1", newcomer)
 
 
 def test_who_has_left_is_forgotten(loop: Loop) -> None:
     places = ConnectionSlots(4, 2)
     for _ in range(3):
         for connection in crowd(loop, places, "10.0.0.1", 2):
-            places.leave(connection)
-            places.leave(connection)
+            places.remove_connection(connection)
+            places.remove_connection(connection)
             assert not connection.aborted
-    places.silent(connection).began(connection)
-    assert places.unread(connection).longest() is None
+    places.idle_connections(connection).add_connection(connection)
+    assert places.stalled_connections(connection).longest_stalled() is None

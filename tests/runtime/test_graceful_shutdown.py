@@ -46,7 +46,7 @@ class App:
 
 
 def stopped(worker: Worker, signals: int = 1) -> list[str]:
-    drain_on_term(worker, Settings(drain=0.2, graceful_timeout=30))
+    drain_on_term(worker, Settings(shutdown_delay_seconds=0.2, graceful_timeout_seconds=30))
     for number in range(signals):
         worker.loop.call_later(0.02 * number, os.kill, os.getpid(), signal.SIGTERM)
     worker.loop.run_forever()
@@ -73,7 +73,7 @@ def test_an_application_that_knows_nothing_of_draining_is_stopped_too() -> None:
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_a_signal_that_came_before_the_loop_ran_is_heard(loop: Callable[[], Any]) -> None:
     worker = Worker(object(), loop())
-    drain_on_term(worker, Settings(drain=0.0, graceful_timeout=30))
+    drain_on_term(worker, Settings(shutdown_delay_seconds=0.0, graceful_timeout_seconds=30))
     os.kill(os.getpid(), signal.SIGTERM)
     worker.loop.call_later(10, worker.loop.stop)
     worker.loop.run_forever()

@@ -22,20 +22,20 @@ from gunicorn.workers.gasgi import ASGIWorker
 from structlog.testing import CapturingLogger
 
 from trimtab.runtime import gunicorn_patches
-from trimtab.runtime.gunicorn_patches import CLIENTS, PATCHES, Patch, address_of
+from trimtab.runtime.gunicorn_patches import CLIENT_NAMES_PATCH, PATCHES, Patch, address_of
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("patch", [*PATCHES, CLIENTS], ids=lambda patch: patch.name)
+@pytest.mark.parametrize("patch", [*PATCHES, CLIENT_NAMES_PATCH], ids=lambda patch: patch.name)
 def test_the_pinned_gunicorn_has_what_each_patch_needs(patch: Patch) -> None:
-    assert patch.missing(ASGIWorker) == ()
+    assert patch.missing_attributes(ASGIWorker) == ()
     assert patch.apply.__doc__
 
 
 def test_what_a_version_lacks_is_named() -> None:
     patch = Patch("a patch", ("connection_made", "_renamed_since", "worker._gone"), lambda _: None)
-    assert patch.missing(ASGIWorker) == ("_renamed_since", "worker._gone")
+    assert patch.missing_attributes(ASGIWorker) == ("_renamed_since", "worker._gone")
 
 
 def test_the_version_that_the_patches_were_written_for_is_the_one_that_is_pinned() -> None:
@@ -58,7 +58,7 @@ def test_a_patch_that_does_not_fit_is_left_out_and_the_log_says_so(monkeypatch: 
     monkeypatch.setattr(gunicorn_patches, "PATCHES", (lacks, fits))
     log = CapturingLogger()
     worker = type("Worker", (), {"asgi": None})()
-    gunicorn_patches.apply(worker, max_connections=10, max_by_address=5, tells_clients=False, log=log)  # type: ignore[arg-type]
+    gunicorn_patches.apply_patches(worker, max_connections=10, max_by_address=5, tells_clients=False, log=log)  # type: ignore[arg-type]
     assert applied == ["fits"]
     assert [(call.method_name, call.kwargs["patch"], call.kwargs["missing"]) for call in log.calls] == [
         ("warning", "lacks", "_renamed_since")
@@ -68,7 +68,7 @@ def test_a_patch_that_does_not_fit_is_left_out_and_the_log_says_so(monkeypatch: 
 def test_asyncios_own_loop_has_its_own_tls() -> None:
     loop = asyncio.new_event_loop()
     try:
-        assert gunicorn_patches._tls_of(loop).__module__ == "asyncio.sslproto"
+        assert gunicorn_patches._tls_protocol_class(loop).__module__ == "asyncio.sslproto"
     finally:
         loop.close()
 

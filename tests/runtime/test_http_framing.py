@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
-from trimtab.runtime.http_framing import MAX_ASIDE, MAX_CHUNKS, MAX_HEAD, framed
+from trimtab.runtime.http_framing import MAX_ASIDE_BYTES, MAX_CHUNKS, MAX_HEAD_BYTES, framed_parser
 
 BASES = pytest.mark.parametrize("base", [H1CProtocol, PythonProtocol])
 CHUNKED = b"POST /mutate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -35,7 +35,7 @@ class Reader:
         def end() -> None:
             self.ends += 1
 
-        self.parser: Any = framed(self.base, self.room)(
+        self.parser: Any = framed_parser(self.base, self.room)(
             limits={}, on_headers_complete=head, on_body=self.parts.append, on_message_complete=end, address="10.0.0.1"
         )
 
@@ -118,7 +118,7 @@ MALFORMED = {
     "empty lines alone": b"\r\n\r\n\r\n\r\n",
     "too many chunks": CHUNKED + chunk(b"x") * (MAX_CHUNKS + 1),
     "too many extensions": CHUNKED + chunk(b"x", b";" + b"e" * 1000) * 9,
-    "an extension without an end": CHUNKED + b"1;" + b"e" * (MAX_ASIDE + 100),
+    "an extension without an end": CHUNKED + b"1;" + b"e" * (MAX_ASIDE_BYTES + 100),
 }
 
 
@@ -140,7 +140,7 @@ def test_malformed_requests_raise_what_gunicorn_answers_with_400(base: type, req
 
 LARGE = {
     "headers": b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 4000,
-    "a header without an end": b"GET / HTTP/1.1\r\nHost: " + b"x" * MAX_HEAD,
+    "a header without an end": b"GET / HTTP/1.1\r\nHost: " + b"x" * MAX_HEAD_BYTES,
     "trailers": CHUNKED + b"0\r\n" + b"A: b\r\n" * 4000,
     "a trailer without an end": CHUNKED + b"0\r\nA: " + b"b" * 20_000,
     "trailers beside extensions": CHUNKED + chunk(b"x", b";" + b"e" * 5000) + b"0\r\nA: " + b"b" * 5000,
@@ -162,7 +162,7 @@ def test_headers_and_trailers_over_their_bounds_raise_what_gunicorn_answers_with
 @BASES
 def test_a_request_line_without_an_end_is_too_long(base: type) -> None:
     with pytest.raises(Exception, match="line") as error:
-        Reader(base).feed(b"GET /" + b"a" * MAX_HEAD)
+        Reader(base).feed(b"GET /" + b"a" * MAX_HEAD_BYTES)
     assert type(error.value).__name__ == "LimitRequestLine"
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from trimtab.runtime.files import CannotServe
-from trimtab.runtime.http_pages import MOST, TEXT, HttpPages
+from trimtab.runtime.http_pages import MAX_CONNECTIONS, TEXT, HttpPages
 from trimtab.runtime.settings import ListenAddress
 
 
@@ -28,7 +28,9 @@ def test_who_only_sits_there_keeps_nobody_out() -> None:
     with HttpPages(ListenAddress("127.0.0.1", 0), {"/healthz": lambda: (200, TEXT, b"ok\n")}) as pages:
         host, port = pages.url.removeprefix("http://").split(":")
         with ExitStack() as over:
-            silent = [over.enter_context(socket.create_connection((host, int(port)), 10)) for _ in range(MOST + 3)]
+            silent = [
+                over.enter_context(socket.create_connection((host, int(port)), 10)) for _ in range(MAX_CONNECTIONS + 3)
+            ]
             for one in silent:
                 one.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
             with urllib.request.urlopen(f"{pages.url}/healthz", timeout=30) as answer:

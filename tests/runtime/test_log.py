@@ -80,7 +80,7 @@ def library() -> Any:
 
 def test_what_a_library_warns_about_is_a_line_of_ours(library: logging.Logger) -> None:
     out = io.StringIO()
-    log.forward(log.build(stream=out))
+    log.forward_logging(log.build(stream=out))
     library.warning("pool of %d is full", 10)
     library.info("chatter")
     (line,) = lines(out)

@@ -10,4 +10,4 @@ def test_a_parser_in_c_that_cannot_be_had_is_done_without(missing):
     def load():
         raise missing
 
-    assert gunicorn_patches.chosen(load) == "python"
+    assert gunicorn_patches.choose_parser(load) == "python"

@@ -29,7 +29,7 @@ def launched(application: str, listen: str, **environ: str) -> "subprocess.Compl
     return subprocess.run(
         [sys.executable, *WARNINGS, "-c", START, application],
         cwd=ROOT,
-        env={**os.environ, "TRIMTAB_LISTEN": listen, **environ},
+        env={**os.environ, "TRIMTAB_WEBHOOK_LISTEN": listen, **environ},
         capture_output=True,
         text=True,
         timeout=120,
@@ -59,7 +59,7 @@ def test_a_host_that_does_not_exist_is_said_in_one_sentence() -> None:
 
 def test_a_ready_file_of_a_process_before_does_not_outlive_it(tmp_path: Path) -> None:
     (tmp_path / "ready.json").write_text('{"port": 1}')
-    launched("tests.webhook.nowhere:x", "192.0.2.1:1", TRIMTAB_READY_FILE=str(tmp_path / "ready.json"))
+    launched("tests.webhook.nowhere:x", "192.0.2.1:1", TRIMTAB_WEBHOOK_READY_FILE=str(tmp_path / "ready.json"))
     assert not (tmp_path / "ready.json").exists()
 
 

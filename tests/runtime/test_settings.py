@@ -7,15 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime import environment
 from trimtab.runtime.files import SettingsError
+from trimtab.runtime.renamed_settings import RENAMED
 from trimtab.runtime.settings import ListenAddress, Settings
+from trimtab.watchdog.settings import Settings as WatchdogSettings
 
 
 def mistakes(**variables: str) -> list[str]:
     with pytest.raises(SettingsError) as caught:
-        environment.read({f"TRIMTAB_{name}": value for name, value in variables.items()})
-    return [mistake.entry.removeprefix("TRIMTAB_") for mistake in caught.value.mistakes]
+        environment.read({environment.variable("webhook", name.lower()): text for name, text in variables.items()})
+    return [mistake.entry.removeprefix("TRIMTAB_").removeprefix("WEBHOOK_") for mistake in caught.value.mistakes]
 
 
 def test_an_empty_environment_is_the_defaults() -> None:
@@ -23,7 +27,7 @@ def test_an_empty_environment_is_the_defaults() -> None:
 
 
 def test_the_api_server_lets_go_of_a_connection_before_we_do() -> None:
-    assert Settings().keepalive > 90
+    assert Settings().keepalive_seconds > 90
 
 
 @pytest.mark.parametrize(
@@ -37,12 +41,13 @@ def test_the_api_server_lets_go_of_a_connection_before_we_do() -> None:
         ("overhead", "webhook", "webhook"),
         ("paused", "true", True),
         ("paused", "0", False),
-        ("drain", "2.5s", 2.5),
-        ("keepalive", "100", 100),
+        ("shutdown_delay_seconds", "2.5s", 2.5),
+        ("keepalive_seconds", "100", 100),
+        ("max_connections", "100000", 100_000),
     ],
 )
 def test_what_is_written_is_what_is_set(variable: str, text: str, expected: Any) -> None:
-    read = environment.read({f"TRIMTAB_{variable.upper()}": text})
+    read = environment.read({environment.variable("webhook", variable): text})
     assert getattr(read, variable) == expected
 
 
@@ -56,12 +61,13 @@ def test_what_is_written_is_what_is_set(variable: str, text: str, expected: Any)
         ("OVERHEAD", "Server"),
         ("PAUSED", "maybe"),
         ("PAUSED", ""),
-        ("DRAIN", "-1"),
-        ("DRAIN", "nan"),
-        ("DRAIN", "inf"),
-        ("KEEPALIVE", "2.5"),
+        ("SHUTDOWN_DELAY_SECONDS", "-1"),
+        ("SHUTDOWN_DELAY_SECONDS", "nan"),
+        ("SHUTDOWN_DELAY_SECONDS", "inf"),
+        ("KEEPALIVE_SECONDS", "2.5"),
+        ("MAX_CONNECTIONS", "5s"),
         ("LOG_LEVEL", "loud"),
-        ("CERTS", ""),
+        ("CERTS_FOLDER", ""),
     ],
 )
 def test_what_cannot_be_read_is_named(variable: str, text: str) -> None:
@@ -69,17 +75,38 @@ def test_what_cannot_be_read_is_named(variable: str, text: str) -> None:
 
 
 def test_all_mistakes_are_named_together() -> None:
-    assert mistakes(LISTEN="x", DRAIN="soon", POLICY="p", PAUSED="maybe") == [
+    assert mistakes(LISTEN="x", SHUTDOWN_DELAY_SECONDS="soon", POLICY="p", PAUSED="maybe") == [
         "POLICY",
         "LISTEN",
         "PAUSED",
-        "DRAIN",
+        "SHUTDOWN_DELAY_SECONDS",
     ]
 
 
 def test_a_name_that_does_not_exist_comes_with_the_nearest() -> None:
     with pytest.raises(SettingsError, match=r"TRIMTAB_POLICY: .*did you mean 'TRIMTAB_POLICIES'\?"):
         environment.read({"TRIMTAB_POLICY": "x"})
+
+
+SETTINGS: dict[str, Any] = {
+    "webhook": Settings, "compactor": CompactorSettings, "recommender": RecommenderSettings,
+    "watchdog": WatchdogSettings,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("process", "old", "field"), [(p, old, new) for p in RENAMED for old, new in RENAMED[p].items()]
+)
+def test_an_old_name_is_refused_with_the_new_one(process: str, old: str, field: str) -> None:
+    with pytest.raises(SettingsError, match=rf"TRIMTAB_{old}: .*renamed; use {environment.variable(process, field)}$"):
+        environment.read_as({f"TRIMTAB_{old}": "1"}, SETTINGS[process])
+    assert environment.variable(process, field) in environment.fields_by_variable(SETTINGS[process])
+
+
+def test_a_process_ignores_the_settings_of_the_others() -> None:
+    shared = {"TRIMTAB_COMPACTOR_PLAN_INTERVAL_SECONDS": "5", "TRIMTAB_OVERHEAD": "webhook", "TRIMTAB_POLICIES": "p"}
+    assert environment.read_as(shared, RecommenderSettings) == RecommenderSettings()
+    assert environment.read_as(shared, CompactorSettings).plan_interval_seconds == 5
 
 
 @pytest.mark.parametrize(
@@ -101,14 +128,14 @@ def test_what_the_kubelet_says_about_our_own_service_is_no_setting(name: str) ->
 
 
 def test_a_stop_that_would_be_cut_short_is_refused() -> None:
-    assert mistakes(DRAIN="20", GRACEFUL_TIMEOUT="24") == ["GRACEFUL_TIMEOUT"]
+    assert mistakes(SHUTDOWN_DELAY_SECONDS="20", GRACEFUL_TIMEOUT_SECONDS="24") == ["GRACEFUL_TIMEOUT_SECONDS"]
 
 
 paths = st.text("abc/._-", min_size=1, max_size=9).map(Path)
 settings = st.builds(
     Settings,
     listen=st.builds(ListenAddress, st.sampled_from(["0.0.0.0", "::", "localhost"]), st.integers(0, 65535)),
-    certs=paths,
+    certs_folder=paths,
     policies=st.lists(paths, max_size=3).map(tuple),
     cluster=st.none() | paths,
     ready_file=st.none() | paths,
@@ -116,9 +143,9 @@ settings = st.builds(
     paused=st.booleans(),
     log_level=st.sampled_from(["debug", "info", "warning", "error"]),
     log_format=st.sampled_from(["auto", "json", "console"]),
-    drain=st.floats(0, 3600),
-    graceful_timeout=st.floats(3605, 86400),
-    keepalive=st.integers(0, 86400),
+    shutdown_delay_seconds=st.floats(0, 3600),
+    graceful_timeout_seconds=st.floats(3605, 86400),
+    keepalive_seconds=st.integers(0, 86400),
 )
 
 

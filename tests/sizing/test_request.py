@@ -186,7 +186,7 @@ def test_w11_what_another_request_does_to_an_hpa_is_told() -> None:
 
 def test_a_first_request_wakes_an_hpa_and_that_is_told() -> None:
     found = propose(asks(request=None, hpa=Hpa(name="web", target=80)), used(p95=0.25), SizingSettings(allow_hpa=True))
-    assert "begins to" in proposed(found).reasons[-1].sentence
+    assert "cannot scale without a request" in proposed(found).reasons[-1].sentence
 
 
 def test_w12_a_guaranteed_pod_changes_whole_or_not_at_all() -> None:

@@ -24,7 +24,7 @@ from tests.cli.snapshots import told, trimtab
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from tests.usage.test_prometheus import END, START, at, shop
 from trimtab.usage.errors import RefusedSource, UnreachableSource
-from trimtab.usage.http_client import HttpApi, RetryPolicy, _plain
+from trimtab.usage.http_client import HttpApi, RetryPolicy, _describe_error
 from trimtab.usage.series import Names
 
 ASKED = ("--now", "2026-01-19T00:00:00Z", "--step", "3600")
@@ -51,7 +51,7 @@ def test_files_and_the_environment_log_in(tmp_path: Path, monkeypatch: pytest.Mo
     with serving(prometheus) as server:
         told("recommend", "--prometheus", server.url, *ASKED, "--header-file", lines)
         told("recommend", "--prometheus", server.url, *ASKED, "--token-file", token)
-        monkeypatch.setenv("TRIMTAB_PROMETHEUS_TOKEN", "from-the-environment")
+        monkeypatch.setenv("TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", "from-the-environment")
         told("recommend", "--prometheus", server.url, *ASKED)
     assert {headers.get("Authorization") for _, _, headers in server.asked} == {
         "Bearer from-a-file", "Bearer from-a-token-file", "Bearer from-the-environment",
@@ -124,7 +124,7 @@ def test_a_server_that_asks_for_a_client_certificate_gets_one(tmp_path: Path) ->
 
 @pytest.mark.parametrize("alert", ["SSLV3_ALERT_BAD_CERTIFICATE", "TLSV13_ALERT_CERTIFICATE_REQUIRED"])
 def test_a_server_that_was_shown_no_certificate_says_which_option_it_takes(alert: str) -> None:
-    assert "--certificate and --key" in _plain(urllib3.exceptions.SSLError(f"[SSL: {alert}]"))
+    assert "--certificate and --key" in _describe_error(urllib3.exceptions.SSLError(f"[SSL: {alert}]"))
 
 
 @pytest.mark.parametrize("status", [503, 504, 422])

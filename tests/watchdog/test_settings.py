@@ -15,18 +15,25 @@ def test_defaults_agree_with_the_brakes_own() -> None:
 
 
 def test_thresholds_come_from_the_environment() -> None:
-    found = read_as({"TRIMTAB_HARM_PODS": "20", "TRIMTAB_HARM_RISE": "10", "TRIMTAB_HARM_BRAKE": "tell"}, Settings)
-    assert (found.harm_terms.least_pods, found.harm_terms.rise, found.harm_brake) == (20, 0.1, "tell")
+    found = read_as(
+        {
+            "TRIMTAB_WATCHDOG_HARM_MIN_PODS": "20",
+            "TRIMTAB_WATCHDOG_HARM_MIN_INCREASE_PERCENT": "10",
+            "TRIMTAB_WATCHDOG_HARM_BRAKE": "report",
+        },
+        Settings,
+    )
+    assert (found.harm_terms.least_pods, found.harm_terms.rise, found.harm_brake) == (20, 0.1, "report")
 
 
 def test_what_makes_no_sense_is_told() -> None:
-    with pytest.raises(SettingsError, match="TRIMTAB_HARM_BRAKE"):
-        read_as({"TRIMTAB_HARM_BRAKE": "perhaps"}, Settings)
+    with pytest.raises(SettingsError, match="TRIMTAB_WATCHDOG_HARM_BRAKE"):
+        read_as({"TRIMTAB_WATCHDOG_HARM_BRAKE": "perhaps"}, Settings)
 
 
 def test_a_lease_that_two_could_hold_is_refused() -> None:
     class Nobody:
-        deadlines = Settings(lease=20).deadlines
+        deadlines = Settings(lease_duration_seconds=20).deadlines
 
     with pytest.raises(ValueError, match="together be shorter"):
-        LeaderElector(Nobody(), "ns", "n", "me", terms=Settings(lease=20).lease_terms)  # type: ignore[arg-type]
+        LeaderElector(Nobody(), "ns", "n", "me", timings=Settings(lease_duration_seconds=20).lease_terms)  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def ended(client: socket.socket) -> bool:
 
 
 def test_one_connection_too_many_ends_the_oldest_that_asked_for_nothing(tmp_path: Path) -> None:
-    with serving(tmp_path, CONNECTIONS="8") as server:
+    with serving(tmp_path, MAX_CONNECTIONS="8") as server:
         used = server.connect()
         assert post(used, review())[0] == 200
         before = used.sock.getsockname()
@@ -46,7 +46,7 @@ def test_one_connection_too_many_ends_the_oldest_that_asked_for_nothing(tmp_path
 
 
 def test_who_never_asks_for_anything_sits_there_no_longer_than_a_kept_connection(tmp_path: Path) -> None:
-    with serving(tmp_path, KEEPALIVE="1") as server:
+    with serving(tmp_path, KEEPALIVE_SECONDS="1") as server:
         assert [ended(client) for client in silent(server, 2)] == [True, True]
 
 
@@ -73,7 +73,7 @@ def answered(server: Server) -> bool:
 
 
 def test_who_reads_none_of_its_answers_makes_room(tmp_path: Path) -> None:
-    with serving(tmp_path, CONNECTIONS="1") as server:
+    with serving(tmp_path, MAX_CONNECTIONS="1") as server:
         (client,) = silent(server, 1)
         busy = threading.Event()
         asking = threading.Thread(target=deaf, args=(client, busy), daemon=True)
@@ -89,7 +89,7 @@ def until_the_servers_farewell(client: ssl.SSLSocket) -> bytes:
 
 
 def test_who_was_answered_for_the_last_time_and_does_not_leave_makes_room(tmp_path: Path) -> None:
-    with serving(tmp_path, CONNECTIONS="1") as server:
+    with serving(tmp_path, MAX_CONNECTIONS="1") as server:
         (client,) = silent(server, 1)
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert until_the_servers_farewell(client).startswith(b"HTTP/1.1 200")

@@ -147,7 +147,7 @@ def test_a_strangers_page_with_a_large_body_holds_nothing_where_callers_are_know
     tmp_path: Path, over: ExitStack
 ) -> None:
     (tmp_path / "clients.crt").write_bytes(authority(now=datetime.now(UTC)).certificate)
-    with serving(tmp_path, CLIENT_CA=str(tmp_path / "clients.crt")) as server:
+    with serving(tmp_path, CLIENT_CA_FILE=str(tmp_path / "clients.crt")) as server:
         before = server.memory
         clients = [secure(server, over) for _ in range(40)]
         for client in clients:
@@ -157,7 +157,7 @@ def test_a_strangers_page_with_a_large_body_holds_nothing_where_callers_are_know
 
 
 def test_one_address_has_its_own_share_of_connections_handshakes_included(tmp_path: Path, over: ExitStack) -> None:
-    with serving(tmp_path, CONNECTIONS="40", WEBHOOK_CONNECTIONS_PER_ADDRESS="8") as server:
+    with serving(tmp_path, MAX_CONNECTIONS="40", MAX_CONNECTIONS_PER_ADDRESS="8") as server:
         used = server.connect()
         assert post(used, review())[0] == 200
         before = used.sock.getsockname()
@@ -171,7 +171,7 @@ def test_one_address_has_its_own_share_of_connections_handshakes_included(tmp_pa
 
 
 def test_an_address_over_its_share_loses_what_was_never_used_first(tmp_path: Path, over: ExitStack) -> None:
-    with serving(tmp_path, WEBHOOK_CONNECTIONS_PER_ADDRESS="4") as server:
+    with serving(tmp_path, MAX_CONNECTIONS_PER_ADDRESS="4") as server:
         used = server.connect()
         assert post(used, review())[0] == 200
         before = used.sock.getsockname()

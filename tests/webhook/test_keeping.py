@@ -17,7 +17,7 @@ def test_the_pair_carries_what_api_servers_call_first() -> None:
 
 
 def test_a_folder_of_somebody_elses_needs_no_cluster(tmp_path: Path) -> None:
-    settings = Settings(certs=tmp_path)
+    settings = Settings(certs_folder=tmp_path)
     first_pair(settings, log.build("error"))
     assert start_certificate_rotation(settings, GracefulShutdown(), log.build("error")) is None
     assert not list(tmp_path.iterdir())

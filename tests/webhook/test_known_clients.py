@@ -27,7 +27,7 @@ SIGNER = authority(now=datetime.now(UTC))
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("known")
     (home / "clients.crt").write_bytes(SIGNER.certificate)
-    with serving(home, CLIENT_CA=str(home / "clients.crt"), CLIENT_NAME="kube-apiserver") as running:
+    with serving(home, CLIENT_CA_FILE=str(home / "clients.crt"), CLIENT_COMMON_NAME="kube-apiserver") as running:
         yield running
 
 

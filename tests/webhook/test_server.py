@@ -197,7 +197,7 @@ def ready(server: Server) -> int:
 
 
 def test_a_stop_answers_what_is_under_way_and_what_still_comes(tmp_path: Path) -> None:
-    with serving(tmp_path, DRAIN="2.5") as server:
+    with serving(tmp_path, SHUTDOWN_DELAY_SECONDS="2.5") as server:
         kept, checked = server.connect(), list[int]()
         assert post(kept, review())[0] == 200
         slow = threading.Thread(target=lambda: checked.append(post(server.connect(), review(), "/validate")[0]))
@@ -214,7 +214,7 @@ def test_a_stop_answers_what_is_under_way_and_what_still_comes(tmp_path: Path) -
 
 
 def test_a_kept_connection_does_not_hold_the_process_for_ever(tmp_path: Path) -> None:
-    with serving(tmp_path, DRAIN="0", GRACEFUL_TIMEOUT="8") as server:
+    with serving(tmp_path, SHUTDOWN_DELAY_SECONDS="0", GRACEFUL_TIMEOUT_SECONDS="8") as server:
         idle = server.connect()
         assert post(idle, review())[0] == 200
         server.stop()
@@ -224,6 +224,6 @@ def test_a_kept_connection_does_not_hold_the_process_for_ever(tmp_path: Path) ->
 
 
 def test_an_interrupt_stops_at_once(tmp_path: Path) -> None:
-    with serving(tmp_path, DRAIN="60", GRACEFUL_TIMEOUT="90") as server:
+    with serving(tmp_path, SHUTDOWN_DELAY_SECONDS="60", GRACEFUL_TIMEOUT_SECONDS="90") as server:
         server.stop(signal.SIGINT)
         server.process.wait(30)

@@ -67,7 +67,7 @@ def fresh(server: Server, trust: ssl.SSLContext, tally: Tally, count: int) -> No
 
 
 def test_one_of_two_replicas_stops_under_load_and_no_review_is_lost(tmp_path: Path) -> None:
-    with serving(tmp_path / "one", DRAIN="2") as one, serving(tmp_path / "two") as two:
+    with serving(tmp_path / "one", SHUTDOWN_DELAY_SECONDS="2") as one, serving(tmp_path / "two") as two:
         tally, until = Tally(), time.monotonic() + 4
         stopping = threading.Thread(target=lambda: (time.sleep(1), one.stop()))
         clients = [threading.Thread(target=lambda: keeping([one, two], tally, until)) for _ in range(8)]
@@ -107,7 +107,7 @@ def keeping(servers: list[Server], tally: Tally, until: float) -> None:
 
 
 def test_a_connection_that_asks_for_nothing_is_ended_in_time_and_one_that_asks_is_kept(tmp_path: Path) -> None:
-    with serving(tmp_path, KEEPALIVE="2") as server:
+    with serving(tmp_path, KEEPALIVE_SECONDS="2") as server:
         asks, silent = server.connect(), server.connect()
         assert post(silent, review())[0] == 200
         until = time.monotonic() + 2.4

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.build import policy
-from trimtab.cli.main import ASKED_WRONGLY
+from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.webhook import verb
 from trimtab.policy.cluster_facts import NOTHING_KNOWN
 from trimtab.runtime.settings import LIVE, Settings
@@ -39,5 +39,5 @@ def test_live_without_a_cluster_to_log_in_to_is_told_before_anything_listens(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
     done = CliRunner().invoke(verb, ["--cluster", "live"])
-    assert done.exit_code == ASKED_WRONGLY
+    assert done.exit_code == EXIT_USAGE
     assert "kubeconfig" in done.output

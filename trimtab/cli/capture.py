@@ -1,4 +1,4 @@
-"""`trimtab capture`: a snapshot of the cluster as a file."""
+"""The command line of `trimtab capture`: it writes a snapshot of the cluster to a file."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ from trimtab.cluster.snapshot import KINDS
 @click.command("capture")
 @click.option("-o", "--output-file", metavar="FILE", help="Write here (gzip where it ends in .gz); default: stdout.")
 @click.option("--hash-names", is_flag=True, help="Replace names and label values; plans stay the same.")
-@live_cluster.login
+@live_cluster.add_login_options
 def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
     """A snapshot of the cluster as a file: read-only, for --cluster and for bug reports.
 
@@ -28,26 +28,26 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
     """
     salt = secrets.token_bytes(32) if hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(KINDS)
-    capture = live_cluster.captured(live_cluster.ClusterOptions((), kubeconfig, context), kinds, salt)
+    capture = live_cluster.capture_cluster(live_cluster.ClusterOptions((), kubeconfig, context), kinds, salt)
     if output_file is None:
         sys.stdout.buffer.write(capture.content)
     else:
-        _write(output_file, capture.content)
+        _write_private_file(output_file, capture.content)
         lines = capture.content.count(b"\n") - 2
         click.echo(f"{output_file}: {lines} objects", err=True)
     if capture.forbidden:
-        click.echo(f"not in it, because this user may not list them: {', '.join(capture.forbidden)}", err=True)
-    for wrong in capture.unreadable:
-        click.echo(f"in it by name alone, because it cannot be read: {wrong}", err=True)
+        click.echo(f"not included, because this user may not list them: {', '.join(capture.forbidden)}", err=True)
+    for problem in capture.unreadable:
+        click.echo(f"included only by name, because it cannot be read: {problem}", err=True)
 
 
-def _write(name: str, content: bytes) -> None:
-    """For its owner alone: names of a cluster are nobody else's business."""
+def _write_private_file(name: str, content: bytes) -> None:
+    """Write a file that only its owner may read: the names of a cluster may be confidential."""
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=name, expected="a file that can be written", got=got)]) from None
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(packed)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(packed)

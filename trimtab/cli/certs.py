@@ -1,7 +1,4 @@
-"""`trimtab certs`: issue the webhook's certificates, and look at them.
-
-The pair that the webhook's replicas share in a cluster: looked at and rotated from outside.
-"""
+"""`trimtab certs`: issues the webhook's certificates into a folder, and shows and rotates those of a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from rich.table import Table
 import certs
 from trimtab.cli import live_cluster, output, signing_key
 from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues
-from trimtab.cli.main import ASKED_WRONGLY, FOUND, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -35,111 +32,122 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Which cluster, and where in it."""
+class InstallationLogin:
+    """The login to a cluster, and Trimtab's namespace in it."""
 
     namespace: str
-    asked: live_cluster.ClusterOptions
+    login: live_cluster.ClusterOptions
 
     @property
     def secret(self) -> str:
+        """The Secret of the certificate, as messages name it."""
         return f"Secret {self.namespace}/{SECRET}"
 
 
-def options(function: F) -> F:
-    """`--namespace` and the login, given to the verb as one `where`."""
+def add_login_options(function: F) -> F:
+    """Decorate a click command with `--namespace` and the login; it receives them as one argument, `where`."""
 
     @wraps(function)
     def verb(*, namespace: str, kubeconfig: str | None, context: str | None, **more: Any) -> Any:
         return function(
-            where=Where(namespace=namespace, asked=live_cluster.ClusterOptions((), kubeconfig, context)), **more
+            where=InstallationLogin(namespace=namespace, login=live_cluster.ClusterOptions((), kubeconfig, context)),
+            **more,
         )
 
     own = click.option(
         "--namespace", default=InstallValues().namespace, show_default=True, help="Where we are installed."
     )
-    return own(live_cluster.login(verb))  # type: ignore[return-value]
+    return own(live_cluster.add_login_options(verb))  # type: ignore[return-value]
 
 
-def cluster_pair_status(where: Where) -> certs.CertificateStatus:
-    """The Secret's pair, and whether each webhook configuration trusts it."""
+def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:
+    """Return the status of the Secret's certificate, with a problem for each configuration that does not trust it."""
     from webhook import cert_manager as shared
 
-    with connected(where) as client:
-        places = {kind: _get(client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS}
-        folder = shared.folder_of(_get(client, "Secret", SECRET, where.namespace) or {})
+    with connect_client(where) as client:
+        places = {kind: _get_object(client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS}
+        folder = shared.folder_of(_get_object(client, "Secret", SECRET, where.namespace) or {})
     if folder is None:
         return certs.CertificateStatus(
             folder=where.secret, problems=(certs.Problem("missing", f"{where.secret} holds no pair"),)
         )
-    found = certs.certificate_status(where.secret, folder, clock.utc())
-    return replace(found, problems=(*found.problems, *_untrusting(folder, places)))
+    status = certs.certificate_status(where.secret, folder, clock.utc())
+    return replace(status, problems=(*status.problems, *_find_untrusting_configurations(folder, places)))
 
 
-def _untrusting(folder: certs.CertificateFiles, places: dict[str, Whole | None]) -> Iterator[certs.Problem]:
+def _find_untrusting_configurations(
+    folder: certs.CertificateFiles, places: dict[str, Whole | None]
+) -> Iterator[certs.Problem]:
     from webhook import cert_manager as shared
 
     for kind, place in places.items():
         if place is None:
-            yield certs.Problem("not-called", f"there is no {kind} {CONFIGURATION}: API servers do not call us")
+            yield certs.Problem(
+                "not-called", f"there is no {kind} {CONFIGURATION}: API servers do not call the webhook"
+            )
         elif not certs.may_serve(folder, shared.ca_bundles(place)):
-            yield certs.Problem("not-trusted", f"the caBundle of {kind} {CONFIGURATION} does not know this pair")
+            yield certs.Problem(
+                "not-trusted", f"the caBundle of {kind} {CONFIGURATION} does not trust this certificate"
+            )
 
 
-def rotate_cluster_pair(where: Where, *, authority: bool, forget: bool) -> str:
-    """What was done, in words. Raises Wrong where the pair is not ours to rotate, Failed where the cluster refused."""
-    from trimtab.kube import objects as whole
+def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, forget: bool) -> str:
+    """Rotate the certificate of the cluster, and return the outcome as text.
+
+    Raises UsageError if the replicas did not issue the certificate, RuntimeFailure if the cluster refuses.
+    """
+    from trimtab.kube import objects as kube_objects
     from trimtab.kube.objects import Writer
     from webhook import cert_manager as shared
 
-    with connected(where) as client:
-        secret = _get(client, "Secret", SECRET, where.namespace)
+    with connect_client(where) as client:
+        secret = _get_object(client, "Secret", SECRET, where.namespace)
         folder = shared.folder_of(secret or {})
         if secret is None or folder is None or folder.authority_key is None:
             got = "none" if folder is None else "one of another issuer"
             raise UsageError([ConfigError(file=where.secret, expected="a pair that the replicas issue", got=got)])
-        new, said = _rotated(where, folder, authority=authority, forget=forget)
-        whole.put(Writer(client=client), shared.filled(secret, new))
-    return f"{where.secret}: {said}"
+        new_files, outcome = _rotate_files(where, folder, authority=authority, forget=forget)
+        kube_objects.put(Writer(client=client), shared.filled(secret, new_files))
+    return f"{where.secret}: {outcome}"
 
 
-def _rotated(
-    where: Where, folder: certs.CertificateFiles, *, authority: bool, forget: bool
+def _rotate_files(
+    where: InstallationLogin, folder: certs.CertificateFiles, *, authority: bool, forget: bool
 ) -> tuple[certs.CertificateFiles, str]:
     from webhook.cert_manager import called
 
     now = clock.utc()
     if forget:
-        found = certs.sole_authority(folder)
-        if not certs.is_usable(found, now):
+        files = certs.sole_authority(folder)
+        if not certs.is_usable(files, now):
             got = "a pair that an older authority signed"
             raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", got=got)])
-        return found, "older authorities are forgotten"
+        return files, "older authorities are forgotten"
     if authority:
-        return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations know it"
+        return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations trust it"
     return certs.reissued_pair(folder, called(WEBHOOK, where.namespace), now=now), "a new pair"
 
 
-def _get(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
-    from trimtab.kube import objects as whole
+def _get_object(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
+    from trimtab.kube import objects as kube_objects
 
-    return whole.get(client, kind, name, namespace)
+    return kube_objects.get(client, kind, name, namespace)
 
 
 @contextmanager
-def connected(where: Where) -> Iterator[Client]:
-    """Of the cluster that was named. What it refuses is raised as Wrong or Failed."""
+def connect_client(where: InstallationLogin) -> Iterator[Client]:
+    """Yield a client of the cluster; its errors are raised as UsageError or RuntimeFailure."""
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect(where.asked.kubeconfig, where.asked.context)
+        client = connect(where.login.kubeconfig, where.login.context)
         try:
             yield client
         finally:
             client.close()
     except NotConfigured as error:
-        file = where.asked.kubeconfig or "kubeconfig"
+        file = where.login.kubeconfig or "kubeconfig"
         raise UsageError([ConfigError(file=file, expected="a cluster", got=str(error))]) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
@@ -148,10 +156,12 @@ def connected(where: Where) -> Iterator[Client]:
 
 
 DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs)
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs_folder)
 
 
 class ProblemReport(msgspec.Struct, frozen=True):
+    """A problem of a certificate."""
+
     code: str
     text: str
 
@@ -167,7 +177,7 @@ class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     not_after: str | None
     days_left: float
     usable: bool
-    """A client that trusts ca.crt would talk to a server with this pair now."""
+    """Whether a client that trusts ca.crt accepts a server with this certificate now."""
     problems: list[ProblemReport]
 
 
@@ -180,83 +190,86 @@ def verb() -> None:
 @_FOLDER
 @click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
 @click.option("--force", is_flag=True, help="Issue anew although nothing is due.")
-def issue(folder: Path, names: tuple[str, ...], force: bool) -> None:
+def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """Issue a CA and a serving pair into FOLDER; renew them where something is due."""
     try:
-        click.echo(f"{folder}: {_issued(folder, names or DEFAULT_NAMES, force=force)}")
+        click.echo(f"{folder}: {_issue_or_renew(folder, names or DEFAULT_NAMES, force=force)}")
     except (certs.CertsError, ValueError) as error:
         click.echo(f"{folder}: {error}", err=True)
-        sys.exit(ASKED_WRONGLY)
+        sys.exit(EXIT_USAGE)
 
 
-def _issued(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
-    """What was done, in words. An authority that is there stays, or hands over to its successor: clients trust it."""
+def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
+    """Issue or renew the certificate in the folder, and return the outcome as text.
+
+    An existing authority stays or hands over to its successor, because clients trust it.
+    """
     now = clock.utc()
     if not (folder / certs.CA_KEY).exists() and not (folder / certs.CERTIFICATE).exists():
         certs.write(folder, certs.issue(names, now=now))
         return "issued"
     if force or not (folder / certs.CERTIFICATE).exists():
         certs.write(folder, certs.renew(certs.read_authority(folder), names, now=now))
-        return "issued anew by the authority that is here"
-    found, reasons = certs.renew_if_due(certs.read(folder), names, now=now)
+        return "reissued by the existing authority"
+    files, reasons = certs.renew_if_due(certs.read(folder), names, now=now)
     if reasons:
-        certs.write(folder, found)
+        certs.write(folder, files)
     return "; ".join(map(str, reasons)) or "nothing was due"
 
 
 @verb.command("status")
 @_FOLDER
 @click.option("--live", "of_cluster", is_flag=True, help="The cluster's: the replicas' Secret, and who trusts it.")
-@options
-@output.options
-def status(folder: Path, of_cluster: bool, where: Where, output: str, output_file: str | None) -> None:
+@add_login_options
+@output.add_output_options
+def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output: str, output_file: str | None) -> None:
     """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
-    found = cluster_pair_status(where) if of_cluster else certs.status(folder, clock.utc())
+    status = read_cluster_certificate_status(where) if of_cluster else certs.status(folder, clock.utc())
     report = CertsReport(
-        folder=found.folder,
-        names=list(found.names),
-        not_before=found.not_before.isoformat() if found.not_before else None,
-        not_after=found.not_after.isoformat() if found.not_after else None,
-        days_left=round(found.days_left, 1),
-        usable=found.usable,
-        problems=[ProblemReport(problem.code, problem.says) for problem in found.problems],
+        folder=status.folder,
+        names=list(status.names),
+        not_before=status.not_before.isoformat() if status.not_before else None,
+        not_after=status.not_after.isoformat() if status.not_after else None,
+        days_left=round(status.days_left, 1),
+        usable=status.usable,
+        problems=[ProblemReport(problem.code, problem.says) for problem in status.problems],
     )
     _emit(output, output_file, report)
-    if found.problems:
-        sys.exit(FOUND)
+    if status.problems:
+        sys.exit(EXIT_FOUND)
 
 
 @verb.command("rotate")
 @click.option("--authority", is_flag=True, help="A new authority too; the old one stays trusted beside it.")
 @click.option("--forget-old", is_flag=True, help="Older authorities are trusted no more: after one was stolen.")
-@options
-def rotate(authority: bool, forget_old: bool, where: Where) -> None:
+@add_login_options
+def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLogin) -> None:
     """A new pair for the webhook in the cluster, without a review lost.
 
     The replicas take it over within seconds. A new authority is first told to API servers and signs half a minute
     later; the old one stays trusted until nothing it signed can be valid. Where cert-manager issues, ask it instead.
     """
-    click.echo(rotate_cluster_pair(where, authority=authority, forget=forget_old))
+    click.echo(rotate_cluster_certificate(where, authority=authority, forget=forget_old))
 
 
 @verb.command("rotate-signing-key")
 @click.argument("process", type=click.Choice(signing_key.PROCESSES))
 @click.option("--yes", is_flag=True, help="Rotate; without it nothing is changed, and what would be done is said.")
 @click.option("--force", is_flag=True, help="Also where what stands in the cluster is not authentic afterwards.")
-@options
-def rotate_signing_key(process: str, yes: bool, force: bool, where: Where) -> None:
+@add_login_options
+def rotate_signing_keys(process: str, yes: bool, force: bool, where: InstallationLogin) -> None:
     """A new key for what the webhook signs on pods, or the compactor on nodes and in its state.
 
     The key of today still verifies, until the next rotation; the process takes the new one over within a minute, and
     the compactor then signs anew what still counts. After a theft, rotate twice.
     """
-    with connected(where) as client:
-        for line in signing_key.rotate(client, where.namespace, process, confirmed=yes, force=force):
+    with connect_client(where) as client:
+        for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):
             click.echo(line)
 
 
 def _emit(form: str, output_file: str | None, report: CertsReport) -> None:
-    output.emit(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
+    output.emit_report(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
 
 
 def _draw(console: Console, report: CertsReport) -> None:

@@ -1,8 +1,6 @@
-"""Paths of the command line, read; what cannot be read is a mistake of whoever asked.
+"""Reads the files of the command line, `--cluster` (files, folders, or `live`), and the recommender's history.
 
-`--cluster SNAPSHOT`: files and folders, or `live`, the cluster a kubeconfig speaks of.
-
-What our recommender keeps in a live cluster: the history it gathered.
+With `live` the objects are listed from the API server of the kubeconfig. A file that cannot be read is a UsageError.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 
-__all__ = ["Content", "read", "shipped"]
+__all__ = ["Content", "read_paths", "shipped"]
 
 
-def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
-    """Every file of every path. Raises Wrong naming all that cannot be read."""
+def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
+    """Return the content of every file of every path. Raises UsageError with all that cannot be read."""
     try:
         return read_files(paths, endings)
     except UnreadableFiles as error:
@@ -44,12 +42,12 @@ def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> lis
 F = TypeVar("F", bound=Callable[..., Any])
 LIVE = "live"
 WITH_POLICIES = (*KINDS, "PodPolicy")
-"""Kinds that are read where it counts what pods would be given if they were admitted again."""
+"""Kinds that are read for a plan that counts the requests of pods after another admission."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What was given on the command line."""
+    """The cluster options of the command line."""
 
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
@@ -64,19 +62,19 @@ class Capture:
     unreadable: tuple[str, ...]
     """Objects that could not be read, each with the reason."""
     forbidden: tuple[str, ...]
-    """Kinds that the user was not allowed to list."""
+    """Kinds that the user may not list."""
 
 
-def login(function: F) -> F:
-    """`--kubeconfig` and `--context`."""
+def add_login_options(function: F) -> F:
+    """Decorate a click command with `--kubeconfig` and `--context`."""
     function = click.option("--context", metavar="NAME", help="Of the kubeconfig; default: its current one.")(function)
     return click.option(
         "--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, then ~/.kube/config; in a pod, its own account."
     )(function)
 
 
-def options(function: F) -> F:
-    """`--cluster`, `--kubeconfig` and `--context`, given to the verb as one `cluster`."""
+def add_cluster_options(function: F) -> F:
+    """Decorate a click command with `--cluster`, `--kubeconfig` and `--context`; it receives them as `cluster`."""
 
     @wraps(function)
     def verb(*, cluster_paths: tuple[str, ...], kubeconfig: str | None, context: str | None, **more: Any) -> Any:
@@ -86,69 +84,76 @@ def options(function: F) -> F:
         "--cluster", "cluster_paths", multiple=True, metavar="SNAPSHOT",
         help="What trimtab capture or kubectl get -o yaml printed; `live` reads the cluster now.",
     )  # fmt: skip
-    return cluster(login(verb))  # type: ignore[return-value]
+    return cluster(add_login_options(verb))  # type: ignore[return-value]
 
 
 def read_live_objects(
-    asked: ClusterOptions, kinds: Iterable[str] = tuple(KINDS), *, templates: bool = False
+    cluster_options: ClusterOptions, kinds: Iterable[str] = tuple(KINDS), *, templates: bool = False
 ) -> list[Content]:
-    """The snapshots as (name, content); see `captured`. Raises Wrong, or Failed where the cluster cannot be read."""
-    found = read(path for path in asked.paths if path != LIVE)
-    if LIVE not in asked.paths:
-        if asked.kubeconfig or asked.context:
-            got = "--kubeconfig" if asked.kubeconfig else "--context"
+    """Return the snapshots as (name, content); a live cluster is captured with these kinds.
+
+    Raises UsageError, and RuntimeFailure if the cluster cannot be read.
+    """
+    contents = read_paths(path for path in cluster_options.paths if path != LIVE)
+    if LIVE not in cluster_options.paths:
+        if cluster_options.kubeconfig or cluster_options.context:
+            got = "--kubeconfig" if cluster_options.kubeconfig else "--context"
             raise UsageError([ConfigError(file="command line", expected="--cluster live", got=f"{got} without it")])
-        return found
-    capture = captured(asked, kinds, templates=templates)
+        return contents
+    capture = capture_cluster(cluster_options, kinds, templates=templates)
     if capture.unreadable:
         raise RuntimeFailure(
-            "\n".join(["The cluster holds what we cannot read; nothing was done.", *capture.unreadable])
+            "\n".join(["The cluster has objects that Trimtab cannot read; nothing was done.", *capture.unreadable])
         )
-    return [*found, (LIVE, capture.content)]
+    return [*contents, (LIVE, capture.content)]
 
 
-def captured(
-    asked: ClusterOptions, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False
+def capture_cluster(
+    cluster_options: ClusterOptions, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False
 ) -> Capture:
-    """What the API server lists of these kinds now. Raises Wrong without a login, Failed where it cannot be read.
+    """Return the objects of these kinds that the API server lists now, as a snapshot file.
 
-    What owners make pods of is in it where `templates` says so, or where policies were read and found: only they ask.
+    Pod templates of owners are included if `templates` is set or the cluster has policies: only policies need them.
+    With a `salt`, names are hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
     """
     from trimtab.kube.capture import observed, written
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect(asked.kubeconfig, asked.context)
+        client = connect(cluster_options.kubeconfig, cluster_options.context)
         try:
-            found = observed(client, kinds, _progress(), templates=templates)
+            observation = observed(client, kinds, _list_progress(), templates=templates)
         finally:
             client.close()
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
+            [ConfigError(file=cluster_options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return Capture(
-        written(found.snapshot, found.unreadable, salt=salt), tuple(str(wrong) for wrong in found.unreadable),
-        tuple(sorted(found.snapshot.forbidden)),
-    )  # fmt: skip
+        written(observation.snapshot, observation.unreadable, salt=salt),
+        tuple(str(problem) for problem in observation.unreadable),
+        tuple(sorted(observation.snapshot.forbidden)),
+    )
 
 
-def _progress() -> Callable[[str], None]:
-    """On a terminal, which list is being read; nothing elsewhere."""
+def _list_progress() -> Callable[[str], None]:
+    """Return a function that shows the kind that is being listed, on a terminal only."""
     if not sys.stderr.isatty():
         return lambda what: None
     return lambda what: click.echo(f"\r\x1b[Kreading {what} …\r\x1b[K", err=True, nl=False)
 
 
-def snapshot(asked: ClusterOptions, kinds: Iterable[str]) -> Snapshot:
-    """What the files, or the cluster, hold of these kinds. Raises Wrong with every mistake, and where nothing is
-    asked for."""
-    if not asked.paths:
+def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snapshot:
+    """Return the objects of these kinds from the files or the cluster.
+
+    Raises UsageError with every mistake, and without --cluster.
+    """
+    if not cluster_options.paths:
         raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
-    readings = [read_documents(*content) for content in read_live_objects(asked, kinds)]
+    readings = [read_documents(*content) for content in read_live_objects(cluster_options, kinds)]
     built = build([document for reading in readings for document in reading.documents])
     mistakes = [*(mistake for reading in readings for mistake in reading.mistakes), *built.mistakes]
     if mistakes:
@@ -156,28 +161,27 @@ def snapshot(asked: ClusterOptions, kinds: Iterable[str]) -> Snapshot:
     return built.snapshot
 
 
-def diary(client: Client) -> tuple[LiveHistory, list[str]]:
-    """All of it, empty where it does not run; and what of it could not be read."""
-    from trimtab.histogram.live_history import LiveHistory as Diary
+def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
+    """Return the recommender's whole history, empty if it does not run, and notes about unreadable parts."""
+    from trimtab.histogram.live_history import LiveHistory
     from trimtab.kube.objects import Writer
     from trimtab.policy.cluster_facts import OWN_NAMESPACE
-    from trimtab.recommender.checkpointer import Checkpointer as Checkpoints
-    from trimtab.recommender.sharded_configmaps import StoreUnavailable as NotNow
-    from trimtab.recommender.sharded_configmaps import days, usage
-    from trimtab.recommender.write_budget import WriteBudget as Budget
+    from trimtab.recommender.checkpointer import Checkpointer
+    from trimtab.recommender.sharded_configmaps import StoreUnavailable, days, usage
+    from trimtab.recommender.write_budget import WriteBudget
 
-    found = Diary()
+    history = LiveHistory()
     try:
         writer = Writer(client=client)
-        shelves = usage(writer, OWN_NAMESPACE), days(writer, OWN_NAMESPACE)
-        wrong = Checkpoints(*shelves, found, 0.0, Budget(0, float), float).open()
-    except NotNow as error:
-        return found, [f"What the recommender keeps could not be read: {error}"]
-    return found, [f"The recommender's {one}" for one in wrong]
+        stores = usage(writer, OWN_NAMESPACE), days(writer, OWN_NAMESPACE)
+        problems = Checkpointer(*stores, history, 0.0, WriteBudget(0, float), float).open()
+    except StoreUnavailable as error:
+        return history, [f"The recommender's history could not be read: {error}"]
+    return history, [f"The recommender's {problem}" for problem in problems]
 
 
-def missing(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], list[str]]:
-    """(workload, container) → what is missing until a recommendation is given; and what could not be read."""
+def read_missing_recommendations(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], list[str]]:
+    """Return by (workload, container) what a recommendation still lacks, and notes about unreadable parts."""
     from trimtab.histogram.checkpoint import workload
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault
@@ -186,10 +190,13 @@ def missing(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], lis
     try:
         client = connect(cluster.kubeconfig, cluster.context)
         try:
-            found, notes = diary(client)
+            history, notes = read_recommender_history(client)
         finally:
             client.close()
     except KubeFault as error:
-        return {}, [f"What the recommender keeps could not be read: {error}"]
-    lacking = verdicts(found, int(clock.utc().timestamp())).missing
-    return {(workload(one), one.name): next(iter(parts.values())) for one, parts in lacking.items()}, notes
+        return {}, [f"The recommender's history could not be read: {error}"]
+    missing_parts = verdicts(history, int(clock.utc().timestamp())).missing
+    return {
+        (workload(container), container.name): next(iter(reasons.values()))
+        for container, reasons in missing_parts.items()
+    }, notes

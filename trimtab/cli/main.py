@@ -1,7 +1,8 @@
-"""The group of all verbs. A verb's module is only imported when the verb is asked for.
+"""The group of all verbs; the module of a verb is imported when the verb runs.
 
-Exit codes: 0 done (warnings included), 1 found something (with `--strict`), 2 asked wrongly (bad file, bad option:
-every mistake named, nothing done), 3 we or the cluster failed.
+Exit codes: 0 done (warnings included), 1 something was found (with `--strict`), 2 a mistake in a file or an option
+(every
+mistake is named, nothing was done), 3 Trimtab or the cluster failed.
 """
 
 import importlib
@@ -31,13 +32,13 @@ VERBS = {
     "watchdog": ("trimtab.cli.watchdog", "Watch running pods: unpatched, stale overhead, harm after a policy."),
     "demo": ("trimtab.cli.demo.command", "The main job end to end on this machine, without a cluster."),
 }
-"""Verb → where it lives, and what it does in a line."""
+"""Verb → its module, and one line of help."""
 
-FOUND, ASKED_WRONGLY, FAILED = 1, 2, 3
+EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 1, 2, 3
 
 
 class Verbs(click.Group):
-    """Knows its verbs by name; imports one when it is called."""
+    """The click group that imports a verb's module when the verb runs, so that other verbs cost no start-up time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -65,9 +66,9 @@ def cli() -> None:
 
 
 class UsageError(click.ClickException):
-    """What was asked cannot be done as asked: every mistake is named, and nothing was done."""
+    """The command line or a file has mistakes: every mistake is named, and nothing was done."""
 
-    exit_code = ASKED_WRONGLY
+    exit_code = EXIT_USAGE
 
     def __init__(self, mistakes: Iterable[ConfigError]) -> None:
         self.mistakes = tuple(mistakes)
@@ -81,30 +82,30 @@ class UsageError(click.ClickException):
 
 
 class RuntimeFailure(click.ClickException):
-    """We or the cluster failed; the text says what was being done to what."""
+    """Trimtab or the cluster failed; the text names the operation and its object."""
 
-    exit_code = FAILED
+    exit_code = EXIT_FAILED
 
     def show(self, file: object = None) -> None:
         click.echo(self.message, err=True)
 
 
-def _called(script: str) -> str | None:
-    """As a plugin of kubectl the command is told as it was typed; None: click's own way."""
+def _program_name(script: str) -> str | None:
+    """Return "kubectl NAME" for a script named kubectl-NAME, a plugin of kubectl; None for click's default."""
     plugin = script.removeprefix("kubectl-")
     return f"kubectl {plugin}" if plugin != script else None
 
 
 def main() -> None:
-    """The console script, also as `kubectl-trimtab`."""
+    """Run the console script, also as `kubectl-trimtab`."""
     try:
-        cli(prog_name=_called(Path(sys.argv[0]).name), standalone_mode=True)
+        cli(prog_name=_program_name(Path(sys.argv[0]).name), standalone_mode=True)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        click.echo(f"trimtab failed, and that is our bug: {type(error).__name__}: {error}", err=True)
+        click.echo(f"trimtab failed because of a bug: {type(error).__name__}: {error}", err=True)
         click.echo("For the traceback: python -X dev -m trimtab …", err=True)
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)

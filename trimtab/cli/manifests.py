@@ -1,4 +1,4 @@
-"""Manifests as their authors would commit them: what was decided written into the text, everything else as it was."""
+"""Writes the decisions of admission into the text of manifests; all other text stays as its author wrote it."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -14,15 +14,17 @@ Decided = tuple[PodTemplateLocation, Preview]
 
 
 def committed(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
-    """The text of all files one after the other, each document that holds a changed pod edited in place."""
-    changed = {  # a file that was named twice is edited once
-        (found.document.file, found.document.index, found.path): (found, made)
-        for found, made in decided
-        if any(call.operations for call in made.calls)
+    """Return the text of all files, concatenated, with each document that has a changed pod edited in place."""
+    changed_pods = {  # a file that is named twice is edited once
+        (template.document.file, template.document.index, template.path): (template, pod_preview)
+        for template, pod_preview in decided
+        if any(call.operations for call in pod_preview.calls)
     }
     joined = ""
     for file, content in contents:
-        text = _edited(unpacked(content).decode(), [each for each in changed.values() if each[0].document.file == file])
+        text = _edit_file(
+            unpacked(content).decode(), [pod for pod in changed_pods.values() if pod[0].document.file == file]
+        )
         if joined:
             text = text.removeprefix("\ufeff")
             joined += "" if joined.endswith("\n") else "\n"
@@ -31,26 +33,30 @@ def committed(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
     return joined
 
 
-def _edited(text: str, changed: list[Decided]) -> str:
-    """One file. Documents are edited from the last to the first, so that places before them stay."""
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text.removeprefix(mark)
+def _edit_file(text: str, pods: list[Decided]) -> str:
+    """Return the edited text of one file.
+
+    Documents are edited from the last to the first, so that the positions of earlier ones stay valid.
+    """
+    byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix(byte_order_mark)
     by_root: dict[int, list[Decided]] = {}
-    for found, made in changed:
-        by_root.setdefault(id(found.document.root), []).append((found, made))
-    for those in reversed(list(by_root.values())):
-        root = those[0][0].document.root
+    for template, pod_preview in pods:
+        by_root.setdefault(id(template.document.root), []).append((template, pod_preview))
+    for document_pods in reversed(list(by_root.values())):
+        root = document_pods[0][0].document.root
         # A document without lines is the whole file: JSON.
         start, end = (0, len(text)) if root is None else (root.start_mark.index, root.end_mark.index)
         start = text.rfind("\n", 0, start) + 1
-        text = text[:start] + edited(text[start:end], partial(_changed, those)) + text[end:]
-    return mark + text
+        text = text[:start] + edited(text[start:end], partial(_rewrite_pods, document_pods)) + text[end:]
+    return byte_order_mark + text
 
 
-def _changed(those: list[Decided], value: Any) -> Any:
-    for found, made in those:
+def _rewrite_pods(pods: list[Decided], value: Any) -> Any:
+    """Write the decisions into the pods of one document."""
+    for template, pod_preview in pods:
         manifest = value
-        for step in found.document.within:
+        for step in template.document.within:
             manifest = manifest[step]
-        rewrite(manifest, found.path, made)
+        rewrite(manifest, template.path, pod_preview)
     return value

@@ -1,10 +1,7 @@
-"""One report, in the form that was asked for: a table for people, JSON or YAML for machines, HTML to pass around.
+"""Writes a report as a table, JSON, YAML or HTML, shows progress, and defines the parts that all reports share.
 
-All forms are made of the same report value, so they tell the same facts.
-
-A sign of life for long work: on standard error, only on a terminal, only when there is much to do.
-
-A reason as reports tell it: a stable code, a sentence, a page.
+All forms are made from the same report value, so they contain the same facts. Progress is shown on standard error, only
+on a terminal, and only for long work.
 """
 
 import os
@@ -33,8 +30,8 @@ Draw = Callable[[Console], None]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def options(function: F) -> F:
-    """`-o` and `--output-file`, for every verb that reports."""
+def add_output_options(function: F) -> F:
+    """Decorate a click command with `-o` and `--output-file`."""
     function = click.option(
         "--output-file", type=click.Path(dir_okay=False, writable=True), help="Write here instead of to the terminal."
     )(function)
@@ -43,7 +40,7 @@ def options(function: F) -> F:
     )(function)
 
 
-def emit(
+def emit_report(
     form: str,
     output_file: str | None,
     report: msgspec.Struct,
@@ -51,16 +48,19 @@ def emit(
     title: str,
     page: Callable[[], str] | None = None,
 ) -> None:
-    """Print the report in this form, or write it to the file. `page`: HTML of its own, instead of the drawn table."""
+    """Print the report in this form, or write it to the file.
+
+    `page` renders an HTML page of its own; without it the HTML form is the drawn table.
+    """
     if form == "table" and output_file is None:
-        draw(terminal())
+        draw(create_console())
         return
-    text = page() if form == "html" and page is not None else render(form, report, draw, title)
-    write(text, output_file)
+    text = page() if form == "html" and page is not None else render_report(form, report, draw, title)
+    write_text(text, output_file)
 
 
-def write(text: str, output_file: str | None) -> None:
-    """Print it, or write it to the file. Raises Wrong where that cannot be written."""
+def write_text(text: str, output_file: str | None) -> None:
+    """Print the text, or write it to the file. Raises UsageError if the file cannot be written."""
     if output_file is None:
         sys.stdout.write(text)
         return
@@ -71,36 +71,36 @@ def write(text: str, output_file: str | None) -> None:
         raise UsageError([ConfigError(file=output_file, expected="a file that can be written", got=got)]) from None
 
 
-def manifests_text(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:
-    """All manifests as one text: several YAML documents, or a JSON List."""
+def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:
+    """Return all manifests as one text: a stream of YAML documents, or a JSON List."""
     if form == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
-    return yaml.dump_all(manifests, Dumper=_Manifests, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump_all(manifests, Dumper=_ManifestDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-class _Manifests(yaml.SafeDumper):
-    """Parts that manifests share are written out where they stand; text of several lines is a block, to be edited."""
+class _ManifestDumper(yaml.SafeDumper):
+    """A YAML dumper without anchors and aliases; text of several lines is a block, so that it is easy to edit."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Manifests.add_representer(str, _block)
+_ManifestDumper.add_representer(str, _represent_text)
 
 
-def terminal() -> Console:
-    """Standard output; where that is no terminal, rows get the width that people's screens have, or COLUMNS."""
+def create_console() -> Console:
+    """Return a console for standard output; if that is no terminal, its width is COLUMNS or 120."""
     console = Console()
     return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=120)
 
 
-def render(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
-    """The report as text in this form."""
+def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
+    """Return the report as text in this form."""
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
     if form == "yaml":
@@ -115,21 +115,21 @@ def render(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
 
 T = TypeVar("T")
 
-MUCH = 200
-"""Items that take long enough for somebody to wonder."""
+MIN_ITEMS_WITH_PROGRESS = 200
+"""The number of items from which the work takes long enough for a progress bar."""
 
 
-def progress(items: Sequence[T], doing: str) -> Iterable[T]:
-    """The items, with a bar that goes away when they are done."""
+def show_progress(items: Sequence[T], doing: str) -> Iterable[T]:
+    """Return the items; their iteration shows a progress bar that disappears at the end."""
     console = Console(stderr=True)
-    if len(items) < MUCH or not console.is_terminal:
+    if len(items) < MIN_ITEMS_WITH_PROGRESS or not console.is_terminal:
         return items
     return track(items, doing, console=console, transient=True)
 
 
 @contextmanager
-def working(doing: str) -> Iterator[None]:
-    """Something turns while a work of unknown length is done."""
+def show_spinner(doing: str) -> Iterator[None]:
+    """Show a spinner during work of unknown length."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -139,8 +139,8 @@ def working(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def counted(total: int, doing: str) -> Iterator[Callable[[int], None]]:
-    """A bar for parts that take long one by one: whoever works says how many are done."""
+def show_counted_progress(total: int, doing: str) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar for `total` parts; the yielded function takes the number of parts that are done."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done: None
@@ -151,16 +151,17 @@ def counted(total: int, doing: str) -> Iterator[Callable[[int], None]]:
 
 
 class ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of a report: camelCase, every field always there."""
+    """The base of all parts of a report: camelCase names, every field always present."""
 
 
 class ReasonReport(ReportPart, frozen=True, kw_only=True):
-    """A reason: a stable code, a sentence, a page."""
+    """A reason: a stable code, a sentence, the URL of its page."""
 
     code: str
     text: str
     page: str
 
 
-def why(reason: Reason) -> ReasonReport:
+def report_reason(reason: Reason) -> ReasonReport:
+    """Return the reason as reports contain it."""
     return ReasonReport(code=reason.code.name, text=reason.sentence, page=reason.page)

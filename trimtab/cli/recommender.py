@@ -1,4 +1,4 @@
-"""`trimtab recommender`: gather what containers use, and publish what they should ask for."""
+"""The command line of `trimtab recommender`: it runs the process that collects usage and publishes recommendations."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli.main import ASKED_WRONGLY, FAILED
+from trimtab.cli.main import EXIT_FAILED, EXIT_USAGE
 from trimtab.recommender.process import run
 from trimtab.recommender.settings import Settings
 from trimtab.runtime import environment, log
@@ -25,13 +25,13 @@ def verb(
     """Gather usage until a signal, and publish P5 to P95 of every container for the webhook.
 
     It touches no pod and no workload. Of several replicas one works, by a Lease. Every option can be set in the
-    environment too, as TRIMTAB_LISTEN and so on; docs/reference/settings.md has all of them.
+    environment too, as TRIMTAB_RECOMMENDER_LISTEN and so on; docs/reference/settings.md has all of them.
     """
-    options = {"prometheus": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
+    options = {"prometheus_url": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
     try:
         settings = environment.read_with_options(os.environ, Settings, listen, options)
-        well = run(settings, log.build(settings.log_level, settings.log_format), once=once)
+        is_ok = run(settings, log.build(settings.log_level, settings.log_format), once=once)
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
-        sys.exit(ASKED_WRONGLY)
-    sys.exit(0 if well else FAILED)
+        sys.exit(EXIT_USAGE)
+    sys.exit(0 if is_ok else EXIT_FAILED)

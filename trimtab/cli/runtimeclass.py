@@ -1,6 +1,6 @@
-"""`trimtab runtimeclass`: what a runtime really costs per pod, and the RuntimeClass that says so.
+"""`trimtab runtimeclass`: the measured overhead of each RuntimeClass, a RuntimeClass with it, and what teams pay.
 
-`trimtab runtimeclass cost`: what teams pay for their pods, the sandboxes' share apart.
+The overhead is the usage of a pod's sandbox without its containers, from summaries of kubelets.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ from trimtab.usage.kubelet import Sandbox, sandboxes
 from trimtab.watchdog.metrics import price_of
 
 NAMESPACE = "namespace"
-UNLABELLED = "(none)"
+WITHOUT_LABEL = "(none)"
 
 
 class PricedAmount(ReportPart, frozen=True, kw_only=True):
-    """What is reserved, and what that costs."""
+    """Requests, and their cost in a month."""
 
     cores: float
     gib: float
@@ -49,9 +49,9 @@ class TeamCost(ReportPart, frozen=True, kw_only=True):
     name: str
     pods: int
     unreadable_pods: int
-    """Whose amounts cannot be read: they are not in the sums."""
+    """Pods whose requests cannot be read: they are not in the sums."""
     workload: PricedAmount
-    """What containers ask for."""
+    """The requests of containers."""
     sandbox: PricedAmount
     """Pod overhead."""
 
@@ -64,42 +64,44 @@ class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
     by: str
     teams: list[TeamCost]
     classes: list[TeamCost]
-    """The same by RuntimeClass; pods without one are `(none)`."""
+    """The costs by RuntimeClass; pods without one are `(none)`."""
     notes: list[str]
 
 
 @dataclass(slots=True)
 class _Sum:
+    """The sums of one team's or class's pods."""
+
     pods: int = 0
     unreadable: int = 0
     millicores: int = 0
-    held: int = 0
+    memory_bytes: int = 0
     sandbox_millicores: int = 0
-    sandbox_held: int = 0
+    sandbox_memory_bytes: int = 0
 
-    def add(self, asked: Amounts, overhead: Amounts) -> None:
-        self.millicores += asked.get("cpu", 0)
-        self.held += asked.get("memory", 0)
+    def add(self, requests: Amounts, overhead: Amounts) -> None:
+        self.millicores += requests.get("cpu", 0)
+        self.memory_bytes += requests.get("memory", 0)
         self.sandbox_millicores += overhead.get("cpu", 0)
-        self.sandbox_held += overhead.get("memory", 0)
+        self.sandbox_memory_bytes += overhead.get("memory", 0)
 
 
 @click.command("cost")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @click.option(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
     help="Sums by namespace, or by a label such as team: the pod's, else its namespace's.",
 )  # fmt: skip
-@output.options
-def cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
+@output.add_output_options
+def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
     """What running pods cost in a month by their requests, with the sandboxes' share apart.
 
     Nodes tell what a core and a GiB cost: by the label trimtab.dev/price, or by their type and the list prices.
     """
     from trimtab.cli import output as printed
 
-    report = _report(live_cluster.snapshot(cluster, ("Pod", "Namespace", "Node")), by)
-    printed.emit(
+    report = _build_cost_report(live_cluster.read_snapshot(cluster, ("Pod", "Namespace", "Node")), by)
+    printed.emit_report(
         output,
         output_file,
         report,
@@ -108,13 +110,16 @@ def cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file
     )
 
 
-def _report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
+def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
     price = price_of(from_snapshot(snapshot))
     notes = []
     if price is None:
         prices = f"${LIST.monthly(1000, 0):.2f} a core and ${LIST.monthly(0, 1 << 30):.2f} a GiB in a month"
-        notes.append(f"No node tells its price: money is counted as on a general-purpose machine, {prices}.")
-    labels = {found.metadata.name: get(found.metadata.labels, {}) for found in snapshot.all(Namespace)}
+        notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")
+    labels = {
+        namespace_shape.metadata.name: get(namespace_shape.metadata.labels, {})
+        for namespace_shape in snapshot.all(Namespace)
+    }
     pods = [pod for pod in snapshot.all(Pod) if pod.status.phase not in ("Succeeded", "Failed")]
 
     def team(pod: Pod) -> str:
@@ -122,41 +127,43 @@ def _report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
         if by == NAMESPACE:
             return namespace
         own = get(pod.metadata.labels, {})
-        return own.get(by) or labels.get(namespace, {}).get(by) or UNLABELLED
+        return own.get(by) or labels.get(namespace, {}).get(by) or WITHOUT_LABEL
 
     def of_class(pod: Pod) -> str:
-        return get(pod.spec.runtime_class_name, "") or UNLABELLED
+        return get(pod.spec.runtime_class_name, "") or WITHOUT_LABEL
 
     return RuntimeClassCostReport(
-        by=by, notes=notes, teams=list(_sums(((team(pod), pod) for pod in pods), price or LIST)),
-        classes=list(_sums(((of_class(pod), pod) for pod in pods), price or LIST)),
+        by=by, notes=notes, teams=list(_sum_by_name(((team(pod), pod) for pod in pods), price or LIST)),
+        classes=list(_sum_by_name(((of_class(pod), pod) for pod in pods), price or LIST)),
     )  # fmt: skip
 
 
-def _sums(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Iterator[TeamCost]:
-    """Who pays most comes first."""
+def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Iterator[TeamCost]:
+    """Yield the cost by name, the highest first."""
     sums: dict[str, _Sum] = {}
     for name, pod in pods:
-        found = sums.setdefault(name, _Sum())
-        found.pods += 1
+        team_sum = sums.setdefault(name, _Sum())
+        team_sum.pods += 1
         try:
-            found.add(requests_without_overhead(pod.spec), amounts(get(pod.spec.overhead, {})))
+            team_sum.add(requests_without_overhead(pod.spec), amounts(get(pod.spec.overhead, {})))
         except NotAQuantity:
-            found.unreadable += 1
+            team_sum.unreadable += 1
     rows = [
         TeamCost(
-            name=name, pods=found.pods, unreadable_pods=found.unreadable,
-            workload=_amount(price, found.millicores, found.held),
-            sandbox=_amount(price, found.sandbox_millicores, found.sandbox_held),
+            name=name, pods=team_sum.pods, unreadable_pods=team_sum.unreadable,
+            workload=_price_amount(price, team_sum.millicores, team_sum.memory_bytes),
+            sandbox=_price_amount(price, team_sum.sandbox_millicores, team_sum.sandbox_memory_bytes),
         )
-        for name, found in sums.items()
+        for name, team_sum in sums.items()
     ]  # fmt: skip
     yield from sorted(rows, key=lambda row: (-row.workload.dollars_per_month - row.sandbox.dollars_per_month, row.name))
 
 
-def _amount(price: ResourcePrice, millicores: int, held: int) -> PricedAmount:
-    dollars = price.monthly(millicores, held)
-    return PricedAmount(cores=millicores / 1000, gib=round(held / (1 << 30), 3), dollars_per_month=round(dollars, 2))
+def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int) -> PricedAmount:
+    dollars = price.monthly(millicores, memory_bytes)
+    return PricedAmount(
+        cores=millicores / 1000, gib=round(memory_bytes / (1 << 30), 3), dollars_per_month=round(dollars, 2)
+    )
 
 
 def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
@@ -174,12 +181,12 @@ def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
                 str(row.pods),
                 _cost_text(row.workload),
                 _cost_text(row.sandbox),
-                _share(row),
+                _sandbox_share(row),
             )
         console.print(table)
     unreadable = sum(row.unreadable_pods for row in report.teams)
     if unreadable:
-        console.print(f"Amounts of {unreadable} pods cannot be read: they are not in the sums.")
+        console.print(f"Amounts of {unreadable} pods cannot be read: they are not included.")
     for note in report.notes:
         console.print(note)
 
@@ -188,7 +195,7 @@ def _cost_text(amount: PricedAmount) -> str:
     return f"${amount.dollars_per_month:,.2f} ({amount.cores:g} cores, {amount.gib:g} GiB)"
 
 
-def _share(row: TeamCost) -> str:
+def _sandbox_share(row: TeamCost) -> str:
     whole = row.workload.dollars_per_month + row.sandbox.dollars_per_month
     return f"{row.sandbox.dollars_per_month / whole:.1%}" if whole else "–"
 
@@ -198,18 +205,18 @@ class MeasuredClass(ReportPart, frozen=True, kw_only=True):
 
     name: str
     pods: int
-    """Measured."""
+    """The number of pods that were measured."""
     overhead: dict[str, str]
-    """As the class defines it now."""
+    """The overhead that the class defines now."""
     measured: dict[str, str] | None
-    """What a pod needs beside its containers, with headroom; null where too few pods were measured."""
+    """What a pod's sandbox needs, with headroom; null with too few pods."""
     missing: str
-    """What is missing; empty where nothing is."""
+    """The measurements that are missing; empty if none is."""
     over: list[str]
-    """NAMESPACE/POD of pods that used more memory than they ask for and their overhead, in any of the summaries: a
-    kubelet short of memory evicts them first."""
+    """NAMESPACE/POD of pods that used more memory than their requests with overhead, in any of the summaries: a kubelet
+    with memory pressure evicts them first."""
     no_nodes: str | None
-    """Why no node takes the class's pods; null where one does, or no node is in the snapshot."""
+    """The reason why no node admits the class's pods; null if one does, or without a node in the snapshot."""
 
 
 class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
@@ -236,154 +243,172 @@ def verb() -> None:
 
 
 @verb.command("measure")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @_SUMMARIES
-@output.options
-def measure(
+@output.add_output_options
+def measure_overhead(
     cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], output: str, output_file: str | None
 ) -> None:
     """What pods of each RuntimeClass use beside their containers, and what the class says."""
     from trimtab.cli import output as printed
 
-    snapshot = live_cluster.snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
-    why = _no_nodes(snapshot)
-    classes = [_row(found, snapshot, summaries, why.get(found.metadata.name)) for found in snapshot.all(RuntimeClass)]
+    snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
+    reasons = _unavailable_classes(snapshot)
+    classes = [
+        _measure_class(runtime_class, snapshot, summaries, reasons.get(runtime_class.metadata.name))
+        for runtime_class in snapshot.all(RuntimeClass)
+    ]
     report = RuntimeClassReport(classes=classes)
-    printed.emit(output, output_file, report, lambda console: _draw(console, report), "trimtab runtimeclass measure")
+    printed.emit_report(
+        output, output_file, report, lambda console: _draw_overhead(console, report), "trimtab runtimeclass measure"
+    )
 
 
 @verb.command("render")
 @click.argument("name", metavar="RUNTIMECLASS")
-@live_cluster.options
+@live_cluster.add_cluster_options
 @_SUMMARIES
 @click.option("--lower", is_flag=True, help="Print what was measured also where the class says more.")
-def render(name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool) -> None:
+def render_runtime_class(
+    name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool
+) -> None:
     """The RuntimeClass with the overhead that was measured.
 
     Where the class says more, the larger of the two stays until pods are made again; --lower then prints what was
     measured.
     """
-    snapshot = live_cluster.snapshot(cluster, ("Pod", "RuntimeClass"))
-    found = next((each for each in snapshot.all(RuntimeClass) if each.metadata.name == name), None)
-    if found is None:
+    snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass"))
+    runtime_class = next((shape for shape in snapshot.all(RuntimeClass) if shape.metadata.name == name), None)
+    if runtime_class is None:
         raise UsageError([ConfigError(file="command line", expected="a RuntimeClass of the snapshot", got=name)])
-    cost = sandbox_cost(_uses(name, snapshot, summaries))
+    cost = sandbox_cost(_sandbox_uses(name, snapshot, summaries))
     if isinstance(cost, NotYet):
         raise UsageError([ConfigError(file=name, expected=cost.need, got=cost.have, todo=cost.reason.code.todo)])
-    overhead: ResourceList = dict(cost.pod_fixed) if lower else larger(cost.pod_fixed, found.overhead.pod_fixed)
-    click.echo(yaml.safe_dump(_manifest(found, overhead), sort_keys=False), nl=False)
-    for line in _pods_to_make_again(snapshot, name, overhead):
+    overhead: ResourceList = dict(cost.pod_fixed) if lower else larger(cost.pod_fixed, runtime_class.overhead.pod_fixed)
+    click.echo(yaml.safe_dump(_render_manifest(runtime_class, overhead), sort_keys=False), nl=False)
+    for line in _note_outdated_pods(snapshot, name, overhead):
         click.echo(line, err=True)
 
 
-verb.add_command(cost)
+verb.add_command(report_cost)
 
 
-def _manifest(found: RuntimeClass, overhead: ResourceList) -> dict[str, object]:
-    plain = msgspec.to_builtins(found)
-    scheduling = {key: value for key, value in plain.get("scheduling", {}).items() if value}
+def _render_manifest(runtime_class: RuntimeClass, overhead: ResourceList) -> dict[str, object]:
+    fields = msgspec.to_builtins(runtime_class)
+    scheduling = {key: value for key, value in fields.get("scheduling", {}).items() if value}
     return {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
-        "metadata": {"name": found.metadata.name},
-        "handler": found.handler,
+        "metadata": {"name": runtime_class.metadata.name},
+        "handler": runtime_class.handler,
         "overhead": {"podFixed": overhead},
         **({"scheduling": scheduling} if scheduling else {}),
     }
 
 
-def _pods_to_make_again(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
-    others = sum(not same(get(pod.spec.overhead, {}), overhead) for pod in _pods(snapshot, name))
+def _note_outdated_pods(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
+    others = sum(not same(get(pod.spec.overhead, {}), overhead) for pod in _active_pods(snapshot, name))
     if others:
-        yield f"{others} running pods of {name} keep another overhead until they are made again."
+        yield f"{others} running pods of {name} keep another overhead until they are recreated."
 
 
-def _pods(snapshot: Snapshot, name: str) -> Iterator[Pod]:
+def _active_pods(snapshot: Snapshot, name: str) -> Iterator[Pod]:
     for pod in snapshot.all(Pod):
         if get(pod.spec.runtime_class_name, "") == name and pod.status.phase not in ("Succeeded", "Failed"):
             yield pod
 
 
-def _uses(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> Iterator[SandboxUse]:
-    pods = Counter((pod.metadata.namespace or "default", pod.metadata.name) for pod in _pods(snapshot, name))
-    for found in _sandboxes(summaries):
-        if (found.namespace, found.pod) in pods:
-            yield SandboxUse(found.cores, found.memory_bytes)
+def _sandbox_uses(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> Iterator[SandboxUse]:
+    pods = Counter((pod.metadata.namespace or "default", pod.metadata.name) for pod in _active_pods(snapshot, name))
+    for sandbox in _read_sandboxes(summaries):
+        if (sandbox.namespace, sandbox.pod) in pods:
+            yield SandboxUse(sandbox.cores, sandbox.memory_bytes)
 
 
-def _sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
-    for file, content in live_cluster.read(summaries, (".json",)):
+def _read_sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
+    for file, content in live_cluster.read_paths(summaries, (".json",)):
         try:
             yield from sandboxes(content)
         except InvalidResponse as error:
             raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
 
 
-def _over(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:
-    """NAMESPACE/POD of those that use more than they ask for, overhead included: by that the kubelet ranks pods for
-    eviction (pkg/kubelet/eviction, `exceedMemoryRequests`)."""
-    asked = {(pod.metadata.namespace or "default", pod.metadata.name): _memory(pod) for pod in _pods(snapshot, name)}
-    over = {
-        f"{used.namespace}/{used.pod}"
-        for used in _sandboxes(summaries)
-        if (most := asked.get((used.namespace, used.pod))) is not None and used.pod_memory_bytes > most
+def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:
+    """Return NAMESPACE/POD of the pods that use more memory than their requests with overhead.
+
+    The kubelet evicts such pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
+    """
+    requests = {
+        (pod.metadata.namespace or "default", pod.metadata.name): _memory_request(pod)
+        for pod in _active_pods(snapshot, name)
     }
-    return sorted(over)
+    pods = {
+        f"{sandbox.namespace}/{sandbox.pod}"
+        for sandbox in _read_sandboxes(summaries)
+        if (request := requests.get((sandbox.namespace, sandbox.pod))) is not None
+        and sandbox.pod_memory_bytes > request
+    }
+    return sorted(pods)
 
 
-def _memory(pod: Pod) -> int | None:
-    """Bytes that the pod asks for, its overhead included; None where that cannot be read."""
+def _memory_request(pod: Pod) -> int | None:
+    """Return the pod's memory request in bytes with its overhead; None if it cannot be read."""
     try:
         return pod_requests(pod.spec).get("memory", 0)
     except NotAQuantity:
         return None
 
 
-def _no_nodes(snapshot: Snapshot) -> dict[str, str | None]:
-    """RuntimeClass → why no node takes its pods; without nodes nothing is known."""
-    found = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.all(Node)) else {}
-    return {name: one.no_nodes for name, one in found.items()}
+def _unavailable_classes(snapshot: Snapshot) -> dict[str, str | None]:
+    """Return for each RuntimeClass the reason why no node admits its pods; nothing without nodes in the snapshot."""
+    overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.all(Node)) else {}
+    return {name: overhead.no_nodes for name, overhead in overheads.items()}
 
 
-def _row(found: RuntimeClass, snapshot: Snapshot, summaries: tuple[str, ...], no_nodes: str | None) -> MeasuredClass:
-    uses = list(_uses(found.metadata.name, snapshot, summaries))
+def _measure_class(
+    runtime_class: RuntimeClass, snapshot: Snapshot, summaries: tuple[str, ...], no_nodes: str | None
+) -> MeasuredClass:
+    uses = list(_sandbox_uses(runtime_class.metadata.name, snapshot, summaries))
     cost = sandbox_cost(uses)
     return MeasuredClass(
-        name=found.metadata.name,
+        name=runtime_class.metadata.name,
         pods=len(uses),
-        overhead={key: str(value) for key, value in found.overhead.pod_fixed.items()},
+        overhead={key: str(value) for key, value in runtime_class.overhead.pod_fixed.items()},
         measured=cost.pod_fixed if isinstance(cost, SandboxCost) else None,
         missing=f"{cost.have} of {cost.need}" if isinstance(cost, NotYet) else "",
-        over=_over(found.metadata.name, snapshot, summaries),
+        over=_pods_over_requests(runtime_class.metadata.name, snapshot, summaries),
         no_nodes=no_nodes,
     )
 
 
-def _draw(console: Console, report: RuntimeClassReport) -> None:
+def _draw_overhead(console: Console, report: RuntimeClassReport) -> None:
     table = Table(title="What runtimes cost per pod", title_justify="left", header_style="bold")
     for column in ("RuntimeClass", "Pods measured", "Its overhead", "Measured, with headroom"):
         table.add_column(column, overflow="fold")
     for row in report.classes:
         table.add_row(
-            row.name, str(row.pods), _said(row.overhead), _said(row.measured or {}) if row.measured else row.missing
+            row.name,
+            str(row.pods),
+            _format_amounts(row.overhead),
+            _format_amounts(row.measured or {}) if row.measured else row.missing,
         )
     console.print(table)
     for row in report.classes:
         if row.over:
-            named = ", ".join(row.over[:_MOST_NAMED]) + (", …" if len(row.over) > _MOST_NAMED else "")
-            console.print(f"{row.name}: pods that use more memory than they ask for and their overhead: {named}")
+            names = ", ".join(row.over[:_MAX_NAMES]) + (", …" if len(row.over) > _MAX_NAMES else "")
+            console.print(f"{row.name}: pods that use more memory than their requests and overhead: {names}")
         if row.no_nodes is not None:
             console.print(f"{row.name}: {_WHY_NO_NODES[row.no_nodes]}")
 
 
-_MOST_NAMED = 10
+_MAX_NAMES = 10
 _WHY_NO_NODES = {
     "no-label": "no node has the labels that the class selects.",
     "cordoned": "all nodes that the class selects are cordoned.",
     "tainted": "the nodes that the class selects have taints that it does not tolerate; each pod must by itself.",
-    "may-come": "no node has the labels that the class selects now; an autoscaler may make one.",
+    "may-come": "no node has the labels that the class selects now; an autoscaler may create one.",
 }
 
 
-def _said(overhead: dict[str, str]) -> str:
+def _format_amounts(overhead: dict[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(overhead.items())) or "none"

@@ -1,4 +1,4 @@
-"""The keys that the webhook and the compactor sign with: one of them rotated from outside."""
+"""Rotates the signing key of the webhook or the compactor by a user's command."""
 
 from __future__ import annotations
 
@@ -16,52 +16,64 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 PROCESSES = ("webhook", "compactor")
-"""Who signs what others could write, too."""
+"""The processes that sign annotations, which others can write, too."""
 
 
-def rotate(client: Client, namespace: str, process: str, *, confirmed: bool, force: bool) -> Iterator[str]:
-    """What would be done, or was, in words. Raises Wrong where there is no key, or where a rotation would make what
-    stands in the cluster not authentic; KubeFault where the cluster refused.
+def rotate_signing_key(client: Client, namespace: str, process: str, *, confirmed: bool, force: bool) -> Iterator[str]:
+    """Rotate the signing key if `confirmed`, and yield each step as text.
+
+    Raises UsageError without a key, or, without `force`, if annotations or states of the cluster would no longer be
+    authentic; any KubeFault if the API server refuses.
     """
-    from trimtab.kube import objects as whole
+    from trimtab.kube import objects as kube_objects
     from trimtab.kube import signing_keys
     from trimtab.kube.objects import Writer
 
-    secret = whole.get(client, "Secret", secret_of(process), namespace)
+    secret = kube_objects.get(client, "Secret", secret_of(process), namespace)
     keys = signing_keys.keys_of(secret) if secret is not None else None
-    place = f"Secret {namespace}/{secret_of(process)}"
+    key_secret = f"Secret {namespace}/{secret_of(process)}"
     if secret is None or keys is None:
-        got = "no such Secret" if secret is None else "none: the process makes the first one itself"
-        raise UsageError([ConfigError(file=place, expected="a signing key", got=got)])
-    lost = tuple(_lost(client, namespace, secret, keys)) if process == "compactor" else ()
-    yield f"{place}: a new key signs, and what the key of today signed still verifies."
+        got = "no such Secret" if secret is None else "none: the process creates the first one itself"
+        raise UsageError([ConfigError(file=key_secret, expected="a signing key", got=got)])
+    lost_signatures = tuple(_find_lost_signatures(client, namespace, secret, keys)) if process == "compactor" else ()
+    yield f"{key_secret}: a new key signs, and signatures of the present key stay valid."
     if keys.previous is not None:
-        yield "What the key before it signed verifies no more."
-    yield from (f"  not authentic any more: {what}" for what in lost)
+        yield "Signatures of the previous key are no longer valid."
+    yield from (f"  no longer authentic: {what}" for what in lost_signatures)
     if not confirmed:
         yield f"Nothing was changed. To rotate: trimtab certs rotate-signing-key {process} --yes"
         return
-    if lost and not force:
+    if lost_signatures and not force:
         expected = "nothing that only the key before the current one signed: a compactor that leads signs it anew"
         raise UsageError(
-            [ConfigError(file=place, expected=expected, got=f"{', '.join(lost)}; --force rotates all the same")]
+            [
+                ConfigError(
+                    file=key_secret,
+                    expected=expected,
+                    got=f"{', '.join(lost_signatures)}; --force rotates all the same",
+                )
+            ]
         )
-    whole.put(Writer(client=client), signing_keys.with_keys(secret, signing_keys.rotated(keys)))
-    yield f"{place}: rotated"
+    kube_objects.put(Writer(client=client), signing_keys.with_keys(secret, signing_keys.rotated(keys)))
+    yield f"{key_secret}: rotated"
 
 
-def _lost(client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys) -> Iterator[str]:
-    """What the compactor's previous key signed and its current one did not."""
-    from trimtab.cli.doctor.check_signatures import notes_of, states_of
+def _find_lost_signatures(
+    client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys
+) -> Iterator[str]:
+    """Yield the annotations and states that only the compactor's previous key signed."""
+    from trimtab.cli.doctor.check_signatures import read_annotations, read_states
     from trimtab.compactor.node_signatures import of_secret
     from trimtab.kube.objects import Writer
 
-    signing = of_secret(Writer(client=client), namespace, secret)
-    if keys.previous is None or signing is None:
+    signer = of_secret(Writer(client=client), namespace, secret)
+    if keys.previous is None or signer is None:
         return
-    yield from (f"the annotation on node {node}" for node in sorted(notes_of(client, namespace, signing).outdated))
-    later = replace(signing, keys=keys.without_previous)
-    after = states_of(client, namespace, later)
-    for pool, memory in sorted(states_of(client, namespace, signing).items()):
-        if not isinstance(memory, Unreadable) and isinstance(after.get(pool), Unreadable):
+    yield from (
+        f"the annotation on node {node}" for node in sorted(read_annotations(client, namespace, signer).outdated)
+    )
+    later_signer = replace(signer, keys=keys.without_previous)
+    later_states = read_states(client, namespace, later_signer)
+    for pool, pool_state in sorted(read_states(client, namespace, signer).items()):
+        if not isinstance(pool_state, Unreadable) and isinstance(later_states.get(pool), Unreadable):
             yield f"the state of pool {pool}"

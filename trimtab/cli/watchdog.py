@@ -1,4 +1,4 @@
-"""`trimtab watchdog`: compare running pods with what policy says, keep the policies' status, stop a harmful one."""
+"""The command line of `trimtab watchdog`: it runs the process that audits running pods and stops harmful policies."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli.main import ASKED_WRONGLY, UsageError
+from trimtab.cli.main import EXIT_USAGE, UsageError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault, UnreadableFiles
 from trimtab.watchdog.policy_state import InvalidPolicies
@@ -18,7 +18,7 @@ from trimtab.watchdog.settings import Settings
 @click.option("--listen", metavar="HOST:PORT", help="Metrics and health; default 0.0.0.0:9090.")
 @click.option("--policies", multiple=True, type=click.Path(path_type=Path), help="Default: the cluster's PodPolicies.")
 @click.option("--overhead", type=click.Choice(["server", "webhook"]), help="Who writes pod overhead.")
-@click.option("--harm-brake", type=click.Choice(["apply", "tell", "off"]), help="What becomes of a harmful policy.")
+@click.option("--harm-brake", type=click.Choice(["apply", "report", "off"]), help="What becomes of a harmful policy.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's account, else your own.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the pages are served.")
 def verb(
@@ -32,7 +32,7 @@ def verb(
     """Watch running pods until a signal: what came through unpatched, whose overhead is stale, what a policy harms.
 
     It never touches a pod. Of several replicas one works, by a Lease. Every option can be set in the environment too,
-    as TRIMTAB_LISTEN and so on; docs/reference/settings.md has all of them.
+    as TRIMTAB_WATCHDOG_LISTEN and so on; docs/reference/settings.md has all of them.
     """
     options = {
         "policies": policies or None, "overhead": overhead, "harm_brake": harm_brake, "kubeconfig": kubeconfig,
@@ -45,4 +45,4 @@ def verb(
         raise UsageError(error.mistakes) from None
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
-        sys.exit(ASKED_WRONGLY)
+        sys.exit(EXIT_USAGE)

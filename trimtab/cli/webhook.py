@@ -1,4 +1,4 @@
-"""`trimtab webhook`: serve the admission webhook."""
+"""The command line of `trimtab webhook`: it runs the admission webhook."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import certs
-from trimtab.cli.main import ASKED_WRONGLY, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_USAGE, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
@@ -44,29 +44,30 @@ def verb(
 ) -> None:
     """Serve the admission webhook over TLS until a signal.
 
-    Every option can be set in the environment too, as TRIMTAB_LISTEN, TRIMTAB_CERTS and so on; more settings there
+    Every option can be set in the environment too, as TRIMTAB_WEBHOOK_LISTEN,
+    TRIMTAB_WEBHOOK_CERTS_FOLDER and so on; more settings there
     are described in docs/reference/settings.md. Policies and certificates are checked before anything listens.
     """
-    asked = {
-        "certs": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,
+    options = {
+        "certs_folder": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,
         "ready_file": ready_file,
     }  # fmt: skip
     try:
-        settings = _settings(listen, {name: value for name, value in asked.items() if value is not None})
-        _try(settings)
+        settings = _read_settings(listen, {name: value for name, value in options.items() if value is not None})
+        _check_settings(settings)
         run(settings, log.build(settings.log_level, settings.log_format))
     except (UnreadableFiles, InvalidPolicyFiles) as error:
         raise UsageError(error.mistakes) from None
     except MissingKeyPair as error:
         raise RuntimeFailure(str(error)) from None
     except (SettingsError, CannotServe, RuntimeFault) as error:
-        _refuse(str(error))
+        _exit_with_usage_error(str(error))
     except certs.CertsError as error:
-        _refuse(f"{error}\nIssue a pair with: trimtab certs issue")
+        _exit_with_usage_error(f"{error}\nIssue a pair with: trimtab certs issue")
 
 
-def _try(settings: Settings) -> None:
-    """Everything that can be known to be wrong before anything listens."""
+def _check_settings(settings: Settings) -> None:
+    """Raise the error of invalid policies, facts or a missing cluster before the server listens."""
     from_files(settings)
     if settings.live:
         from trimtab.kube.client import connect
@@ -74,24 +75,24 @@ def _try(settings: Settings) -> None:
         connect().close()
 
 
-def _settings(listen: str | None, asked: dict[str, object]) -> Settings:
-    given = dict(os.environ)
+def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
+    variables = dict(os.environ)
     if listen is not None:
-        given["TRIMTAB_LISTEN"] = listen
+        variables["TRIMTAB_WEBHOOK_LISTEN"] = listen
     try:
-        settings = environment.read(given)
+        settings = environment.read(variables)
     except SettingsError as error:
-        raise SettingsError(tuple(_placed(mistake, listen is not None) for mistake in error.mistakes)) from None
-    return replace(settings, **asked)  # type: ignore[arg-type]
+        raise SettingsError(tuple(_name_option(mistake, listen is not None) for mistake in error.mistakes)) from None
+    return replace(settings, **options)  # type: ignore[arg-type]
 
 
-def _placed(mistake: ConfigError, on_the_command_line: bool) -> ConfigError:
-    """Where it really stands: an option is no variable."""
-    if on_the_command_line and mistake.entry == "TRIMTAB_LISTEN":
+def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
+    """Return the mistake with the option instead of the variable, if the value is from the command line."""
+    if is_option and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
         return replace(mistake, file="command line", entry="--listen")
     return mistake
 
 
-def _refuse(text: str) -> None:
+def _exit_with_usage_error(text: str) -> None:
     click.echo(text, err=True)
-    sys.exit(ASKED_WRONGLY)
+    sys.exit(EXIT_USAGE)

@@ -1,6 +1,7 @@
-"""For how many pods that are not there does a CapacityBuffer keep room, and what would they ask for?
+"""Capacity that CapacityBuffers reserve: how many pods that do not exist yet, and what each of them requests.
 
-The autoscaler keeps that room by virtual pods of its own: a node that is emptied of it is bought back.
+The cluster autoscaler reserves the capacity by virtual pods. If a node that holds some of it is drained, the autoscaler
+adds a node again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,51 +12,55 @@ from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.pod import PodInfo, PodReader
 
-READY = "ReadyForProvisioning"
-"""The condition of a buffer that its controller has resolved; one that says False keeps no room."""
+READY_CONDITION = "ReadyForProvisioning"
+"""The condition type of a buffer that its controller has resolved. A buffer whose condition is False reserves nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReservedPods:
-    """Room for `replicas` pods like this one."""
+    """Capacity for `replicas` pods like `pod`."""
 
     key: str
     """namespace/name."""
     pod: PodInfo
-    """What one chunk asks for; on no node."""
+    """The requirements of one chunk; the pod is on no node."""
     replicas: int
 
 
 def buffers(
-    found: Iterable[CapacityBuffer], templates: Iterable[PodTemplate], reader: PodReader
+    all_buffers: Iterable[CapacityBuffer], templates: Iterable[PodTemplate], reader: PodReader
 ) -> tuple[tuple[ReservedPods, ...], tuple[str, ...]]:
-    """The buffers that keep room, by name, and a note for each whose room cannot be told."""
-    known = {(one.metadata.namespace, one.metadata.name): one for one in templates}
-    made, notes = [], []
-    for buffer in sorted(found, key=lambda one: (one.metadata.namespace, one.metadata.name)):
-        if any(condition.type == READY and condition.status == "False" for condition in buffer.status.conditions):
+    """Returns the buffers that reserve capacity, by name, and a note for each buffer whose capacity is unknown."""
+    templates_by_name = {(item.metadata.namespace, item.metadata.name): item for item in templates}
+    reserved, notes = [], []
+    for buffer in sorted(all_buffers, key=lambda item: (item.metadata.namespace, item.metadata.name)):
+        if any(
+            condition.type == READY_CONDITION and condition.status == "False" for condition in buffer.status.conditions
+        ):
             continue
-        read = _read(buffer, known, reader)
-        if isinstance(read, ReservedPods):
-            made += [read] if read.replicas else []
+        result = _resolve_buffer(buffer, templates_by_name, reader)
+        if isinstance(result, ReservedPods):
+            reserved += [result] if result.replicas else []
         else:
-            notes.append(f"capacity buffer {_key(buffer)} {read}: no room is kept for it")
-    return tuple(made), tuple(notes)
+            notes.append(f"capacity buffer {_buffer_key(buffer)} {result}: no room is kept for it")
+    return tuple(reserved), tuple(notes)
 
 
-def _key(buffer: CapacityBuffer) -> str:
+def _buffer_key(buffer: CapacityBuffer) -> str:
     return f"{buffer.metadata.namespace}/{buffer.metadata.name}"
 
 
-def _read(
-    buffer: CapacityBuffer, known: Mapping[tuple[str, str], PodTemplate], reader: PodReader
+def _resolve_buffer(
+    buffer: CapacityBuffer, templates_by_name: Mapping[tuple[str, str], PodTemplate], reader: PodReader
 ) -> ReservedPods | str:
-    """What its controller resolved, else what it says itself; in words what is missing."""
+    """Returns what the buffer reserves: by its status if its controller has resolved it, otherwise by its spec. Returns
+    a description of what is missing if neither says enough."""
     replicas = buffer.status.replicas if buffer.status.replicas is not None else buffer.spec.replicas
     reference = buffer.status.pod_template_ref or buffer.spec.pod_template_ref
     if replicas is None or reference is None:
-        return "was not resolved by its controller yet"
-    template = known.get((buffer.metadata.namespace, reference.name))
+        return "is not resolved by its controller yet"
+    template = templates_by_name.get((buffer.metadata.namespace, reference.name))
     if template is None:
         return f"names the PodTemplate {reference.name}, which is not in the snapshot"
     inner = template.template
@@ -64,4 +69,5 @@ def _read(
         creation_timestamp=buffer.metadata.creation_timestamp,
     )  # fmt: skip
     pod = reader.pod(Shape(metadata=meta, spec=inner.spec))
-    return ReservedPods(key=_key(buffer), pod=pod, replicas=max(0, replicas - buffer.status.consumed_replicas))
+    # Pods that run already consume replicas of the buffer (CapacityBuffer v1beta1, status.consumedReplicas).
+    return ReservedPods(key=_buffer_key(buffer), pod=pod, replicas=max(0, replicas - buffer.status.consumed_replicas))

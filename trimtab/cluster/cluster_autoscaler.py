@@ -1,9 +1,8 @@
-"""What does the cluster autoscaler say of itself?
+"""The cluster autoscaler's status and flags, and the node groups that may add a node of an unknown shape.
 
-Its status ConfigMap (`kube-system/cluster-autoscaler-status`, key `status`): YAML since 1.30, text before, told
-apart by content. Its flags, where its pod can be seen. What is not told is named, not assumed.
-
-Which node groups may get a node of a kind that nobody has seen, by what the cluster autoscaler says of itself?
+The status is the ConfigMap `kube-system/cluster-autoscaler-status`, key `status`: YAML since 1.30, text before; the
+content shows which. The flags are read where the autoscaler's pod is visible. Missing information is named, not
+assumed.
 """
 
 import re
@@ -22,197 +21,211 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_parser import LOADER
 
 NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
-"""Where it writes its status, unless its flags `--namespace` and `--status-config-map-name` say otherwise."""
+"""The default place of the status; the flags `--namespace` and `--status-config-map-name` change it."""
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 THRESHOLD, ENABLED = "scale-down-utilization-threshold", "scale-down-enabled"
-GPU_THRESHOLD = "scale-down-gpu-utilization-threshold"
-IGNORE_DAEMON_SETS, IGNORE_MIRROR_PODS = "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization"
+GPU_THRESHOLD_FLAG = "scale-down-gpu-utilization-threshold"
+IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG = "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization"
 READ_FLAGS = (
-    THRESHOLD, GPU_THRESHOLD, ENABLED, IGNORE_DAEMON_SETS, IGNORE_MIRROR_PODS,
+    THRESHOLD, GPU_THRESHOLD_FLAG, ENABLED, IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG,
     "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-delay-after-add",
 )  # fmt: skip
-"""The flags that change a plan, or how long an empty node is waited for."""
+"""The flags that change a plan, or the time for which an empty node stays."""
 UNREAD_FLAGS = frozenset((
     "scale-down-candidates-pool-min-count", "scale-down-candidates-pool-ratio", "scale-down-delay-after-delete",
     "scale-down-delay-after-failure", "scale-down-delay-type-local", "scale-down-non-empty-candidates-count",
     "scale-down-simulation-timeout", "scale-down-unready-enabled",
 ))  # fmt: skip
-"""Flags of its own with names like those that are read (cluster-autoscaler config/flags, 1.34)."""
-SILENCE = 120
-"""Seconds without a report after which it is taken for dead; it writes every ten."""
-CALM = frozenset({"", "NotNeeded", "NoActivity"})
-"""scaleUp states in which nothing is being added."""
+"""Flags of the cluster autoscaler whose names resemble those of `READ_FLAGS` (cluster-autoscaler config/flags, 1.34).
+"""
+MAX_SILENCE_SECONDS = 120
+"""Seconds without a report after which the autoscaler counts as stopped; it writes its status every ten seconds."""
+IDLE_STATES = frozenset({"", "NotNeeded", "NoActivity"})
+"""scaleUp states in which no node is being added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroupStatus:
-    """A node group, by the cloud's name."""
+    """The status of one node group, named by the cloud's name for it."""
 
     name: str
     healthy: bool
     scale_up: str
-    """Needed, NotNeeded, InProgress, NoActivity, Backoff; empty where it is not told."""
+    """Needed, NotNeeded, InProgress, NoActivity, Backoff; empty if the status does not say."""
     target: int | None = None
     min_size: int | None = None
     max_size: int | None = None
     registered: int | None = None
-    """Nodes of it that are there."""
+    """The number of its nodes that are registered with the API server."""
     candidates: int = 0
-    """Nodes it means to remove itself."""
+    """The number of nodes that the autoscaler itself intends to remove."""
 
     @property
     def may_bring_unseen_nodes(self) -> bool:
-        """May the autoscaler make a node of a kind that nobody has seen? Where:
+        """Whether the autoscaler may add a node whose shape no present node shows. All of these hold:
 
-        - the group has no node now, as far as it tells;
-        - it may have some;
-        - nodes of it can be had: it is not backing off.
+        - the group has no node now, as far as the status says;
+        - its maximum size is not 0;
+        - the cloud can provide its nodes: the group is not in Backoff.
         """
-        there = self.target if self.registered is None else self.registered
-        return not there and self.max_size != 0 and self.scale_up != "Backoff"
+        node_count = self.target if self.registered is None else self.registered
+        return not node_count and self.max_size != 0 and self.scale_up != "Backoff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autoscaler:
+    """The state of a cluster autoscaler: its health, its node groups, and the flags that change a plan."""
+
     healthy: bool = True
     scale_up: str = ""
-    """Of the whole cluster."""
+    """The scaleUp state of the whole cluster."""
     groups: tuple[NodeGroupStatus, ...] = ()
     updated: Seconds | None = None
-    """When it last reported; None where that cannot be read."""
+    """The time of its latest report; None if that cannot be parsed."""
     threshold: int = 50
-    """Percent of requests below which it removes a node itself (--scale-down-utilization-threshold)."""
+    """Percent of requested resources below which it removes a node (--scale-down-utilization-threshold)."""
     gpu_threshold: int = 50
-    """The same of GPUs, which alone count where a node has some (--scale-down-gpu-utilization-threshold)."""
+    """The same for GPUs, which alone count on a node that has some (--scale-down-gpu-utilization-threshold)."""
     scale_down: bool = True
     restarting: bool = False
-    """It took its status away not long ago, as it does when it ends: what it said last is all that is known."""
+    """It deleted its status a short time ago, as it does when it ends; the other fields hold its last status."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """As given; a flag that is absent has its default."""
+    """Flag → value as written on its command line; an absent flag has its default."""
 
     @property
     def ignores_daemon_sets(self) -> bool:
-        """Are the pods of DaemonSets left out when it compares a node with its threshold?"""
-        return is_true(self.flags.get(IGNORE_DAEMON_SETS, "false"))
+        """Whether it leaves out the pods of DaemonSets when it compares a node with its threshold."""
+        return is_true(self.flags.get(IGNORE_DAEMON_SETS_FLAG, "false"))
 
     @property
     def ignores_mirror_pods(self) -> bool:
-        """The same of static pods."""
-        return is_true(self.flags.get(IGNORE_MIRROR_PODS, "false"))
+        """Whether it leaves out static pods when it compares a node with its threshold."""
+        return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
 
     def silent(self, now: Seconds | None) -> bool:
-        """Has it not reported for two minutes? A report without a time is no report, nor is one of the future:
-        by clocks that differ so much nobody can tell whether it still lives."""
-        return now is not None and (self.updated is None or abs(now - self.updated) > SILENCE)
+        """Whether it has not reported for two minutes. A report without a time does not count, nor does a report from
+        the future: with clocks that far apart, its age is unknown."""
+        return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
     def silence(self, now: Seconds) -> str:
-        """The same in words."""
+        """Returns the reason for which it counts as silent."""
         ahead = self.updated is not None and self.updated > now
-        return "reports of the future: its clock or ours is wrong" if ahead else "has not reported for two minutes"
+        return (
+            "reports a time in the future: its clock or Trimtab's is wrong"
+            if ahead
+            else "has not reported for two minutes"
+        )
 
     def of(self, pool: str) -> tuple[NodeGroupStatus, ...]:
-        """The groups of a pool."""
-        return tuple(group for group in self.groups if belongs(group, pool))
+        """Returns the node groups of a pool."""
+        return tuple(group for group in self.groups if is_group_of_pool(group, pool))
 
     def least(self, pool: str) -> int:
-        """Nodes it keeps in the pool's groups, as far as it tells; 0 where it tells of no minimum."""
+        """Returns how many nodes it keeps in the pool's groups: the sum of their minimum sizes; an unknown minimum
+        counts as 0."""
         return sum(group.min_size or 0 for group in self.of(pool))
 
     @property
     def busy_groups(self) -> tuple[NodeGroupStatus, ...]:
-        """Groups in which nodes are being added, or cannot be had (Backoff)."""
-        return tuple(group for group in self.groups if group.scale_up not in CALM)
+        """The groups to which nodes are being added, or for which the cloud has no nodes (Backoff)."""
+        return tuple(group for group in self.groups if group.scale_up not in IDLE_STATES)
 
 
-def belongs(group: NodeGroupStatus, pool: str) -> bool:
-    """Is it a group of this pool? Its name has the pool's name as a part of its own."""
+def is_group_of_pool(group: NodeGroupStatus, pool: str) -> bool:
+    """Returns whether the group belongs to this pool: the group's name contains the pool's name as a whole part."""
     return re.search(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", group.name, re.IGNORECASE) is not None
 
 
 def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
-    """From the status text, the last-updated annotation and the process' arguments."""
+    """Returns the autoscaler's state from its status text, its last-updated annotation and its process' arguments."""
     flags = flags_of(arguments)
-    found = _yaml(status)
-    made = _from_yaml(found) if found is not None else _from_text(status)
-    if made is None:
+    status_map = _parse_yaml_status(status)
+    state = _from_yaml(status_map) if status_map is not None else _from_text_status(status)
+    if state is None:
         return Unreadable(f"ConfigMap {NAME}", "neither the YAML status of 1.30 and later nor the text before it")
-    time = moment(updated) or moment(str((found or {}).get("time", "")))
+    time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
-        healthy=made.healthy, scale_up=made.scale_up, groups=made.groups, updated=time, flags=flags,
-        threshold=_percent(flags.get(THRESHOLD, "0.5")), gpu_threshold=_percent(flags.get(GPU_THRESHOLD, "0.5")),
+        healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,
+        threshold=_parse_percent(flags.get(THRESHOLD, "0.5")),
+        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
         scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 
 
-def written(found: Autoscaler) -> str:
-    """As the status of 1.30 and later that reads as this one; no more is in it than we read."""
-    groups = [_told_group(group) for group in found.groups]
-    whole = {"health": {"status": _health(found.healthy)}, "scaleUp": {"status": found.scale_up}}
-    time = {} if found.updated is None else {"time": moments.written(found.updated)}
-    return yaml.safe_dump({**time, "clusterWide": whole, "nodeGroups": groups}, sort_keys=False)
+def format_status(autoscaler: Autoscaler) -> str:
+    """Returns the status in the YAML form of 1.30 and later, with the fields that Trimtab reads."""
+    groups = [_group_to_map(group) for group in autoscaler.groups]
+    cluster_wide = {"health": {"status": _health_word(autoscaler.healthy)}, "scaleUp": {"status": autoscaler.scale_up}}
+    time = {} if autoscaler.updated is None else {"time": moments.written(autoscaler.updated)}
+    return yaml.safe_dump({**time, "clusterWide": cluster_wide, "nodeGroups": groups}, sort_keys=False)
 
 
-def _told_group(group: NodeGroupStatus) -> dict[str, object]:
+def _group_to_map(group: NodeGroupStatus) -> dict[str, object]:
     sizes = {"cloudProviderTarget": group.target, "minSize": group.min_size, "maxSize": group.max_size}
     counts = {} if group.registered is None else {"nodeCounts": {"registered": {"total": group.registered}}}
-    told = {name: n for name, n in sizes.items() if n is not None}
+    known_sizes = {name: n for name, n in sizes.items() if n is not None}
     return {
         "name": group.name,
-        "health": {"status": _health(group.healthy), **counts, **told},
+        "health": {"status": _health_word(group.healthy), **counts, **known_sizes},
         "scaleUp": {"status": group.scale_up},
         "scaleDown": {"candidates": group.candidates},
     }
 
 
-def _health(healthy: bool) -> str:
+def _health_word(healthy: bool) -> str:
     return "Healthy" if healthy else "Unhealthy"
 
 
-def moment(text: str) -> Seconds | None:
-    """Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC"): fraction and zone name are cut before reading."""
-    found = re.match(r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?", text)
-    if found is None:
+def parse_go_time(text: str) -> Seconds | None:
+    """Returns the time that Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC") or an RFC 3339 text says; None
+    if it is neither. Fractions and the zone name are cut before the text is parsed."""
+    match = re.match(r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?", text)
+    if match is None:
         return None
-    day, clock, zone = found.groups()
+    day, clock, zone = match.groups()
     return int(datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone in (None, 'Z') else zone}").timestamp())
 
 
 def flags_of(arguments: Iterable[str]) -> dict[str, str]:
-    """`--flag=value`, `--flag value`, and `--flag` alone, which is true."""
-    found: dict[str, str] = {}
-    waiting = ""
+    """Returns flag → value from `--flag=value`, `--flag value`, and `--flag` alone, which is true."""
+    flags: dict[str, str] = {}
+    valueless = ""
     for argument in arguments:
         if argument.startswith("-"):
             name, has_value, value = argument.lstrip("-").partition("=")
-            found[name] = value if has_value else "true"
-            waiting = "" if has_value else name
-        elif waiting:
-            found[waiting], waiting = argument, ""
-    return found
+            flags[name] = value if has_value else "true"
+            # The next argument is this flag's value unless it begins with a dash.
+            valueless = "" if has_value else name
+        elif valueless:
+            flags[valueless], valueless = argument, ""
+    return flags
 
 
-def with_options(found: Autoscaler, options: Mapping[str, str]) -> Autoscaler:
-    """The autoscaler as it treats a node group whose own options, by the names of the flags, differ from the flags."""
+def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscaler:
+    """Returns the autoscaler as it treats a node group whose own options differ from the flags; `options` is named by
+    flags."""
     if not options:
-        return found
+        return autoscaler
     return replace(
-        found, flags={**found.flags, **options},
-        threshold=_percent(options[THRESHOLD]) if THRESHOLD in options else found.threshold,
-        gpu_threshold=_percent(options[GPU_THRESHOLD]) if GPU_THRESHOLD in options else found.gpu_threshold,
+        autoscaler, flags={**autoscaler.flags, **options},
+        threshold=_parse_percent(options[THRESHOLD]) if THRESHOLD in options else autoscaler.threshold,
+        gpu_threshold=(
+            _parse_percent(options[GPU_THRESHOLD_FLAG]) if GPU_THRESHOLD_FLAG in options else autoscaler.gpu_threshold
+        ),
     )  # fmt: skip
 
 
 def is_true(text: str) -> bool:
-    """Whether Go's strconv.ParseBool takes it for true."""
+    """Returns whether Go's strconv.ParseBool parses the text as true."""
     return text in ("1", "t", "T", "true", "TRUE", "True")
 
 
 def wrong_flags(arguments: Iterable[str]) -> list[str]:
-    """What a person gave as flags and we cannot read, in words."""
+    """Returns a sentence for each flag that a person wrote and that cannot be parsed."""
     words = list(arguments)
-    wrong = [f"{words[0]!r} is no flag"] if words and not words[0].startswith("-") else []
+    wrong = [f"{words[0]!r} is not a flag"] if words and not words[0].startswith("-") else []
     flags = flags_of(words)
-    for name in (THRESHOLD, GPU_THRESHOLD):
+    for name in (THRESHOLD, GPU_THRESHOLD_FLAG):
         threshold = flags.get(name, "0.5")
         if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
             wrong.append(f"--{name} is a number such as 0.5, not {threshold!r}")
@@ -223,127 +236,143 @@ def wrong_flags(arguments: Iterable[str]) -> list[str]:
 
 
 def misspelt_flags(flags: Iterable[str]) -> list[str]:
-    """Those that are no flag and look like one that is read, in words: left out they would change the plan unseen."""
+    """Returns a sentence for each flag that does not exist and resembles one that is read: dropping it would change the
+    plan without notice."""
     names = sorted(name for name in flags if name not in READ_FLAGS and name not in UNREAD_FLAGS)
     near = ((name, get_close_matches(name, READ_FLAGS, 1, 0.85)) for name in names)
-    return [f"--{name} is no flag; did you mean --{match}?" for name, matches in near for match in matches]
+    return [f"--{name} is not a flag; did you mean --{match}?" for name, matches in near for match in matches]
 
 
 def by_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
-    """Only its flags are known: it is taken for healthy, quiet, and to have reported just now."""
+    """Returns the state of an autoscaler of which only the flags are known: healthy, idle, and with a report just
+    now."""
     flags = flags_of(arguments)
     return Autoscaler(
-        updated=updated, flags=flags, threshold=_percent(flags.get(THRESHOLD, "0.5")),
-        gpu_threshold=_percent(flags.get(GPU_THRESHOLD, "0.5")),
+        updated=updated, flags=flags, threshold=_parse_percent(flags.get(THRESHOLD, "0.5")),
+        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
         scale_down=flags.get(ENABLED, "true") != "false",
     )  # fmt: skip
 
 
-def _percent(text: str) -> int:
+def _parse_percent(text: str) -> int:
+    """Returns a share such as 0.5 in percent, and 50 for what is not a share. Digits are cut, not rounded."""
     whole, _, fraction = text.partition(".")
     digits = (fraction + "00")[:2]
     return int(whole or 0) * 100 + int(digits) if (whole + digits).isdigit() else 50
 
 
-def _yaml(status: str) -> dict[str, object] | None:
+def _parse_yaml_status(status: str) -> dict[str, object] | None:
     try:
-        found = yaml.load(status, LOADER)  # noqa: S506  a safe one
-    except (yaml.YAMLError, ValueError):  # ValueError: what has the form of a time and is none
+        status_map = yaml.load(status, LOADER)  # noqa: S506  a safe one
+    except (yaml.YAMLError, ValueError):  # ValueError: the form of a timestamp, but not a valid time
         return None
-    return found if isinstance(found, dict) and ("clusterWide" in found or "nodeGroups" in found) else None
-
-
-def _from_yaml(found: Mapping[str, object]) -> Autoscaler:
-    whole = _map(found.get("clusterWide"))
-    groups = found.get("nodeGroups")
-    return Autoscaler(
-        # `Initializing` comes without any health: nothing has been judged yet.
-        healthy=str(found.get("autoscalerStatus", "Running")) == "Running"
-        and _map(whole.get("health")).get("status", "Healthy") == "Healthy",
-        scale_up=str(_map(whole.get("scaleUp")).get("status", "")),
-        groups=tuple(_group(_map(group)) for group in (groups if isinstance(groups, list) else ())),
+    return (
+        status_map
+        if isinstance(status_map, dict) and ("clusterWide" in status_map or "nodeGroups" in status_map)
+        else None
     )
 
 
-def _group(found: Mapping[str, object]) -> NodeGroupStatus:
-    health = _map(found.get("health"))
+def _from_yaml(status_map: Mapping[str, object]) -> Autoscaler:
+    cluster_wide = _as_map(status_map.get("clusterWide"))
+    groups = status_map.get("nodeGroups")
+    return Autoscaler(
+        # While `autoscalerStatus` is Initializing, the status has no health yet.
+        healthy=str(status_map.get("autoscalerStatus", "Running")) == "Running"
+        and _as_map(cluster_wide.get("health")).get("status", "Healthy") == "Healthy",
+        scale_up=str(_as_map(cluster_wide.get("scaleUp")).get("status", "")),
+        groups=tuple(_group_from_map(_as_map(group)) for group in (groups if isinstance(groups, list) else ())),
+    )
+
+
+def _group_from_map(group_map: Mapping[str, object]) -> NodeGroupStatus:
+    health = _as_map(group_map.get("health"))
     return NodeGroupStatus(
-        name=str(found.get("name", "")), healthy=health.get("status", "Healthy") == "Healthy",
-        scale_up=str(_map(found.get("scaleUp")).get("status", "")), target=_int(health.get("cloudProviderTarget")),
-        min_size=_int(health.get("minSize")), max_size=_int(health.get("maxSize")),
-        registered=_int(_map(_map(health.get("nodeCounts")).get("registered")).get("total")),
-        candidates=_int(_map(found.get("scaleDown")).get("candidates")) or 0,
+        name=str(group_map.get("name", "")), healthy=health.get("status", "Healthy") == "Healthy",
+        scale_up=str(_as_map(group_map.get("scaleUp")).get("status", "")),
+        target=_as_int(health.get("cloudProviderTarget")),
+        min_size=_as_int(health.get("minSize")), max_size=_as_int(health.get("maxSize")),
+        registered=_as_int(_as_map(_as_map(health.get("nodeCounts")).get("registered")).get("total")),
+        candidates=_as_int(_as_map(group_map.get("scaleDown")).get("candidates")) or 0,
     )  # fmt: skip
 
 
-def _map(value: object) -> Mapping[str, object]:
+def _as_map(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _int(value: object) -> int | None:
+def _as_int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _from_text(status: str) -> Autoscaler | None:
-    """`Cluster-wide:` and `NodeGroups:` with lines Name, Health, ScaleUp, ScaleDown."""
+def _from_text_status(status: str) -> Autoscaler | None:
+    """Returns the state from the text status before 1.30: `Cluster-wide:` and `NodeGroups:` with the lines Name,
+    Health, ScaleUp, ScaleDown."""
     if "Cluster-wide:" not in status:
         return None
-    whole, _, rest = status.partition("NodeGroups:")
+    cluster_wide, _, rest = status.partition("NodeGroups:")
     groups = ["Name:" + part for part in rest.split("Name:")[1:]]
     return Autoscaler(
-        healthy=_line(whole, "Health").startswith("Healthy"), scale_up=_word(_line(whole, "ScaleUp")),
-        groups=tuple(_text_group(part) for part in groups),
+        healthy=_line_value(cluster_wide, "Health").startswith("Healthy"),
+        scale_up=_first_word(_line_value(cluster_wide, "ScaleUp")),
+        groups=tuple(_group_from_text(part) for part in groups),
     )  # fmt: skip
 
 
-def _text_group(part: str) -> NodeGroupStatus:
-    health = _line(part, "Health")
+def _group_from_text(part: str) -> NodeGroupStatus:
+    health = _line_value(part, "Health")
     return NodeGroupStatus(
-        name=_word(_line(part, "Name")), healthy=health.startswith("Healthy"), scale_up=_word(_line(part, "ScaleUp")),
-        target=_number(health, "cloudProviderTarget"), min_size=_number(health, "minSize"),
-        max_size=_number(health, "maxSize"),
-        registered=_number(health, "registered"), candidates=_number(_line(part, "ScaleDown"), "candidates") or 0,
+        name=_first_word(_line_value(part, "Name")), healthy=health.startswith("Healthy"),
+        scale_up=_first_word(_line_value(part, "ScaleUp")),
+        target=_number_after(health, "cloudProviderTarget"), min_size=_number_after(health, "minSize"),
+        max_size=_number_after(health, "maxSize"),
+        registered=_number_after(health, "registered"),
+        candidates=_number_after(_line_value(part, "ScaleDown"), "candidates") or 0,
     )  # fmt: skip
 
 
-def _line(text: str, name: str) -> str:
-    found = re.search(rf"^\s*{name}:\s*(.*)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else ""
+def _line_value(text: str, name: str) -> str:
+    match = re.search(rf"^\s*{name}:\s*(.*)$", text, re.MULTILINE)
+    return match.group(1).strip() if match else ""
 
 
-def _word(text: str) -> str:
+def _first_word(text: str) -> str:
     return text.split(" ", 1)[0].split("(", 1)[0]
 
 
-def _number(text: str, name: str) -> int | None:
-    found = re.search(rf"{name}=(-?\d+)", text)
-    return int(found.group(1)) if found else None
+def _number_after(text: str, name: str) -> int | None:
+    match = re.search(rf"{name}=(-?\d+)", text)
+    return int(match.group(1)) if match else None
 
 
 MAX_STATUS_CHARACTERS = 1 << 20
-"""A status beyond it is not read: an API server stores no ConfigMap that is larger."""
+"""A longer status is not read: the API server stores no ConfigMap of that size."""
 
 
 def growing_groups_of_any(maps: Iterable[ConfigMap]) -> tuple[str, ...] | None:
-    """What the status among these says, where it lies as it does by default: nobody else is believed."""
-    where = (NAMESPACE, NAME)
-    status = next((found for found in maps if (found.metadata.namespace, found.metadata.name) == where), None)
+    """Returns `growing_groups` of the status among these ConfigMaps, by its default namespace and name. A ConfigMap in
+    another place is not trusted."""
+    place = (NAMESPACE, NAME)
+    status = next(
+        (config_map for config_map in maps if (config_map.metadata.namespace, config_map.metadata.name) == place), None
+    )
     return None if status is None else growing_groups(status)
 
 
-def growing_groups(found: ConfigMap) -> tuple[str, ...] | None:
-    """The names of groups without a node that may get one, of its status ConfigMap; None where that cannot be read:
-    then nobody tells which groups there are."""
-    status = found.data.get("status", "")
-    return None if len(status) > MAX_STATUS_CHARACTERS else _read(_TIMES.sub("", status))
+def growing_groups(config_map: ConfigMap) -> tuple[str, ...] | None:
+    """Returns the names of the groups without a node that may get one, from the status ConfigMap; None if the status
+    cannot be parsed: then the groups are unknown."""
+    status = config_map.data.get("status", "")
+    return None if len(status) > MAX_STATUS_CHARACTERS else _names_of_growing_groups(_TIMES.sub("", status))
 
 
+# The autoscaler writes its status every ten seconds, and mostly only the timestamps differ: without them `lru_cache`
+# answers.
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"']*")
-"""It is written every ten seconds, and mostly nothing else differs."""
 
 
 @lru_cache(maxsize=2)
-def _read(status: str) -> tuple[str, ...] | None:
+def _names_of_growing_groups(status: str) -> tuple[str, ...] | None:
     autoscaler = read(status)
     if not isinstance(autoscaler, Autoscaler):
         return None

@@ -1,4 +1,4 @@
-"""What is wrong with what somebody wrote, where, and what should they do?"""
+"""Mistakes in what an author wrote: the place, the expectation, and the advice."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from itertools import islice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigError:
-    """One mistake in one place. Readers collect all of them before anybody refuses."""
+    """One mistake in one place. A reader collects all mistakes before it refuses the input."""
 
     file: str
-    """As the user named it; `-` is standard input."""
+    """The name by which the user named the file; `-` is standard input."""
     entry: str = ""
-    """Which document of the file: "PodPolicy teams-burstable", or "document 3" when it has no name yet."""
+    """The document of the file: "PodPolicy teams-burstable", or "document 3" if it has no name yet."""
     line: int | None = None
-    """1-based; None where the input has no lines of its own (a review, an API object)."""
+    """1-based; None if the input has no lines of its own (a review, an API object)."""
     column: int | None = None
     field: str = ""
     """Dotted path inside the document, such as spec.actions.requests.cpu.min."""
@@ -24,17 +24,17 @@ class ConfigError:
     todo: str = ""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.sentence}"
+        return f"{self.file_position}: {self.sentence}"
 
     @property
-    def place(self) -> str:
-        """file:line:column, as editors and terminals link it."""
+    def file_position(self) -> str:
+        """file:line:column, in the form that editors and terminals link."""
         numbers = [str(n) for n in (self.line, self.column) if n is not None]
         return ":".join([self.file, *numbers])
 
     @property
     def sentence(self) -> str:
-        """Everything but the place: entry, field, expectation, what was found, advice."""
+        """The text without the place: entry, field, expectation, actual value, advice."""
         subject = " ".join(part for part in (self.entry, self.field) if part)
         got = f", got {self.got}" if self.got else ""
         todo = f"; {self.todo}" if self.todo else ""
@@ -42,37 +42,39 @@ class ConfigError:
 
 
 MAX_MISTAKES = 20
-"""Of one document. Nobody mends more at once, and each is looked up with its line and with what may be meant."""
+"""The most mistakes that are reported of one document. An author fixes no more at once, and each costs a search for its
+line and for a similar name."""
 
+# Characters. All names that Trimtab knows are shorter, so a longer word resembles none of them.
 _LONGEST_WORD = 64
-"""Characters. No name of ours is longer, so nothing longer is nearly one."""
 
 
 def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
-    """Those that are told, and that there are more."""
+    """Returns the mistakes that are reported: the first `MAX_MISTAKES`, and one that says that there are more."""
     if len(mistakes) <= MAX_MISTAKES:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]
-    todo = f"mend these {MAX_MISTAKES} first"
+    todo = f"fix these {MAX_MISTAKES} first"
     more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", got="more of them", todo=todo)
     return [*mistakes[:MAX_MISTAKES], more]
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """ "did you mean …?" for the most alike known name; empty when nothing is alike."""
+def nearest(word: str, names: Iterable[str]) -> str:
+    """Returns "did you mean …?" with the most similar known name; empty if no name is similar."""
     if len(word) > _LONGEST_WORD:
         return ""
-    matches = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    matches = get_close_matches(word, list(names), n=1, cutoff=0.6)
     return f"did you mean {matches[0]!r}?" if matches else ""
 
 
-def shown(value: object, most: int = 60) -> str:
-    """A value as a message may quote it: short, on one line."""
-    text = repr(value[: most + 1]) if isinstance(value, str) else _plain(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+def shown(value: object, max_characters: int = 60) -> str:
+    """Returns a value as a message quotes it: short, on one line."""
+    # Cut before `repr`: a value of many megabytes must not be escaped as a whole.
+    text = repr(value[: max_characters + 1]) if isinstance(value, str) else _describe_value(value)
+    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
 
 
-def _plain(value: object) -> str:
+def _describe_value(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""How many devices does a claim hold, and how many of its kind has each node? Counted where devices are single.
+"""Devices of dynamic resource allocation (DRA): how many a claim holds, and how many each node has.
 
-A claim is counted when it was made from a template for one pod, and asks only for a number of whole devices of classes
-that choose by their driver alone. Everything else (alternatives, selectors, constraints, shared claims, devices that
-are parts of others) is for the scheduler: such a pod keeps its node, and its devices are nobody else's.
+A claim is counted if it was created from a template for one pod and requests only a number of whole devices, of classes
+that select by driver alone. Everything else (alternatives, selectors, constraints, shared claims, devices that are
+parts of others) is left to the scheduler: such a pod keeps its node, and its devices are available to no other pod.
 """
 
 import re
@@ -12,121 +12,137 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.api.devices import AllocatedDevice, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
 
-PREFIX = "devices:"
-"""Begins the name under which a driver's devices are counted among a node's resources."""
-KINDS = frozenset({"DeviceClass", "ResourceClaim", "ResourceSlice"})
+DEVICE_PREFIX = "devices:"
+"""The prefix of the resource name under which a driver's devices are counted among a node's resources."""
+DEVICE_KINDS = frozenset({"DeviceClass", "ResourceClaim", "ResourceSlice"})
+# Only this one form of a class' CEL expression is recognized: any other may select by more than the driver.
 _BY_DRIVER = re.compile(r"""\s*device\.driver\s*==\s*(["'])([a-z0-9.-]+)\1\s*""")
 
 Claimed = Mapping[str, int] | str
-"""Resource → devices of it that a claim holds; in words why that cannot be told."""
+"""Resource → devices of it that a claim holds; or the reason why the claim cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Of one cluster."""
+    """The devices of one cluster."""
 
     claims: Mapping[tuple[str, str], Claimed] = field(default_factory=dict)
-    """(namespace, name) of a ResourceClaim → what it holds."""
+    """(namespace, name) of a ResourceClaim → the devices that it holds."""
     nodes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Node → resource → devices that counted claims may hold there, held ones included."""
+    """Node → resource → devices on it that counted claims can hold, devices in use included."""
     forbidden: tuple[str, ...] = ()
-    """Kinds without which no claim can be counted, and that the user was not allowed to list."""
+    """Kinds that counting needs and that the user may not list; then no claim is counted."""
 
     def of(self, namespace: str, claims: Iterable[str]) -> Claimed:
-        """What the claims of a pod hold together."""
+        """Returns the devices that the claims of a pod hold in total, or the reason why they cannot be counted."""
         total: Counter[str] = Counter()
         for name in claims:
             if self.forbidden:
-                return f"claim {name or 'without a name yet'}: {plurals(self.forbidden)} may not be listed"
-            found = self.claims.get((namespace, name), "is not in the snapshot")
-            if isinstance(found, str):
-                return f"claim {name or 'without a name yet'} {found}"
-            total.update(found)
+                return f"claim {name or 'without a name yet'}: {join_plurals(self.forbidden)} may not be listed"
+            claimed = self.claims.get((namespace, name), "is not in the snapshot")
+            if isinstance(claimed, str):
+                return f"claim {name or 'without a name yet'} {claimed}"
+            total.update(claimed)
         return total
 
 
-def devices(
+def count_devices(
     claims: Iterable[ResourceClaim], slices: Iterable[ResourceSlice], classes: Iterable[DeviceClass],
     forbidden: Iterable[str] = (),
 ) -> Devices:  # fmt: skip
-    """Of all claims, slices and classes of a cluster, and of the kinds that may not be listed."""
-    drivers = {one.metadata.name: _driver(one) for one in classes}
-    held: dict[tuple[str, str], Claimed] = {}
-    taken: set[tuple[str, str, str]] = set()
+    """Returns the devices of a cluster from all its claims, slices and classes. `forbidden`: kinds that the user may
+    not list."""
+    drivers = {device_class.metadata.name: _driver_of_class(device_class) for device_class in classes}
+    claimed_by_claim: dict[tuple[str, str], Claimed] = {}
+    uncounted: set[tuple[str, str, str]] = set()
     for claim in claims:
-        found = _claimed(claim, drivers)
-        held[claim.metadata.namespace, claim.metadata.name] = found
-        if isinstance(found, str):
-            taken.update((one.driver, one.pool, one.device) for one in _allocated(claim))
-    return Devices(held, _of_nodes(slices, taken), tuple(sorted(set(forbidden) & KINDS)))
+        claimed = _count_claim(claim, drivers)
+        claimed_by_claim[claim.metadata.namespace, claim.metadata.name] = claimed
+        if isinstance(claimed, str):
+            uncounted.update((device.driver, device.pool, device.device) for device in _allocated_devices(claim))
+    return Devices(claimed_by_claim, _devices_by_node(slices, uncounted), tuple(sorted(set(forbidden) & DEVICE_KINDS)))
 
 
-def plurals(kinds: Iterable[str]) -> str:
-    """Their plurals in a sentence: "DeviceClasses, ResourceClaims and ResourceSlices"."""
+def join_plurals(kinds: Iterable[str]) -> str:
+    """Returns the plurals of kinds as a list in a sentence: "DeviceClasses, ResourceClaims and ResourceSlices"."""
     *first, last = (kind + ("es" if kind.endswith("s") else "s") for kind in kinds)
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _driver(found: DeviceClass) -> str:
-    """The driver of which the class takes any device; empty where it chooses otherwise."""
-    if len(found.spec.selectors) != 1 or found.spec.selectors[0].cel is None:
+def _driver_of_class(device_class: DeviceClass) -> str:
+    """Returns the driver of which the class accepts any device; empty if the class selects by anything else."""
+    if len(device_class.spec.selectors) != 1 or device_class.spec.selectors[0].cel is None:
         return ""
-    read = _BY_DRIVER.fullmatch(found.spec.selectors[0].cel.expression)
-    return read[2] if read else ""
+    match = _BY_DRIVER.fullmatch(device_class.spec.selectors[0].cel.expression)
+    return match[2] if match else ""
 
 
-def _claimed(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
+def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
+    """Returns the devices that a claim holds, or the reason why the claim cannot be counted."""
     if claim.metadata.controller is None or claim.metadata.controller.kind != "Pod":
-        return "is no single pod's"
+        return "does not belong to a single pod"
     if claim.spec.devices.constraints:
-        return "holds devices to each other by constraints"
+        return "has constraints between its devices"
     total: Counter[str] = Counter()
     for request in claim.spec.devices.requests:
-        counted = _counted(request, drivers)
-        if isinstance(counted, str):
-            return counted
-        total.update({f"{PREFIX}{counted[0]}": counted[1]})
-    got = Counter(f"{PREFIX}{one.driver}" for one in _allocated(claim))
-    return total if total == got else "was given other devices than it asks for, or none yet"
+        devices_of_driver = _count_request(request, drivers)
+        if isinstance(devices_of_driver, str):
+            return devices_of_driver
+        total.update({f"{DEVICE_PREFIX}{devices_of_driver[0]}": devices_of_driver[1]})
+    allocated = Counter(f"{DEVICE_PREFIX}{one.driver}" for one in _allocated_devices(claim))
+    return total if total == allocated else "has other devices than it requests, or none yet"
 
 
-def _counted(request: DeviceRequest, drivers: Mapping[str, str]) -> tuple[str, int] | str:
-    """(driver, how many); in words why that cannot be told."""
-    asked = request.exactly
-    if asked is None:
-        return f"asks for one of several alternatives ({request.name})"
-    if asked.allocation_mode not in ("", "ExactCount") or asked.admin_access or asked.selectors or asked.capacity:
-        return f"asks for devices by more than class and number ({request.name})"
-    driver = drivers.get(asked.device_class_name, "")
+def _count_request(request: DeviceRequest, drivers: Mapping[str, str]) -> tuple[str, int] | str:
+    """Returns (driver, number of devices) of a request, or the reason why the request cannot be counted."""
+    exactly = request.exactly
+    if exactly is None:
+        return f"requests one of several alternatives ({request.name})"
+    if (
+        exactly.allocation_mode not in ("", "ExactCount")
+        or exactly.admin_access
+        or exactly.selectors
+        or exactly.capacity
+    ):
+        return f"requests devices by more than class and number ({request.name})"
+    driver = drivers.get(exactly.device_class_name, "")
     if not driver:
-        return f"asks for devices of class {asked.device_class_name}, which does not choose by driver alone"
-    return driver, asked.count
+        return f"requests devices of class {exactly.device_class_name}, which does not select by driver alone"
+    return driver, exactly.count
 
 
-def _allocated(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
+def _allocated_devices(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
     return claim.status.allocation.devices.results if claim.status.allocation is not None else ()
 
 
-def _of_nodes(slices: Iterable[ResourceSlice], taken: set[tuple[str, str, str]]) -> dict[str, dict[str, int]]:
-    """Of pools that are whole (all slices of the newest generation) and hold nothing but single devices."""
+def _devices_by_node(
+    slices: Iterable[ResourceSlice], uncounted: set[tuple[str, str, str]]
+) -> dict[str, dict[str, int]]:
+    """Returns node → resource → devices that counted claims can hold.
+
+    Only complete pools count (all slices of the newest generation are present), and only pools of single devices.
+    `taken`: (driver, pool, device) of devices that claims hold which are not counted.
+    """
     pools: dict[tuple[str, str, str], list[ResourceSlice]] = {}
-    for found in slices:
-        if found.spec.node_name:
-            pools.setdefault((found.spec.node_name, found.spec.driver, found.spec.pool.name), []).append(found)
+    for piece in slices:
+        if piece.spec.node_name:
+            pools.setdefault((piece.spec.node_name, piece.spec.driver, piece.spec.pool.name), []).append(piece)
     nodes: dict[str, dict[str, int]] = {}
-    for (node, driver, pool), parts in pools.items():
-        newest = max(part.spec.pool.generation for part in parts)
-        parts = [part for part in parts if part.spec.pool.generation == newest]
-        is_whole = all(part.spec.pool.resource_slice_count == len(parts) for part in parts)
-        if is_whole and all(map(_is_single, parts)):
-            free = sum((driver, pool, one.name) not in taken for part in parts for one in part.spec.devices)
+    for (node, driver, pool), pool_slices in pools.items():
+        newest = max(part.spec.pool.generation for part in pool_slices)
+        pool_slices = [part for part in pool_slices if part.spec.pool.generation == newest]
+        # The driver writes a new generation slice by slice; until all are present, the pool's content is unknown
+        # (KEP-4381).
+        is_whole = all(part.spec.pool.resource_slice_count == len(pool_slices) for part in pool_slices)
+        if is_whole and all(map(_has_single_devices, pool_slices)):
+            free = sum((driver, pool, one.name) not in uncounted for part in pool_slices for one in part.spec.devices)
             amounts = nodes.setdefault(node, {})
-            amounts[f"{PREFIX}{driver}"] = amounts.get(f"{PREFIX}{driver}", 0) + free
+            amounts[f"{DEVICE_PREFIX}{driver}"] = amounts.get(f"{DEVICE_PREFIX}{driver}", 0) + free
     return nodes
 
 
-def _is_single(found: ResourceSlice) -> bool:
-    return not found.spec.shared_counters and not any(
+def _has_single_devices(resource_slice: ResourceSlice) -> bool:
+    return not resource_slice.spec.shared_counters and not any(
         one.consumes_counters or one.taints or one.allow_multiple_allocations or one.node_name
-        for one in found.spec.devices
+        for one in resource_slice.spec.devices
     )

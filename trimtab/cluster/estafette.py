@@ -1,11 +1,11 @@
-"""What did an estafette node-compactor do here? Its configuration as pools of ours, with notes for what differs.
+"""The configuration of an estafette node-compactor as pools of Trimtab, with notes about what differs.
 
-Four documents tell of it (estafette-k8s-node-compactor: readme, main.go, and the values of its Helm chart):
+It is in four kinds of documents (estafette-k8s-node-compactor: readme, main.go, and the values of its Helm chart):
 
 - a ConfigMap with JSON under `estafette-k8s-node-compactor-config.yaml`;
-- that JSON by itself: `nodePools`, and per GKE node pool `enabled`, `scaleDownCPURequestRatioLimit` and
+- that JSON alone: `nodePools`, and per GKE node pool `enabled`, `scaleDownCPURequestRatioLimit` and
   `scaleDownRequiredUnderutilizedNodeCount`;
-- the values of its Helm chart: the JSON under `configmap.compactorConfig`, and three times;
+- the values of its Helm chart: the JSON under `configmap.compactorConfig`, and two times;
 - its Deployment, whose environment has these times.
 """
 
@@ -23,94 +23,95 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.cluster.yaml_parser import Path
 
 KEY = "estafette-k8s-node-compactor-config.yaml"
-APP = "estafette-k8s-node-compactor"
+APP_NAME = "estafette-k8s-node-compactor"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
-MARKED, NODE_AGE = "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS", "MINIMUM_NODE_AGE_SECONDS"
-CODE_SECONDS: Mapping[str, int] = {MARKED: 300, NODE_AGE: 1200}
-"""Environment variable → what its code takes where the variable is not set (main.go)."""
+MARKED, NODE_AGE_SECONDS_VARIABLE = "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS", "MINIMUM_NODE_AGE_SECONDS"
+CODE_SECONDS: Mapping[str, int] = {MARKED: 300, NODE_AGE_SECONDS_VARIABLE: 1200}
+"""Environment variable → the default in its code (main.go)."""
 CHART_VALUES: Mapping[str, tuple[str, int]] = {
-    MARKED: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE: ("minimumNodeAgeSeconds", 0),
+    MARKED: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
 }  # fmt: skip
-"""Environment variable → the Helm value that sets it, and what the chart takes where it is not set (values.yaml)."""
+"""Environment variable → the Helm value that sets it, and the chart's default (values.yaml)."""
 MAX_COUNT = MAX_SECONDS = 10**9
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
-"""Of a pool: with our prefix it must still be the name of a ConfigMap and the value of a label."""
-NOTES = (
-    "memory counts too: estafette looked at cpu only; the memory line of the preset is kept off",
+POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
+"""The names of pools: with Trimtab's prefix a name must still be valid as a ConfigMap's name and as a label value."""
+DIFFERENCE_NOTES = (
+    "memory counts too: estafette looked at cpu only; the memory threshold of the preset is not used",
     "pods are evicted through the eviction API and budgets are kept; estafette deleted pods whatever their budget said",
     "a node goes only when all of its pods have a place elsewhere; estafette relied on the number of under-used nodes",
-    "nothing is done before the pool says `mode: act`",
+    "nothing is done before you set `mode: act` for the pool",
 )
 TIMES_UNKNOWN = (
-    "neither its Deployment nor its Helm values were given: a node is under-used after 300 s and old enough after "
-    "1200 s, as its code has it"
+    "neither its Deployment nor its Helm values are among the files: a node is under-used after 300 s and old enough "
+    "after 1200 s, the defaults of its code"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class EstafetteConfiguration:
-    """The JSON of its pools, and where in a document it stands."""
+    """The JSON of the pools, and its place in a document."""
 
     document: Document
     path: Path
-    """Of the text or of the mapping that holds `nodePools`."""
+    """The path of the text or of the mapping that holds `nodePools`."""
     value: Any
 
 
 @dataclass(slots=True)
 class EstafetteDocuments:
-    """What the documents tell, before it is judged."""
+    """The content of the documents before it is validated."""
 
     configurations: list[EstafetteConfiguration] = field(default_factory=list)
     seconds: dict[str, int] = field(default_factory=dict)
-    """Environment variable → seconds, as one Deployment or one set of Helm values says."""
+    """Environment variable → seconds, from one Deployment or one set of Helm values."""
     mistakes: list[ConfigError] = field(default_factory=list)
 
 
 def is_estafette(document: Document) -> bool:
-    """Is this one of the four documents?"""
+    """Returns whether this is one of the four kinds of documents."""
     value = document.value
     return isinstance(value, dict) and any(
-        is_one(value) for is_one in (_is_config_map, _is_bare, _is_chart_values, is_deployment)
+        is_one(value) for is_one in (_is_config_map, _is_bare_json, _is_chart_values, is_deployment)
     )
 
 
 def imported(documents: Iterable[Document]) -> PoolReading:
-    """Pools, mistakes, and what will be different from now on.
+    """Returns the pools, the mistakes, and notes about what will differ.
 
-    A node counts as under-used, and is old enough, after the times of the Deployment or the Helm values; after those
-    of its code, with a note, where neither is among the documents.
+    The times after which a node counts as under-used and as old enough come from the Deployment or the Helm values. If
+    neither is among the documents, they are the defaults of its code, and a note says so.
     """
-    found = EstafetteDocuments()
+    contents = EstafetteDocuments()
     for document in filter(is_estafette, documents):
-        _take(document, found)
+        _collect(document, contents)
     pools: dict[str, Pool] = {}
-    for configuration in found.configurations:
-        for name, said in sorted(_pools(configuration, found.mistakes).items()):
-            pool = _pool(configuration, name, said, found)
+    for configuration in contents.configurations:
+        for name, settings in sorted(_pool_settings(configuration, contents.mistakes).items()):
+            pool = _build_pool(configuration, name, settings, contents)
             if pool is not None and name in pools:
                 expected = "a pool that no other document has"
-                found.mistakes.append(configuration.document.mistake((*configuration.path, name), expected, name))
+                contents.mistakes.append(configuration.document.mistake((*configuration.path, name), expected, name))
             elif pool is not None:
                 pools[name] = pool
-    notes = NOTES if found.seconds else (*NOTES, TIMES_UNKNOWN)
+    notes = DIFFERENCE_NOTES if contents.seconds else (*DIFFERENCE_NOTES, TIMES_UNKNOWN)
     return PoolReading(
-        tuple(pools[name] for name in sorted(pools)), tuple(found.mistakes), notes if pools else ()
+        tuple(pools[name] for name in sorted(pools)), tuple(contents.mistakes), notes if pools else ()
     )  # fmt: skip
 
 
-def _take(document: Document, found: EstafetteDocuments) -> None:
+def _collect(document: Document, contents: EstafetteDocuments) -> None:
+    """Adds the content of one document to `contents`."""
     value = document.value
     if _is_config_map(value):
-        found.configurations.append(EstafetteConfiguration(document, ("data", KEY), value["data"][KEY]))
-    elif _is_bare(value):
-        found.configurations.append(EstafetteConfiguration(document, (), value))
+        contents.configurations.append(EstafetteConfiguration(document, ("data", KEY), value["data"][KEY]))
+    elif _is_bare_json(value):
+        contents.configurations.append(EstafetteConfiguration(document, (), value))
     elif is_deployment(value):
-        found.seconds |= _environment_seconds(document, found.mistakes)
+        contents.seconds |= _seconds_of_deployment(document, contents.mistakes)
     else:
         path: Path = ("configmap", "compactorConfig")
-        found.configurations.append(EstafetteConfiguration(document, path, value["configmap"]["compactorConfig"]))
-        found.seconds |= _chart_seconds(document, found.mistakes)
+        contents.configurations.append(EstafetteConfiguration(document, path, value["configmap"]["compactorConfig"]))
+        contents.seconds |= _seconds_of_chart(document, contents.mistakes)
 
 
 def _is_config_map(value: Mapping[str, Any]) -> bool:
@@ -118,7 +119,7 @@ def _is_config_map(value: Mapping[str, Any]) -> bool:
     return isinstance(data, dict) and KEY in data
 
 
-def _is_bare(value: Mapping[str, Any]) -> bool:
+def _is_bare_json(value: Mapping[str, Any]) -> bool:
     return "nodePools" in value and "kind" not in value
 
 
@@ -128,71 +129,72 @@ def _is_chart_values(value: Mapping[str, Any]) -> bool:
 
 
 def is_deployment(value: Mapping[str, Any]) -> bool:
-    """Is this a Deployment of which a container has its image, or one of its variables?"""
+    """Returns whether this is a Deployment in which a container has the compactor's image or one of its variables."""
     return value.get("kind") == "Deployment" and any(map(_is_compactor, containers_of(value)))
 
 
 def _is_compactor(container: Mapping[str, Any]) -> bool:
-    """By the image's name without registry and tag, else by the variable that only it knows."""
+    """Returns whether a container is the compactor: by its image's name without registry and tag, or by the variable
+    that only the compactor has."""
     image = container.get("image")
     repository = image.partition("@")[0].rpartition("/")[2].partition(":")[0] if isinstance(image, str) else ""
-    return repository == APP or any(name == MARKED for name, _, _ in _variables(container))
+    return repository == APP_NAME or any(name == MARKED for name, _, _ in _environment_variables(container))
 
 
 def containers_of(deployment: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The containers of a Deployment's template that are mappings."""
+    """Yields the containers of a Deployment's template that are mappings."""
     value: Any = deployment
     for step in ("spec", "template", "spec", "containers"):
         value = value.get(step) if isinstance(value, dict) else None
     yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
-def _variables(container: Mapping[str, Any]) -> Iterator[tuple[Any, Any, int]]:
-    """Name, value and index of each environment variable."""
-    listed = container.get("env")
-    for index, item in enumerate(listed if isinstance(listed, list) else ()):
+def _environment_variables(container: Mapping[str, Any]) -> Iterator[tuple[Any, Any, int]]:
+    """Yields the name, the value and the index of each environment variable."""
+    variables = container.get("env")
+    for index, item in enumerate(variables if isinstance(variables, list) else ()):
         if isinstance(item, dict):
             yield item.get("name"), item.get("value"), index
 
 
-def _environment_seconds(document: Document, mistakes: list[ConfigError]) -> dict[str, int]:
-    found = dict(CODE_SECONDS)
+def _seconds_of_deployment(document: Document, mistakes: list[ConfigError]) -> dict[str, int]:
+    seconds = dict(CODE_SECONDS)
     for number, container in enumerate(containers_of(document.value)):
-        for name, value, index in _variables(container):
+        for name, value, index in _environment_variables(container):
             if name in CODE_SECONDS:
                 path: Path = ("spec", "template", "spec", "containers", number, "env", index, "value")
-                _take_seconds(document, path, name, value, found, mistakes)
-    return found
+                _collect_seconds(document, path, name, value, seconds, mistakes)
+    return seconds
 
 
-def _chart_seconds(document: Document, mistakes: list[ConfigError]) -> dict[str, int]:
-    found = {name: default for name, (_, default) in CHART_VALUES.items()}
+def _seconds_of_chart(document: Document, mistakes: list[ConfigError]) -> dict[str, int]:
+    seconds = {name: default for name, (_, default) in CHART_VALUES.items()}
     for name, (key, _) in CHART_VALUES.items():
         if key in document.value:
-            _take_seconds(document, (key,), name, document.value[key], found, mistakes)
-    return found
+            _collect_seconds(document, (key,), name, document.value[key], seconds, mistakes)
+    return seconds
 
 
-def _take_seconds(
-    document: Document, path: Path, name: str, value: Any, into: dict[str, int], mistakes: list[ConfigError]
+def _collect_seconds(
+    document: Document, path: Path, name: str, value: Any, seconds: dict[str, int], mistakes: list[ConfigError]
 ) -> None:
     text = str(value) if not isinstance(value, bool) else ""
     if text.isascii() and text.isdigit() and int(text) <= MAX_SECONDS:
-        into[name] = int(text)
+        seconds[name] = int(text)
     else:
         mistakes.append(document.mistake(path, f"seconds, a whole number from 0 to {MAX_SECONDS}", shown(value)))
 
 
-def _pools(configuration: EstafetteConfiguration, mistakes: list[ConfigError]) -> dict[str, Any]:
-    """Name → settings. The JSON may be text, or (in Helm values and by itself) already read."""
-    found = configuration.value
-    if not isinstance(found, dict):
+def _pool_settings(configuration: EstafetteConfiguration, mistakes: list[ConfigError]) -> dict[str, Any]:
+    """Returns pool name → settings. The JSON is text in a ConfigMap, and already parsed in Helm values and alone."""
+    parsed = configuration.value
+    if not isinstance(parsed, dict):
         try:
-            found = msgspec.json.decode(found)
+            parsed = msgspec.json.decode(parsed)
         except (msgspec.DecodeError, TypeError, UnicodeError) as error:
             mistakes.append(configuration.document.mistake(configuration.path, "JSON", str(error)))
             return {}
-    pools = found.get("nodePools") if isinstance(found, dict) else None
+    pools = parsed.get("nodePools") if isinstance(parsed, dict) else None
     if not isinstance(pools, dict):
         path = (*configuration.path, "nodePools")
         mistakes.append(configuration.document.mistake(path, "a mapping of pools", shown(pools)))
@@ -200,30 +202,33 @@ def _pools(configuration: EstafetteConfiguration, mistakes: list[ConfigError]) -
     return pools
 
 
-def _pool(configuration: EstafetteConfiguration, name: str, said: Any, found: EstafetteDocuments) -> Pool | None:
-    """The pool of this name; None where a field makes no sense: each such field is a mistake."""
-    given = said if isinstance(said, dict) else {}
-    ratio = given.get("scaleDownCPURequestRatioLimit", 0)
-    count = given.get("scaleDownRequiredUnderutilizedNodeCount", 0)
+def _build_pool(
+    configuration: EstafetteConfiguration, name: str, settings: Any, contents: EstafetteDocuments
+) -> Pool | None:
+    """Returns the pool of this name; None if a field is not valid: each such field is added to the mistakes."""
+    fields = settings if isinstance(settings, dict) else {}
+    ratio = fields.get("scaleDownCPURequestRatioLimit", 0)
+    count = fields.get("scaleDownRequiredUnderutilizedNodeCount", 0)
     is_share = isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 <= ratio <= 1
     is_count = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_COUNT
     path = (*configuration.path, "nodePools", name)
     problems = [
         configuration.document.mistake((*path, *key), expected, shown(value))
         for is_right, key, expected, value in (
-            (isinstance(said, dict), (), "a mapping", said),
-            (NAME.fullmatch(name) is not None, (), "the name of a GKE node pool", name),
+            (isinstance(settings, dict), (), "a mapping", settings),
+            (POOL_NAME_PATTERN.fullmatch(name) is not None, (), "the name of a GKE node pool", name),
             (is_share, ("scaleDownCPURequestRatioLimit",), "a share from 0 to 1", ratio),
             (is_count, ("scaleDownRequiredUnderutilizedNodeCount",), f"a count from 0 to {MAX_COUNT}", count),
         )
         if not is_right
     ]
-    found.mistakes += problems
+    contents.mistakes += problems
     if problems:
         return None
-    seconds = {**CODE_SECONDS, **found.seconds}
+    # A single variable may be missing from the Deployment: the default in the code holds for it.
+    seconds = {**CODE_SECONDS, **contents.seconds}
     return replace(
-        preset("balanced", name), enabled=given.get("enabled") is True, labels={POOL_LABEL: name},
+        preset("balanced", name), enabled=fields.get("enabled") is True, labels={POOL_LABEL: name},
         under={"cpu": round(ratio * 100), "memory": 100}, under_count=max(1, count),
-        under_for=seconds[MARKED], node_age=seconds[NODE_AGE],
+        under_for=seconds[MARKED], node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""What does a namespace demand of every container: LimitRange bounds, and limits that a ResourceQuota counts?"""
+"""What a namespace demands of every container: the bounds of its LimitRanges, and the limits that its ResourceQuotas
+count."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from trimtab.cluster.resources import (
 
 @dataclass(frozen=True, slots=True)
 class ResourceBound:
-    """A value and the object that says it."""
+    """A value and the name of the object that sets it."""
 
     value: Written
     by: str
@@ -31,10 +32,10 @@ class ResourceBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRangeBounds:
-    """What the LimitRanges of a namespace say together about one resource of a container; None: nothing."""
+    """The bounds that the LimitRanges of a namespace together set for one resource of a container; None: no bound."""
 
     default: ResourceBound | None = None
-    """The limit a container without one is given."""
+    """The limit that a container without one gets."""
     default_request: ResourceBound | None = None
     min: ResourceBound | None = None
     """The largest of the minima."""
@@ -45,14 +46,16 @@ class LimitRangeBounds:
 
     @property
     def limit_comes_back(self) -> ResourceBound | None:
-        """Who puts a limit back, or refuses the pod without one (a ratio needs a limit too); None: nobody."""
+        """The bound that sets a limit again, or rejects the pod without one (a ratio needs a limit too); None if there
+        is none."""
         return self.default or self.max or self.ratio
 
 
 def defaulted(item: LimitRangeItem) -> LimitRangeItem:
-    """As stored: `max` is the default limit, and that the default request, where none is written.
+    """Returns the item with its defaults as stored: `max` is the default limit, and that is the default request, unless
+    the item says otherwise.
 
-    (SetDefaults_LimitRangeItem: a default request falls back on the default limit, then on `min`.)
+    (SetDefaults_LimitRangeItem: a default request falls back to the default limit, then to `min`.)
     """
     if item.type != "Container":
         return item
@@ -62,34 +65,35 @@ def defaulted(item: LimitRangeItem) -> LimitRangeItem:
 
 
 def container_bounds(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeBounds]:
-    """Resource → bounds for containers; a resource nobody speaks of is not in it."""
-    found: dict[str, LimitRangeBounds] = {}
+    """Returns resource → bounds for containers; a resource without bounds is not in it."""
+    bounds_by_resource: dict[str, LimitRangeBounds] = {}
     for limit_range in ranges:
         own: dict[str, LimitRangeBounds] = {}
-        # Within one LimitRange the last item's default counts, among several the first LimitRange's (measured).
+        # Within one LimitRange the last item's default counts; among several LimitRanges the first one's (measured
+        # against the API server).
         for item in reversed([defaulted(item) for item in limit_range.spec.limits]):
             if item.type == "Container":
-                _add(own, item, limit_range.metadata.name)
+                _add_item(own, item, limit_range.metadata.name)
         for resource, bounds in own.items():
-            found[resource] = _merged(found.get(resource, LimitRangeBounds()), bounds)
-    return found
+            bounds_by_resource[resource] = _merge_bounds(bounds_by_resource.get(resource, LimitRangeBounds()), bounds)
+    return bounds_by_resource
 
 
-def _add(found: dict[str, LimitRangeBounds], item: LimitRangeItem, by: str) -> None:
-    named = item.default, item.default_request, item.min, item.max, item.max_limit_request_ratio
-    for resource in {name for part in named for name in part}:
+def _add_item(bounds_by_resource: dict[str, LimitRangeBounds], item: LimitRangeItem, by: str) -> None:
+    resource_lists = item.default, item.default_request, item.min, item.max, item.max_limit_request_ratio
+    for resource in {name for part in resource_lists for name in part}:
         bounds = LimitRangeBounds(
-            default=_said(item.default, resource, by),
-            default_request=_said(item.default_request, resource, by),
-            min=_said(item.min, resource, by),
-            max=_said(item.max, resource, by),
-            ratio=_said(item.max_limit_request_ratio, resource, by),
+            default=_bound_of(item.default, resource, by),
+            default_request=_bound_of(item.default_request, resource, by),
+            min=_bound_of(item.min, resource, by),
+            max=_bound_of(item.max, resource, by),
+            ratio=_bound_of(item.max_limit_request_ratio, resource, by),
         )
-        found[resource] = _merged(found.get(resource, LimitRangeBounds()), bounds)
+        bounds_by_resource[resource] = _merge_bounds(bounds_by_resource.get(resource, LimitRangeBounds()), bounds)
 
 
-def _merged(a: LimitRangeBounds, b: LimitRangeBounds) -> LimitRangeBounds:
-    """Both together; where only one can count (a default), `a`."""
+def _merge_bounds(a: LimitRangeBounds, b: LimitRangeBounds) -> LimitRangeBounds:
+    """Returns the bounds that hold if both hold; of two defaults, that of `a` counts."""
     return LimitRangeBounds(
         default=a.default or b.default,
         default_request=a.default_request or b.default_request,
@@ -99,8 +103,8 @@ def _merged(a: LimitRangeBounds, b: LimitRangeBounds) -> LimitRangeBounds:
     )
 
 
-def _said(written: ResourceList, resource: str, by: str) -> ResourceBound | None:
-    return ResourceBound(written[resource], by) if resource in written else None
+def _bound_of(values: ResourceList, resource: str, by: str) -> ResourceBound | None:
+    return ResourceBound(values[resource], by) if resource in values else None
 
 
 def _tighter(a: ResourceBound | None, b: ResourceBound | None, *, most: bool) -> ResourceBound | None:
@@ -111,7 +115,8 @@ def _tighter(a: ResourceBound | None, b: ResourceBound | None, *, most: bool) ->
 
 
 def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
-    """The LimitRange whose Pod item these containers break together in one resource; None: none does.
+    """Returns the name of the LimitRange whose Pod item the containers together break in one resource; None if none
+    does.
 
     (`minConstraint`, `maxConstraint`, `limitRequestRatioConstraint` of the LimitRanger plugin, on the sums.)
     """
@@ -119,16 +124,17 @@ def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str
         (item, limit_range.metadata.name)
         for limit_range in ranges
         for item in limit_range.spec.limits
-        if item.type == "Pod" and any(resource in said for said in (item.min, item.max, item.max_limit_request_ratio))
+        if item.type == "Pod"
+        and any(resource in values for values in (item.min, item.max, item.max_limit_request_ratio))
     ]
     if not bounding:
         return None
     request = requests_without_overhead(spec, only=resource).get(resource)
     limit = limits_without_overhead(spec, only=resource).get(resource)
-    return next((name for item, name in bounding if _broken(item, resource, request, limit)), None)
+    return next((name for item, name in bounding if _breaks_item(item, resource, request, limit)), None)
 
 
-def _broken(item: LimitRangeItem, resource: str, request: int | None, limit: int | None) -> bool:
+def _breaks_item(item: LimitRangeItem, resource: str, request: int | None, limit: int | None) -> bool:
     low, high, ratio = item.min.get(resource), item.max.get(resource), item.max_limit_request_ratio.get(resource)
     return (
         (low is not None and below_min(quantity.scheduler_value(resource, low), request, limit) is not None)
@@ -138,42 +144,45 @@ def _broken(item: LimitRangeItem, resource: str, request: int | None, limit: int
 
 
 Breach = Literal["unspecified", "request", "limit"]
-"""What breaks a bound: that the value it is about is not there, the request, or the limit."""
+"""What breaks a bound: the absence of the bounded value, the request, or the limit."""
 
 
-def below_min(least: int, request: int | None, limit: int | None) -> Breach | None:
-    """(`minConstraint`) All three in the same unit."""
+def below_min(minimum: int, request: int | None, limit: int | None) -> Breach | None:
+    """Returns what breaks a minimum (`minConstraint`); None if nothing does. All three values have the same unit."""
     if request is None:
         return "unspecified"
-    if request < least:
+    if request < minimum:
         return "request"
-    return "limit" if limit is not None and limit < least else None
+    return "limit" if limit is not None and limit < minimum else None
 
 
-def above_max(most: int, request: int | None, limit: int | None) -> Breach | None:
-    """(`maxConstraint`)"""
+def above_max(maximum: int, request: int | None, limit: int | None) -> Breach | None:
+    """Returns what breaks a maximum (`maxConstraint`); None if nothing does. All three values have the same unit."""
     if limit is None:
         return "unspecified"
-    if limit > most:
+    if limit > maximum:
         return "limit"
-    return "request" if request is not None and request > most else None
+    return "request" if request is not None and request > maximum else None
 
 
-def above_ratio(most_thousandths: int, request: int | None, limit: int | None) -> Breach | None:
-    """(`limitRequestRatioConstraint`) "request": there is none, or of nothing; "unspecified": the same of the limit;
-    "limit": it is too large for the request."""
+def above_ratio(max_thousandths: int, request: int | None, limit: int | None) -> Breach | None:
+    """Returns what breaks a maximum ratio (`limitRequestRatioConstraint`); None if nothing does.
+
+    "request": the request is missing or zero; "unspecified": the limit is; "limit": it is too large for the request.
+    """
     if not request:
         return "request"
-    return "unspecified" if not limit else ("limit" if ratio_of(request, limit) * 1000 > most_thousandths else None)
+    return "unspecified" if not limit else ("limit" if ratio_of(request, limit) * 1000 > max_thousandths else None)
 
 
 def ratio_of(request: int, limit: int) -> float:
-    """The server divides as floating point, too: 1.5 of 1.5 must come out the same way."""
+    """Returns limit ÷ request. The API server divides as floating point, too: 1.5 of 1.5 must give the same result
+    here."""
     return limit / request
 
 
 def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
-    """The name of a quota that counts this resource's limits for this pod; None where no quota does."""
+    """Returns the name of a quota that counts this resource's limits for this pod; None if no quota does."""
     for quota in quotas:
         if f"limits.{resource}" in quota.spec.hard and quota_covers(quota, pod):
             return quota.metadata.name
@@ -181,7 +190,7 @@ def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> st
 
 
 def counts_by_qos(quotas: Iterable[ResourceQuota]) -> str | None:
-    """The name of a quota that tells BestEffort pods from others; None where no quota does."""
+    """Returns the name of a quota that separates BestEffort pods from others; None if no quota does."""
     for quota in quotas:
         scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
         if scopes & {"BestEffort", "NotBestEffort"}:
@@ -189,29 +198,35 @@ def counts_by_qos(quotas: Iterable[ResourceQuota]) -> str | None:
     return None
 
 
-_DEMANDED = tuple(sorted(f"{side}{name}" for side in ("", "requests.", "limits.") for name in ("cpu", "memory")))
-"""A quota of these makes every container name them; of others it does not."""
+# A quota of one of these makes every container name the resource; a quota of another resource does not (`Constraints`
+# of the pod evaluator, pkg/quota/v1/evaluator/core/pods.go).
+_DEMANDED_RESOURCES = tuple(
+    sorted(f"{side}{name}" for side in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+)
 
 
 def unmet_quota(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
-    """The name of a quota that refuses the pod because a container does not name what it counts; None: none does."""
+    """Returns the name of a quota that rejects the pod because a container does not name what the quota counts; None if
+    none does."""
     unmet = (q for q in quotas if any(unnamed(hard_of(q), pod.spec)) and quota_covers(q, pod))
     return next((quota.metadata.name for quota in unmet), None)
 
 
 def hard_of(quota: ResourceQuota) -> ResourceList:
-    """As its controller confirmed it; as it is written where there is no status, as in a file."""
+    """Returns the quota's limits as its controller confirmed them, or those of its spec if it has no status, as in a
+    file."""
     return quota.status.hard or quota.spec.hard
 
 
 def unnamed(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
-    """What a quota of this makes every container name, and the containers that do not.
+    """Yields each resource that a quota with these keys makes every container name, with the containers that do not
+    name it.
 
-    (`Constraints` of the ResourceQuota plugin's pod evaluator; pod-level resources free the containers from it.)
+    (`Constraints` of the ResourceQuota plugin's pod evaluator; pod-level resources exempt the containers.)
     """
     if any(map(is_pod_level, (*requests_of(spec.resources), *limits_of(spec.resources)))):
         return
-    for demand in _DEMANDED:
+    for demand in _DEMANDED_RESOURCES:
         if demand in counted:
             side, _, name = demand.rpartition(".")
             read = limits_of if side == "limits" else requests_of
@@ -221,12 +236,12 @@ def unnamed(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list
 
 
 def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:
-    """Do all scopes of the quota match the pod? No scopes: every pod."""
+    """Returns whether all scopes of the quota match the pod; a quota without scopes covers every pod."""
     scopes = [ScopedRequirement(scope_name=name, operator="Exists") for name in quota.spec.scopes]
-    return all(_in_scope(scope, pod) for scope in (*scopes, *quota.spec.scope_selector.match_expressions))
+    return all(_matches_scope(scope, pod) for scope in (*scopes, *quota.spec.scope_selector.match_expressions))
 
 
-def _in_scope(scope: ScopedRequirement, pod: Pod) -> bool:
+def _matches_scope(scope: ScopedRequirement, pod: Pod) -> bool:
     match scope.scope_name:
         case "BestEffort":
             return qos(pod.spec) is QoS.BEST_EFFORT
@@ -237,13 +252,13 @@ def _in_scope(scope: ScopedRequirement, pod: Pod) -> bool:
         case "NotTerminating":
             return pod.spec.active_deadline_seconds is None
         case "PriorityClass":
-            return _class_in(scope, get(pod.spec.priority_class_name, ""))
+            return _matches_priority_class(scope, get(pod.spec.priority_class_name, ""))
         case "CrossNamespacePodAffinity":
-            return _crosses(pod)
+            return _has_cross_namespace_affinity(pod)
     return True
 
 
-def _class_in(scope: ScopedRequirement, name: str) -> bool:
+def _matches_priority_class(scope: ScopedRequirement, name: str) -> bool:
     match scope.operator:
         case "In":
             return name in scope.values
@@ -254,7 +269,7 @@ def _class_in(scope: ScopedRequirement, name: str) -> bool:
     return bool(name)
 
 
-def _crosses(pod: Pod) -> bool:
+def _has_cross_namespace_affinity(pod: Pod) -> bool:
     affinity = get(pod.spec.affinity, None)
     if affinity is None:
         return False

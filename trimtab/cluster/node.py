@@ -1,10 +1,8 @@
-"""What is this node to a planner?
+"""A node for a planner, and the cluster autoscaler's node group that the node belongs to.
 
-Which of the autoscaler's node groups is this node of?
-
-A group's name is the cloud's: an instance group's address (GCE), a scale set (Azure), an autoscaling group (AWS), a
-MachineDeployment (Cluster API). A node tells its own by an address that holds that name, or by a label or annotation
-that says it. Where neither does, or several groups could be meant, it is not known, and nobody guesses.
+A group has the cloud's name: an instance group's address (GCE), a scale set (Azure), an autoscaling group (AWS), a
+MachineDeployment (Cluster API). A node shows its group by an address that contains the group's name, or by a label or
+annotation whose value is the name. If a node shows no group, or several groups match, its group is unknown.
 """
 
 import re
@@ -15,7 +13,7 @@ from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, ResourceList, get
 from trimtab.cluster.api.storage import CSINode
-from trimtab.cluster.cluster_autoscaler import CALM, Autoscaler, NodeGroupStatus, belongs
+from trimtab.cluster.cluster_autoscaler import IDLE_STATES, Autoscaler, NodeGroupStatus, is_group_of_pool
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, amounts
@@ -24,19 +22,20 @@ from trimtab.cluster.timestamps import Seconds, seconds
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-REGION = "topology.kubernetes.io/region"
-DELETING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Taints of autoscalers that have decided to remove the node."""
+REGION_LABEL = "topology.kubernetes.io/region"
+DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""Taints by which an autoscaler marks a node that it removes."""
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
-"""PreferNoSchedule, on nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler 1.36)."""
-LIFECYCLE = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
-"""Node conditions by which a client says that it drains or maintains the node (alpha in Kubernetes 1.37)."""
-CAPACITY_TYPE = "karpenter.sh/capacity-type"
+"""The PreferNoSchedule taint of nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler
+1.36)."""
+LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
+"""Node conditions by which a client reports that it drains or maintains the node (alpha in Kubernetes 1.37)."""
+CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeInfo:
-    """One node; `allocatable` in the scheduler's numbers."""
+    """One node; `allocatable` is in the scheduler's numbers."""
 
     name: str
     labels: Labels
@@ -44,75 +43,82 @@ class NodeInfo:
     taints: tuple[Taint, ...]
     cordoned: bool
     allocatable: Amounts | Unreadable
-    """Unreadable where it is missing, names no cpu or memory, or is no quantity: never a zero by mistake."""
+    """Unreadable if it is missing, has no cpu or memory, or is not a quantity: never 0 by mistake."""
     ready: bool
-    """Ready is True; False and Unknown are the same to us."""
+    """Whether the Ready condition is True; False and Unknown are both not ready."""
     created: Seconds | None
     provider_id: str
     capacity: Amounts | Unreadable
-    """What the machine has, what is reserved included. Unreadable like `allocatable`."""
+    """The capacity of the machine, reserved resources included. Unreadable like `allocatable`."""
     attachable: Mapping[str, int]
-    """CSI driver → how many volumes it may hold here; a driver that is not named has no limit we know."""
+    """CSI driver → number of volumes that it can attach here; a driver that is missing has no known limit."""
     uid: str = ""
-    """The Node object's own: a node that is deleted and registers again has another one."""
+    """The uid of the Node object: a node that is deleted and registers again has another one."""
     lifecycle: tuple[str, ...] = ()
-    """Its lifecycle conditions that are True."""
+    """The lifecycle conditions that are True."""
     price: int | None = None
-    """Micro-dollars an hour by a price file, beside the Node object; None where none names this node."""
+    """Micro-dollars an hour by a price file; None if no price file names this node. It is not part of the Node
+    object."""
 
     @property
     def going(self) -> Taint | None:
-        """The taint by which an autoscaler removes it; None while it stays."""
-        return next((taint for taint in self.taints if taint.key in DELETING), None)
+        """The taint by which an autoscaler removes the node; None if there is none."""
+        return next((taint for taint in self.taints if taint.key in DELETION_TAINTS), None)
 
     @property
     def maintained(self) -> str:
-        """The condition by which another client drains or maintains it now; empty while it is only planned."""
+        """The condition by which another client drains or maintains the node now; empty while maintenance is only
+        planned."""
         return next((condition for condition in self.lifecycle if condition != "MaintenancePlanned"), "")
 
     @property
     def autoscaler_candidate(self) -> bool:
-        """Whether the cluster autoscaler means to remove it: its soft taint says so until it does or thinks better."""
+        """Whether the cluster autoscaler intends to remove the node: the node has its soft taint."""
         return any(taint.key == CANDIDATE_TAINT for taint in self.taints)
 
     @property
     def zone(self) -> str:
-        """Empty where the node does not say."""
+        """The zone of the node; empty if it has no zone label."""
         return self.labels.get(ZONE, "")
 
 
 def read(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
+    """Returns the node of a Node object; `storage` is the CSINode of the same name."""
     meta = shape.metadata
     return NodeInfo(
         name=meta.name, labels=get(meta.labels, {}), annotations=get(meta.annotations, {}), taints=shape.spec.taints,
-        cordoned=shape.spec.unschedulable, allocatable=_allocatable(shape),
+        cordoned=shape.spec.unschedulable, allocatable=_allocatable_of(shape),
         ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
-        created=seconds(meta.creation_timestamp), provider_id=shape.spec.provider_id, attachable=_attachable(storage),
-        capacity=_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
-        lifecycle=tuple(c.type for c in shape.status.conditions if c.type in LIFECYCLE and c.status == "True"),
+        created=seconds(meta.creation_timestamp), provider_id=shape.spec.provider_id,
+        attachable=_volume_limits(storage),
+        capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
+        lifecycle=tuple(
+            c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
+        ),
     )  # fmt: skip
 
 
-def _allocatable(shape: Shape) -> Amounts | Unreadable:
-    found = _amounts(shape, "allocatable", shape.status.allocatable)
-    if not isinstance(found, Unreadable):
-        found.setdefault("pods", 110)
-    return found
+def _allocatable_of(shape: Shape) -> Amounts | Unreadable:
+    allocatable = _parse_amounts(shape, "allocatable", shape.status.allocatable)
+    if not isinstance(allocatable, Unreadable):
+        # The kubelet's default for maxPods; a Node from a file may lack the resource.
+        allocatable.setdefault("pods", 110)
+    return allocatable
 
 
-def _amounts(shape: Shape, what: str, written: ResourceList) -> Amounts | Unreadable:
+def _parse_amounts(shape: Shape, field_name: str, quantities: ResourceList) -> Amounts | Unreadable:
     where = f"node {shape.metadata.name}"
     try:
-        found = amounts(written)
+        numbers = amounts(quantities)
     except NotAQuantity as error:
         return Unreadable(where, str(error))
     for resource in ("cpu", "memory"):
-        if found.get(resource, 0) <= 0:
-            return Unreadable(where, f"it says no {what} {resource}")
-    return found
+        if numbers.get(resource, 0) <= 0:
+            return Unreadable(where, f"its status has no {field_name} {resource}")
+    return numbers
 
 
-def _attachable(storage: CSINode | None) -> dict[str, int]:
+def _volume_limits(storage: CSINode | None) -> dict[str, int]:
     limits: dict[str, int] = {}
     for driver in storage.spec.drivers if storage else ():
         count = get(driver.allocatable, None)
@@ -121,52 +127,55 @@ def _attachable(storage: CSINode | None) -> dict[str, int]:
     return limits
 
 
-EKS = "eks.amazonaws.com/nodegroup"
-"""EKS names the autoscaling group of a managed node group eks-NAME-UUID."""
-MACHINE = r"-[a-z0-9]{4}"
-"""What GCE appends to the base name of an instance group for each instance."""
+# EKS names the autoscaling group of a managed node group eks-NAME-UUID.
+EKS_NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+# GCE appends this to the base name of an instance group for each instance.
+GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
 
 def group_of(node: NodeInfo, groups: Sequence[NodeGroupStatus]) -> NodeGroupStatus | None:
-    """The one group that the node tells; None where that cannot be told."""
-    found = [group for group in groups if _tells(node, _short(group.name))]
-    if len(found) > 1:
-        found = [group for group in found if node.zone and node.zone in group.name.split("/")]
-    return found[0] if len(found) == 1 else None
+    """Returns the one group that the node shows; None if no group or several groups match."""
+    matches = [group for group in groups if _names_group(node, _short_name(group.name))]
+    if len(matches) > 1:
+        # Groups of several zones may have the same name; the zone is part of the group's address.
+        matches = [group for group in matches if node.zone and node.zone in group.name.split("/")]
+    return matches[0] if len(matches) == 1 else None
 
 
 def describe_scale_up(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInfo]) -> str:
-    """What keeps nodes of this pool from going: a group to which nodes are added, or which can get none.
+    """Returns the scale-up that prevents a drain in this pool: a group to which nodes are added, or which can get none.
 
-    The pool's groups are those whose name holds the pool's, and those that its nodes tell. Where no group is known to
-    be the pool's, any group counts, and so does the cluster-wide word. Empty where nothing is being added.
+    The pool's groups are those whose name contains the pool's name, and those that its nodes show. If no group is known
+    to be the pool's, any group counts, and so does the cluster-wide state. Empty if no node is being added.
     """
     busy = autoscaler.busy_groups
     if busy:
-        told = {found.name for node in nodes if (found := group_of(node, autoscaler.groups)) is not None}
-        mine = {group.name for group in autoscaler.groups if belongs(group, pool)} | told
-        group = next((group for group in busy if group.name in mine or not mine), None)
+        groups_of_nodes = {
+            node_group.name for node in nodes if (node_group := group_of(node, autoscaler.groups)) is not None
+        }
+        groups_of_pool = {group.name for group in autoscaler.groups if is_group_of_pool(group, pool)} | groups_of_nodes
+        group = next((group for group in busy if group.name in groups_of_pool or not groups_of_pool), None)
         if group is not None:
             return f"group {group.name} ({group.scale_up})"
-        if mine:
+        if groups_of_pool:
             return ""
     elif autoscaler.of(pool):
         return ""
-    return "" if autoscaler.scale_up in CALM else f"the cluster ({autoscaler.scale_up})"
+    return "" if autoscaler.scale_up in IDLE_STATES else f"the cluster ({autoscaler.scale_up})"
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2].lower()
 
 
-def _tells(node: NodeInfo, name: str) -> bool:
+def _names_group(node: NodeInfo, name: str) -> bool:
     if not name:
         return False
-    machine = re.compile(re.escape(name.removesuffix("-grp")) + MACHINE)
+    machine = re.compile(re.escape(name.removesuffix("-grp")) + GCE_MACHINE_SUFFIX)
     address = node.provider_id.lower().split("/")
     if name in address or any(machine.fullmatch(part) for part in address):
         return True
-    eks = node.labels.get(EKS, "").lower()
+    eks = node.labels.get(EKS_NODE_GROUP_LABEL, "").lower()
     if eks and re.fullmatch(rf"eks-{re.escape(eks)}-[0-9a-f-]{{36}}", name):
         return True
-    return name in (_short(value) for value in (*node.labels.values(), *node.annotations.values()))
+    return name in (_short_name(value) for value in (*node.labels.values(), *node.annotations.values()))

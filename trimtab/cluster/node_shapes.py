@@ -1,8 +1,8 @@
-"""What kinds of nodes are there, whatever they are called? Thousands of nodes come in a few shapes.
+"""The node shapes of a cluster: thousands of nodes have only a few.
 
-A shape is what makes a difference to the question whether a node could hold a pod at all: labels (of those that name
-the single machine only that they are there), taints that stay, and what is allocatable. What runs on a node now is no
-part of it, nor is what passes: a node that is not ready, or under pressure.
+A shape is what decides whether a node could hold a pod at all: labels (of those that name the single machine, only
+their presence), permanent taints, and allocatable resources. The pods on a node are not part of its shape, nor are
+temporary states: a node that is not ready, or under pressure.
 """
 
 from collections import Counter
@@ -25,30 +25,31 @@ T = TypeVar("T")
 MACHINE_LABELS = frozenset({
     HOSTNAME, "node.kubernetes.io/instance-id", "alpha.eksctl.io/instance-id", "topology.hostpath.csi/node",
 })  # fmt: skip
-"""Labels that differ from node to node. In a shape they are there with an empty value."""
+"""Labels that differ from node to node. A shape has them with an empty value."""
 Machine = tuple[str, str]
-"""One of these labels and its value: what one node alone has."""
+"""One of these labels and its value, which identifies a single node."""
+# Prefixes of taints that controllers put on nodes for a while.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taints that controllers put on nodes for a while."""
-KARPENTER = "karpenter.sh/nodepool"
+KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 _AUTOSCALERS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
 
 
 class NodeShape(msgspec.Struct, frozen=True, gc=False):
-    """One kind of nodes."""
+    """One shape of nodes."""
 
     labels: Labels
-    """With an empty value for each label of `MACHINE_LABELS`."""
+    """Labels; those in `MACHINE_LABELS` have an empty value."""
     taints: tuple[Taint, ...]
     allocatable: Amounts
     is_made: bool
-    """A cloud or an autoscaler made it: there may be more of its kind, and of kinds that nobody has seen yet."""
+    """Whether a cloud or an autoscaler creates such nodes: it may add more of this shape, and of shapes that no node
+    has yet."""
     is_open: bool = True
-    """Does it take pods? One that is cordoned shows only what its group may bring again."""
+    """Whether such nodes accept pods. A cordoned node only shows what its group may add again."""
 
 
 class SeenNode(msgspec.Struct, frozen=True, gc=False):
-    """What is held of a node."""
+    """The stored part of a node: its name, its shape, and what identifies it."""
 
     name: str
     shape: NodeShape
@@ -56,7 +57,7 @@ class SeenNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneMachine(msgspec.Struct, frozen=True, gc=False):
-    """A node that has this label and value, and its kind."""
+    """A node that has this label and value, and its shape."""
 
     machine: Machine
     node: str
@@ -64,41 +65,42 @@ class OneMachine(msgspec.Struct, frozen=True, gc=False):
 
 
 Machines = Mapping[Machine, tuple[OneMachine, ...]]
-"""By label and value; of more than one node where somebody copied a label."""
+"""Label and value → the nodes that have them: more than one where a label was copied by mistake."""
 
 
 Key = tuple[object, ...]
 
 
 def seen_node(node: Node) -> SeenNode | None:
-    """None of a node that says no readable amounts, or that is cordoned and was made by hand."""
+    """Returns the stored part of a node; None if its amounts are not readable, or if it is cordoned and no cloud
+    created it."""
     try:
         allocatable = amounts(node.status.allocatable)
     except NotAQuantity:
         return None
-    written = get(node.metadata.labels, {})
-    labels = {name: "" if name in MACHINE_LABELS else value for name, value in written.items()}
+    node_labels = get(node.metadata.labels, {})
+    labels = {name: "" if name in MACHINE_LABELS else value for name, value in node_labels.items()}
     taints = tuple(
         Taint(key=taint.key, value=taint.value, effect=taint.effect)
         for taint in node.spec.taints
         if not taint.key.startswith(_PASSING) and taint.key not in _AUTOSCALERS
     )
-    is_made, is_open = bool(node.spec.provider_id) or KARPENTER in labels, not node.spec.unschedulable
+    is_made, is_open = bool(node.spec.provider_id) or KARPENTER_POOL_LABEL in labels, not node.spec.unschedulable
     if not is_open and not is_made:
         return None
-    machine = tuple((name, written[name]) for name in labels if name in MACHINE_LABELS)
+    machine = tuple((name, node_labels[name]) for name in labels if name in MACHINE_LABELS)
     shape = NodeShape(labels, taints, allocatable, is_made, is_open)
     return SeenNode(node.metadata.name, shape, machine if is_open else ())
 
 
 def shape_of(node: Node) -> NodeShape | None:
-    """The kind of a node; None while it takes no pods, or says no readable amounts."""
-    found = seen_node(node)
-    return found.shape if found is not None and found.shape.is_open else None
+    """Returns the shape of a node; None while it accepts no pods, or if its amounts are not readable."""
+    stored = seen_node(node)
+    return stored.shape if stored is not None and stored.shape.is_open else None
 
 
-def key_of(shape: NodeShape) -> Key:
-    """Equal for nodes of the same kind."""
+def shape_key(shape: NodeShape) -> Key:
+    """Returns a key that is equal for nodes of the same shape."""
     labels, amount = frozenset(shape.labels.items()), frozenset(shape.allocatable.items())
     taints = frozenset((t.key, t.value, t.effect) for t in shape.taints)
     return labels, taints, amount, shape.is_made, shape.is_open
@@ -106,55 +108,56 @@ def key_of(shape: NodeShape) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class NodeShapes:
-    """All kinds of nodes, and the daemons that run on them."""
+    """All shapes of nodes, and the pods of DaemonSets on them."""
 
     shapes: tuple[NodeShape, ...] = ()
     daemons: tuple[PodSpec, ...] = ()
-    """What DaemonSets run: on each node that these may run on."""
+    """The pod specs of DaemonSets: one pod on each node that it may run on."""
     closed: tuple[NodeShape, ...] = ()
-    """Kinds of which all nodes are cordoned; an autoscaler may bring others."""
+    """Shapes of which all nodes are cordoned; an autoscaler may add others."""
     growing: tuple[str, ...] | None = None
-    """Node groups without a node that an autoscaler may give one: of which kind, nobody tells. None where no autoscaler
-    says which groups there are."""
-    _found: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Node groups without a node to which an autoscaler may add one; the shape is unknown. None if no autoscaler names
+    its groups."""
+    _results: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, find: "Callable[[NodeShapes], T]") -> T:
-        """What `find` makes of them, looked for when it is first asked for."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        found: T = self._found[find]
-        return found
+        """Returns `find(self)`, computed at the first call for each `find`."""
+        if find not in self._results:
+            self._results[find] = find(self)
+        result: T = self._results[find]
+        return result
 
     @property
     def may_grow(self) -> bool:
-        """May nodes of a kind come that nobody has seen? They may where:
+        """Whether nodes of a shape that no node has yet may be added. Any of these holds:
 
         - a group has no node and may get one;
-        - Karpenter makes nodes, which has no groups;
-        - the nodes are of a cloud, and nobody tells its groups.
+        - Karpenter creates nodes; it has no groups;
+        - the nodes are a cloud's, and its groups are unknown.
         """
-        made = [shape for shape in (*self.shapes, *self.closed) if shape.is_made]
+        created = [shape for shape in (*self.shapes, *self.closed) if shape.is_made]
         if self.growing is None:
-            return bool(made)
-        return bool(self.growing) or any(KARPENTER in shape.labels for shape in made)
+            return bool(created)
+        return bool(self.growing) or any(KARPENTER_POOL_LABEL in shape.labels for shape in created)
 
 
 NO_NODES = NodeShapes()
 
 
 class ShapeCounter:
-    """Told of nodes one by one, it knows the kinds that there are."""
+    """Keeps the set of shapes up to date as nodes are added, changed and removed."""
 
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}
         self._counts: Counter[Key] = Counter()
         self._shapes: dict[Key, NodeShape] = {}
         self.changes = 0
-        """How often a kind came or went."""
+        """The number of times that a shape was added or removed."""
 
     def put(self, node: SeenNode) -> tuple[OneMachine, ...]:
-        """A node is of this kind now. How it is known as a single machine, with one shape for all nodes of its kind."""
-        key = key_of(node.shape)
+        """Records that a node has this shape now. Returns its single-machine entries, which share one shape object per
+        shape."""
+        key = shape_key(node.shape)
         if self._keys.get(node.name) != key:
             self.drop(node.name)
             self._keys[node.name] = key
@@ -165,7 +168,7 @@ class ShapeCounter:
         return tuple(OneMachine(machine, node.name, self._shapes[key]) for machine in node.machine)
 
     def drop(self, name: str) -> None:
-        """The node is gone."""
+        """Records that the node is gone."""
         key = self._keys.pop(name, None)
         if key is None:
             return
@@ -175,40 +178,43 @@ class ShapeCounter:
             self.changes += 1
 
     def shapes(self) -> tuple[NodeShape, ...]:
-        """The kinds, the largest first: most questions are answered by those."""
+        """Returns the shapes, the largest first: they answer most questions."""
         return largest_first(self._shapes.values())
 
 
 def largest_first(shapes: Iterable[NodeShape]) -> tuple[NodeShape, ...]:
-    """In an order that is the same for the same kinds."""
-    return tuple(sorted(shapes, key=_size, reverse=True))
+    """Returns the shapes in descending size; the order is the same for the same shapes."""
+    return tuple(sorted(shapes, key=_sort_key, reverse=True))
 
 
-def _size(shape: NodeShape) -> tuple[object, ...]:
+def _sort_key(shape: NodeShape) -> tuple[object, ...]:
     amount = shape.allocatable
     return amount.get("cpu", 0), amount.get("memory", 0), sorted(shape.labels.items()), sorted(amount.items())
 
 
 def shapes_of(nodes: Iterable[Node]) -> tuple[NodeShape, ...]:
-    """The kinds of these nodes, those of cordoned ones too."""
-    found: Mapping[Key, NodeShape] = {key_of(s.shape): s.shape for s in map(seen_node, nodes) if s is not None}
-    return largest_first(found.values())
+    """Returns the shapes of these nodes, including those of cordoned nodes."""
+    shape_by_key: Mapping[Key, NodeShape] = {
+        shape_key(s.shape): s.shape for s in map(seen_node, nodes) if s is not None
+    }
+    return largest_first(shape_by_key.values())
 
 
 def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...]]:
-    """Those that take pods, and those of which all nodes are cordoned."""
-    found = tuple(shapes)
-    opened = tuple(shape for shape in found if shape.is_open)
-    kinds = {key_of(shape)[:-1] for shape in opened}
-    return opened, tuple(shape for shape in found if not shape.is_open and key_of(shape)[:-1] not in kinds)
+    """Returns (shapes that accept pods, shapes of which all nodes are cordoned)."""
+    all_shapes = tuple(shapes)
+    opened = tuple(shape for shape in all_shapes if shape.is_open)
+    # The last part of the key is `is_open`.
+    open_keys = {shape_key(shape)[:-1] for shape in opened}
+    return opened, tuple(shape for shape in all_shapes if not shape.is_open and shape_key(shape)[:-1] not in open_keys)
 
 
-def daemon_of(found: Workload) -> PodSpec | None:
-    """What a DaemonSet runs on each node, as far as it decides where and how much; None where only its metadata was
-    read."""
-    if not isinstance(found, DaemonSet) or not found.spec.template.spec.containers:
+def daemon_of(workload: Workload) -> PodSpec | None:
+    """Returns the pod spec of a DaemonSet, reduced to what decides where it runs and how much it requests; None for
+    another workload, or if only its metadata was read."""
+    if not isinstance(workload, DaemonSet) or not workload.spec.template.spec.containers:
         return None
-    spec = found.spec.template.spec
+    spec = workload.spec.template.spec
     return PodSpec(
         containers=tuple(Container(name=c.name, resources=c.resources) for c in spec.containers),
         init_containers=tuple(

@@ -1,4 +1,4 @@
-"""Who made this pod, and who made them?"""
+"""The controllers above a pod, from the nearest to the topmost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from trimtab.cluster.api.meta import Metadata, get
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A controller, as people name it: kind and name within the pod's namespace."""
+    """A controller: its kind and its name in the pod's namespace."""
 
     kind: str
     name: str
@@ -18,36 +18,39 @@ class Owner:
 
 
 Above = Callable[[str, Owner], Owner | None]
-"""(namespace, owner) → its own controller as far as known; None where it has none or is not known."""
+"""(namespace, owner) → the owner's own controller; None if it has none or is unknown."""
 
-_MOST = 6
-"""No real chain is longer; a cycle is."""
+# Real chains are shorter; only a cycle of owner references is longer.
+_MAX_CHAIN_LENGTH = 6
 
 
 def chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]:
-    """The pod's controllers from the nearest to the topmost; empty for a bare pod.
+    """Returns the pod's controllers from the nearest to the topmost; empty for a bare pod.
 
-    A ReplicaSet not known yet (the first pod of a rollout outruns every watch) still tells its Deployment: its
-    name ends in the pod's own `pod-template-hash`. (An Argo Rollout's carries the hash under a label of its own.)
+    The Deployment of a ReplicaSet that is not known yet (the first pod of a rollout can arrive before its ReplicaSet)
+    follows from the ReplicaSet's name, which ends in the pod's `pod-template-hash`. An Argo Rollout's ReplicaSet has
+    the hash under another label.
     """
     reference = metadata.controller
-    found: list[Owner] = []
+    owners: list[Owner] = []
     owner = Owner(reference.kind, reference.name) if reference else None
-    while owner is not None and owner not in found and len(found) < _MOST:
-        found.append(owner)
-        owner = above(namespace, owner) or _by_hash(metadata, owner)
-    return tuple(found)
+    while owner is not None and owner not in owners and len(owners) < _MAX_CHAIN_LENGTH:
+        owners.append(owner)
+        owner = above(namespace, owner) or _owner_by_hash(metadata, owner)
+    return tuple(owners)
 
 
-_MAKERS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
-"""Label with the hash → who makes ReplicaSets that are named by it."""
+# Label that holds the hash → kind of the controller whose ReplicaSets are named by it.
+_CONTROLLER_BY_HASH_LABEL = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
 
 
-def _by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
+def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
+    """Returns the controller of a ReplicaSet by the hash in its name; None if the name does not end in the pod's
+    hash."""
     if owner.kind != "ReplicaSet":
         return None
     labels = get(metadata.labels, {})
-    for label, kind in _MAKERS.items():
+    for label, kind in _CONTROLLER_BY_HASH_LABEL.items():
         suffix = "-" + labels.get(label, "")
         if len(suffix) > 1 and owner.name.endswith(suffix):
             return Owner(kind, owner.name.removesuffix(suffix))

@@ -1,4 +1,4 @@
-"""How many pods may be missing at once, and which pods does that hold for?"""
+"""PodDisruptionBudgets: how many pods may be missing at once, and which pods that holds for."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,84 +13,93 @@ OPERATORS = {"In", "NotIn", "Exists", "DoesNotExist"}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pdb:
-    """A PodDisruptionBudget as its status tells it now."""
+    """A PodDisruptionBudget by its current status."""
 
     namespace: str
     name: str
     selector: LabelSelector | None
     """None selects nothing."""
     allowed: int
-    """Pods that may be evicted now, all of them together."""
+    """The number of its pods that may be evicted now."""
     most: int
-    """Pods that may be evicted when all are healthy: 0 is a budget that never allows any."""
+    """The number of pods that may be evicted when all are healthy: 0 is a budget that never allows an eviction."""
     whole: bool
-    """As many pods are healthy as it wants, and it wants some: then the eviction API lets an unready pod go and counts
-    nothing. A budget that wants none counts every pod (registry/core/pod/storage/eviction.go, 1.36)."""
+    """Whether at least as many pods are healthy as it wants, and it wants some: then the eviction API evicts a pod that
+    is not ready without counting it. A budget that wants none counts every pod (registry/core/pod/storage/eviction.go,
+    1.36)."""
     stale: bool
-    """The controller has not seen the current object: its numbers mean nothing."""
+    """Whether the controller has not observed the current object: then the numbers are out of date."""
     broken: str
-    """What is wrong with its selector; empty when nothing is."""
+    """The problem with its selector; empty if it has none."""
     always: bool
-    """Unhealthy pods may always go (AlwaysAllow)."""
+    """Whether pods that are not healthy may always be evicted (AlwaysAllow)."""
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-def read(shape: PodDisruptionBudget) -> Pdb:
+def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
+    """Returns the budget of a PodDisruptionBudget object."""
     status, selector = shape.status, get(shape.spec.selector, None)
-    seen = get(status.observed_generation, None)
+    observed_generation = get(status.observed_generation, None)
     return Pdb(
         namespace=shape.metadata.namespace, name=shape.metadata.name, selector=selector,
         allowed=max(0, status.disruptions_allowed), most=max(0, status.expected_pods - status.desired_healthy),
         whole=status.current_healthy >= status.desired_healthy > 0,
-        stale=seen is None or seen < shape.metadata.generation, broken=_broken(selector),
+        stale=observed_generation is None or observed_generation < shape.metadata.generation,
+        broken=_selector_problem(selector),
         always=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
     )  # fmt: skip
 
 
-def _broken(selector: LabelSelector | None) -> str:
+def _selector_problem(selector: LabelSelector | None) -> str:
+    """Returns the problem with a selector; empty if it has none."""
     for expression in selector.match_expressions if selector else ():
         if expression.operator not in OPERATORS:
-            return f"operator {expression.operator!r} is none of {', '.join(sorted(OPERATORS))}"
+            return f"operator {expression.operator!r} is not one of {', '.join(sorted(OPERATORS))}"
         if (expression.operator in ("In", "NotIn")) != bool(expression.values):
-            return f"operator {expression.operator} on {expression.key!r} and its values do not go together"
+            return f"operator {expression.operator} on {expression.key!r} does not fit its values"
     return ""
 
 
 @dataclass(slots=True)
 class PdbIndex:
-    """Which budgets hold for a pod? Indexed by one label each, so that asking is cheap."""
+    """Finds the budgets of a pod. Each budget is indexed by one label of its selector, so that few are compared per
+    pod."""
 
     budgets: tuple[Pdb, ...]
     by_label: dict[str, dict[str, dict[str, list[int]]]] = field(default_factory=dict)
-    """Namespace → key and value of one label of the selector → budgets."""
+    """Namespace → key and value of one label of the selector → numbers of budgets."""
     by_namespace: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Namespace → numbers of budgets that have no such label or whose selector is not valid."""
 
     @classmethod
     def of(cls, budgets: Iterable[Pdb]) -> "PdbIndex":
-        made = cls(tuple(budgets))
-        for number, budget in enumerate(made.budgets):
+        """Returns the index of these budgets; its numbers are positions among them."""
+        index = cls(tuple(budgets))
+        for number, budget in enumerate(index.budgets):
             if budget.selector is None:
                 continue
+            # One label is enough to rule out most pods; `_selects` checks the whole selector.
             label = next(iter(sorted(budget.selector.match_labels.items())), None)
             if label is not None and not budget.broken:
                 key, value = label
-                by_key = made.by_label.setdefault(budget.namespace, {})
+                by_key = index.by_label.setdefault(budget.namespace, {})
                 by_key.setdefault(key, {}).setdefault(value, []).append(number)
             else:
-                made.by_namespace[budget.namespace].append(number)
-        return made
+                index.by_namespace[budget.namespace].append(number)
+        return index
 
     def over(self, namespace: str, labels: Labels) -> tuple[int, ...]:
-        """Numbers of the budgets that select these labels. A broken selector is taken to select all."""
+        """Returns the numbers of the budgets that select these labels. A selector that is not valid counts as selecting
+        all pods."""
         by_label = self.by_label.get(namespace)
-        near = entries_near(by_label, labels) if by_label else []
-        near += self.by_namespace.get(namespace, ())
-        if not near:
+        candidates = entries_near(by_label, labels) if by_label else []
+        candidates += self.by_namespace.get(namespace, ())
+        if not candidates:
             return ()
-        return tuple(sorted(n for n in near if self._selects(self.budgets[n], labels)))
+        return tuple(sorted(n for n in candidates if self._selects(self.budgets[n], labels)))
 
     @staticmethod
     def _selects(budget: Pdb, labels: Labels) -> bool:

@@ -1,8 +1,8 @@
-"""What is this pod to a planner?
+"""A pod for a planner.
 
-`SchedulingRequirements` is all that the scheduler looks at when it chooses a node, read once and shared by every pod
-that asks for the same; `PodInfo` is one pod with what decides whether it may move. Made from the API's shapes, integers
-inside.
+`SchedulingRequirements` is everything that the scheduler considers when it chooses a node; all pods with the same
+requirements share one object. `PodInfo` is one pod with what decides whether it may move. Both are made from API
+objects; amounts are integers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,24 +30,25 @@ from trimtab.cluster.api.pod import (
 from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import Amounts, below_zero, pod_requests, resized
+from trimtab.cluster.resources import Amounts, negative_request, pod_requests, with_resize
 from trimtab.cluster.timestamps import Seconds, seconds
 
-MIRROR = "kubernetes.io/config.mirror"
-DAEMON = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DAEMON_ANNOTATION = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 CRITICAL = 2_000_000_000
-"""The value of system-cluster-critical: at and above it a pod belongs to the system."""
+"""The value of system-cluster-critical: pods of this priority or a higher one belong to the system."""
 NODE_CRITICAL = 2_000_001_000
 """The value of system-node-critical."""
-EXPENDABLE = -10
-"""Pods of a lower priority hold a place for others: nobody makes room for them (--expendable-pods-priority-cutoff)."""
+EXPENDABLE_PRIORITY_CUTOFF = -10
+"""Pods of a lower priority reserve capacity for others, so no capacity is made for them
+(--expendable-pods-priority-cutoff)."""
 
 FINISHED = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "kueue.x-k8s.io/pod-group-name",
 )  # fmt: skip
-"""Labels that name a group of pods: the coscheduling plugin's, now and before, and Kueue's."""
+"""Labels that name a group of pods: those of the coscheduling plugin, current and former, and that of Kueue."""
 COPIED = (_ZONE, _REGION)
 """Labels that the API server copies from the node when it binds a pod (1.35)."""
 
@@ -57,12 +58,13 @@ Port = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SchedulingRequirements:
-    """What the scheduler looks at. Compared by identity: one `PodReader` makes one Ask for all pods alike."""
+    """Everything that the scheduler considers about a pod. Compared by identity: a `PodReader` makes one object for all
+    pods that are alike."""
 
     namespace: str
     labels: Labels
     requests: Amounts | Unreadable
-    """The scheduler's numbers, the pod's own slot not among them."""
+    """In the scheduler's numbers, without the pod's own slot."""
     node_selector: Labels
     node_affinity: NodeSelector | None
     preferred_nodes: tuple[PreferredTerm, ...]
@@ -72,25 +74,25 @@ class SchedulingRequirements:
     apart: tuple[PodAffinityTerm, ...]
     """Required pod anti-affinity."""
     spreads: tuple[TopologySpreadConstraint, ...]
-    """Those that say DoNotSchedule: conditions."""
+    """Constraints with DoNotSchedule: conditions."""
     soft_spreads: tuple[TopologySpreadConstraint, ...]
-    """Those that say ScheduleAnyway: wishes."""
+    """Constraints with ScheduleAnyway: preferences."""
     near: tuple[tuple[int, PodAffinityTerm], ...]
-    """Preferred pod affinity with its weight; anti-affinity has a negative one."""
+    """Preferred pod affinity with its weight; the weight of anti-affinity is negative."""
     ports: tuple[Port, ...]
     scheduler: str
 
 
 class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A volume that dies with the node."""
+    """A volume whose data is lost with the node."""
 
     name: str
     memory: bool
-    """An emptyDir in memory: lost, but the pod knew that it would be."""
+    """Whether it is an emptyDir in memory: its data is lost too, which the pod's author accepted."""
 
 
 class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """One pod, compared by identity. `node` is empty for a pod that waits for one."""
+    """One pod, compared by identity. `node` is empty for a pod without a node."""
 
     name: str
     namespace: str
@@ -102,30 +104,30 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     created: Seconds | None
     started: Seconds | None
     deleted: Seconds | None
-    """When it was asked to go; None while it stays."""
+    """The time of its deletion request; None if there is none."""
     grace: int
-    """Seconds it may take to end."""
+    """Its termination grace period in seconds."""
     phase: str
     ready: bool
     priority: int
     local: tuple[LocalVolume, ...]
     claims: tuple[str, ...]
-    """Names of its PersistentVolumeClaims, in its own namespace."""
+    """The names of its PersistentVolumeClaims, in its own namespace."""
     devices: bool
-    """It holds ResourceClaims (DRA)."""
+    """Whether it has ResourceClaims (DRA)."""
     device_claims: tuple[str, ...] = ()
-    """Their names; empty for one that is not made yet."""
+    """The names of its ResourceClaims; empty for a claim that does not exist yet."""
     alike: int = -1
-    """Equal for pods that differ in nothing but name, place and age, as replicas do; -1 for a pod that carries
-    something of its own (annotations that say more than true, local data, claims, an end), or has no owner."""
-    nominated: str = ""
-    """The node a preemption reserved for it."""
-    gated: bool = False
-    """Somebody holds it back (scheduling gates): it does not look for a node yet."""
+    """Equal for pods that differ only in name, node and age, as replicas do. -1 for a pod that has something of its own
+    (annotations other than true, local data, claims, a deletion timestamp), or that has no owner."""
+    nominated_node: str = ""
+    """The node that a preemption reserved for it."""
+    is_gated: bool = False
+    """Whether scheduling gates keep it from being scheduled."""
     group: str = ""
-    """The group that it runs with, all or none; empty where it runs by itself."""
+    """The group that it is scheduled with, all or none; empty if it is in no group."""
     unschedulable: bool = False
-    """A scheduler has tried and found no node for it (condition PodScheduled, reason Unschedulable)."""
+    """Whether a scheduler found no node for it (condition PodScheduled, reason Unschedulable)."""
 
     @property
     def key(self) -> str:
@@ -133,208 +135,235 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
 
     @property
     def finished(self) -> bool:
-        """Succeeded or Failed: it holds nothing any more."""
+        """Whether its phase is Succeeded or Failed: it holds no resources any more."""
         return self.phase in FINISHED
 
     @property
     def seeking(self) -> bool:
-        """Does it look for a node? Not who has one, is held back, or only holds a place for others."""
-        return not (self.node or self.gated or self.priority < EXPENDABLE)
+        """Whether it waits for a node. A pod does not if any of these holds: it has a node, scheduling gates hold it
+        back, or it only reserves capacity for others (`EXPENDABLE_PRIORITY_CUTOFF`)."""
+        return not (self.node or self.is_gated or self.priority < EXPENDABLE_PRIORITY_CUTOFF)
 
     @property
     def static(self) -> bool:
-        """The kubelet's own: a mirror of a file, or owned by its node."""
-        return MIRROR in self.annotations or (self.owner is not None and self.owner.kind == "Node")
+        """Whether the kubelet runs it by itself: it is the mirror of a file, or its owner is its node."""
+        return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == "Node")
 
     @property
     def daemon(self) -> bool:
-        """One per node by its nature: it neither moves nor keeps a node."""
-        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(DAEMON) == "true"
+        """Whether it runs once per node by design: it neither moves nor keeps a node."""
+        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(
+            DAEMON_ANNOTATION
+        ) == "true"
 
 
-_Said = tuple[object, ...]
-"""What of a spec its Ask is made of."""
-_MOST_OWNERS = 1_000
-"""Owners of whom the last pod's parts are held, a few KB each."""
+_SpecParts = tuple[object, ...]
+"""The fields of a spec that its requirements are made of."""
+# For each owner the parts of its latest pod are stored, a few KB each.
+_MAX_OWNERS = 1_000
 
 
-class _Last(NamedTuple):
-    said: _Said
-    ask: SchedulingRequirements
+class _LatestPod(NamedTuple):
+    spec_parts: _SpecParts
+    requirements: SchedulingRequirements
 
 
 @dataclass(slots=True)
 class PodReader:
-    """Makes pods from shapes; pods that ask for the same share their `SchedulingRequirements`."""
+    """Makes `PodInfo` from API objects; pods with the same requirements share one `SchedulingRequirements`."""
 
     known: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
-    """By namespace, template and labels."""
+    """(namespace, template, labels) → requirements."""
     likes: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
     owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
     first: int = 0
-    """The first number of `PodInfo.alike`: what another Reader numbered before stays below it."""
+    """The first number for pods that are alike: those of an earlier reader are smaller."""
     _templates: dict[bytes, int] = field(default_factory=dict)
-    """Specs that say the same, numbered."""
-    _last: dict[int, _Last] = field(default_factory=dict)
-    """Of an owner's last pod: nearly always the next one says the same, and comparing is quicker than a key."""
+    """Encoded spec parts → number."""
+    _latest: dict[int, _LatestPod] = field(default_factory=dict)
+    """Id of an owner → its latest pod. The next pod nearly always has the same parts, and a comparison is quicker than
+    a key."""
 
     def pod(self, shape: Shape) -> PodInfo:
+        """Returns the pod of an API object."""
         meta, spec, status = shape.metadata, shape.spec, shape.status
-        owner = self._owner(meta.controller)
-        ask, annotations, local = self._ask(shape, owner), get(meta.annotations, {}), _local(spec.volumes)
-        ready, priority, phase = _ready(status), get(spec.priority, 0), intern(status.phase)
-        claims, alike, group = _claims(meta.name, spec.volumes), -1, _group(spec, ask.labels)
+        owner = self._shared_owner(meta.controller)
+        requirements, annotations, local = (
+            self._shared_requirements(shape, owner),
+            get(meta.annotations, {}),
+            _local_volumes(spec.volumes),
+        )
+        ready, priority, phase = _is_ready(status), get(spec.priority, 0), intern(status.phase)
+        claims, alike, group = _claim_names(meta.name, spec.volumes), -1, _group_name(spec, requirements.labels)
         if (
             owner is not None
             and not (local or claims or group)
             and meta.deletion_timestamp is None
-            and _agreed(annotations)
+            and _has_only_true(annotations)
         ):
-            # `owners` keeps the owner, and `known` the Ask: no other can come to be at their address.
-            name = (id(ask), id(owner), ready, priority, phase, ",".join(sorted(annotations)) if annotations else "")
-            alike = self.likes.setdefault(name, self.first + len(self.likes))
+            # `id` is safe as a key: this reader keeps both objects alive, so no other object gets their address.
+            likeness = (
+                id(requirements),
+                id(owner),
+                ready,
+                priority,
+                phase,
+                ",".join(sorted(annotations)) if annotations else "",
+            )
+            alike = self.likes.setdefault(likeness, self.first + len(self.likes))
         return PodInfo(
-            name=meta.name, namespace=ask.namespace, uid=meta.uid, node=intern(spec.node_name), ask=ask,
+            name=meta.name, namespace=requirements.namespace, uid=meta.uid, node=intern(spec.node_name),
+            ask=requirements,
             owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),
             started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
             phase=phase, ready=ready, priority=priority, local=local, alike=alike,
             claims=claims, devices=bool(spec.resource_claims),
-            device_claims=_device_claims(spec, status) if spec.resource_claims else (),
-            nominated=status.nominated_node_name, gated=bool(spec.scheduling_gates),
+            device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),
+            nominated_node=status.nominated_node_name, is_gated=bool(spec.scheduling_gates),
             group=group,
             unschedulable=not spec.node_name and _is_unschedulable(status),
         )  # fmt: skip
 
-    def _owner(self, owner: OwnerReference | None) -> OwnerReference | None:
-        """The first that was equal to it."""
+    def _shared_owner(self, owner: OwnerReference | None) -> OwnerReference | None:
+        """Returns the first owner reference that was equal to this one."""
         return None if owner is None else self.owners.setdefault(owner, owner)
 
-    def _ask(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
-        labels, resizing, said = _labels(shape), resized(shape), _said(shape.spec)
-        last = self._last.get(id(owner)) if owner is not None and resizing is shape else None
-        if last is not None and last.said == said and _is_of(last.ask, shape.metadata.namespace, labels):
-            return last.ask
-        template = self._templates.setdefault(_ENCODER.encode(said), len(self._templates))
+    def _shared_requirements(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
+        """Returns the requirements of the pod, shared with all pods that are alike."""
+        labels, resizing, parts = _scheduling_labels(shape), with_resize(shape), _spec_parts(shape.spec)
+        latest = self._latest.get(id(owner)) if owner is not None and resizing is shape else None
+        if (
+            latest is not None
+            and latest.spec_parts == parts
+            and _has_labels(latest.requirements, shape.metadata.namespace, labels)
+        ):
+            return latest.requirements
+        template = self._templates.setdefault(_ENCODER.encode(parts), len(self._templates))
         key = (shape.metadata.namespace, template, *labels.items())
         if resizing is not shape:
+            # A resize in place changes what one pod requests, not its template: such a pod has a key of its own.
             key = (
                 *key,
                 _ENCODER.encode((resizing.spec.containers, resizing.spec.init_containers, resizing.spec.resources)),
             )
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = _ask(resizing, labels)
+        requirements = self.known.get(key)
+        if requirements is None:
+            requirements = self.known[key] = _make_requirements(resizing, labels)
         if owner is not None and resizing is shape:
-            if len(self._last) >= _MOST_OWNERS:
-                self._last.clear()
-            self._last[id(owner)] = _Last(said, found)
-        return found
+            if len(self._latest) >= _MAX_OWNERS:
+                self._latest.clear()
+            self._latest[id(owner)] = _LatestPod(parts, requirements)
+        return requirements
 
 
-def _device_claims(spec: PodSpec, status: PodStatus) -> tuple[str, ...]:
-    made = {one.name: one.resource_claim_name or "" for one in status.resource_claim_statuses}
-    return tuple(one.resource_claim_name or made.get(one.name, "") for one in spec.resource_claims)
+def _device_claim_names(spec: PodSpec, status: PodStatus) -> tuple[str, ...]:
+    claim_names = {one.name: one.resource_claim_name or "" for one in status.resource_claim_statuses}
+    return tuple(one.resource_claim_name or claim_names.get(one.name, "") for one in spec.resource_claims)
 
 
-def _group(spec: PodSpec, labels: Labels) -> str:
+def _group_name(spec: PodSpec, labels: Labels) -> str:
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
     if spec.workload_ref is not None:
-        found = spec.workload_ref
-        return f"{found.name}/{found.pod_group}/{found.pod_group_replica_key}"
+        reference = spec.workload_ref
+        return f"{reference.name}/{reference.pod_group}/{reference.pod_group_replica_key}"
     return next((labels[key] for key in GROUP_LABELS if key in labels), "") if labels else ""
 
 
-def _is_of(ask: SchedulingRequirements, namespace: str, labels: Labels) -> bool:
-    return ask.namespace == namespace and ask.labels == labels
+def _has_labels(requirements: SchedulingRequirements, namespace: str, labels: Labels) -> bool:
+    return requirements.namespace == namespace and requirements.labels == labels
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda _unset: None)
 
 
-def _said(spec: PodSpec) -> _Said:
+def _spec_parts(spec: PodSpec) -> _SpecParts:
     return (
         spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.node_selector, spec.affinity,
         spec.tolerations, spec.topology_spread_constraints, spec.scheduler_name, spec.host_network,
     )  # fmt: skip
 
 
-def _labels(shape: Shape) -> Labels:
-    """Without what the API server copies from the node when it binds (1.35): a successor gets its own."""
+def _scheduling_labels(shape: Shape) -> Labels:
+    """Returns the pod's labels without those that the API server copies from the node at binding (1.35): a successor
+    gets those of its own node."""
     labels = get(shape.metadata.labels, {})
     if _ZONE not in labels and _REGION not in labels:
         return labels
-    kept = labels.copy()
-    kept.pop(_ZONE, None)
-    kept.pop(_REGION, None)
-    return kept
+    own = labels.copy()
+    own.pop(_ZONE, None)
+    own.pop(_REGION, None)
+    return own
 
 
-def _agreed(annotations: Mapping[str, str]) -> bool:
-    """Does every annotation say just true? Then nothing depends on time or on volumes."""
+def _has_only_true(annotations: Mapping[str, str]) -> bool:
+    """Returns whether every annotation has the value true: then no decision depends on time or on volumes."""
     return not annotations or all(text == "true" for text in annotations.values())
 
 
-def _ask(shape: Shape, labels: Labels) -> SchedulingRequirements:
+def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
     spec = shape.spec
     affinity = get(spec.affinity, Affinity())
+    # Absent and empty are the same to the scheduler.
     nodes = get(affinity.node_affinity, NodeAffinity())
     return SchedulingRequirements(
         namespace=shape.metadata.namespace,
         labels=labels,
-        requests=_requests(shape),
+        requests=_requests_of(shape),
         node_selector=get(spec.node_selector, {}),
         node_affinity=get(nodes.required, None),
         preferred_nodes=get(nodes.preferred, ()),
         tolerations=get(spec.tolerations, ()),
-        together=_required(affinity.pod_affinity),
-        apart=_required(affinity.pod_anti_affinity),
-        spreads=_spreads(spec, "DoNotSchedule"),
-        soft_spreads=_spreads(spec, "ScheduleAnyway"),
-        near=(*_preferred(affinity.pod_affinity, 1), *_preferred(affinity.pod_anti_affinity, -1)),
-        ports=tuple(sorted(set(_ports(spec)))),
+        together=_required_terms(affinity.pod_affinity),
+        apart=_required_terms(affinity.pod_anti_affinity),
+        spreads=_spread_constraints(spec, "DoNotSchedule"),
+        soft_spreads=_spread_constraints(spec, "ScheduleAnyway"),
+        near=(*_weighted_terms(affinity.pod_affinity, 1), *_weighted_terms(affinity.pod_anti_affinity, -1)),
+        ports=tuple(sorted(set(_host_ports(spec)))),
         scheduler=spec.scheduler_name or "default-scheduler",
     )
 
 
-def _requests(shape: Shape) -> Amounts | Unreadable:
-    """The API server takes no negative amount; from anywhere else it would be room that is not there."""
+def _requests_of(shape: Shape) -> Amounts | Unreadable:
+    """Returns the pod's requests; Unreadable for a negative amount. The API server rejects one; from any other source
+    it would count as free capacity that does not exist."""
     where = f"pod {shape.metadata.namespace}/{shape.metadata.name}"
     try:
-        found = pod_requests(shape.spec)
+        requests = pod_requests(shape.spec)
     except NotAQuantity as error:
         return Unreadable(where, str(error))
-    written = below_zero(shape.spec)
-    return found if written is None else Unreadable(where, f"it asks for {written}, less than nothing")
+    negative = negative_request(shape.spec)
+    return requests if negative is None else Unreadable(where, f"it requests {negative}, which is less than zero")
 
 
-def _required(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:
+def _required_terms(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:
     return get(terms, PodAffinity()).required
 
 
-def _preferred(terms: PodAffinity | UnsetType, sign: int) -> tuple[tuple[int, PodAffinityTerm], ...]:
+def _weighted_terms(terms: PodAffinity | UnsetType, sign: int) -> tuple[tuple[int, PodAffinityTerm], ...]:
     return tuple((sign * term.weight, term.pod_affinity_term) for term in get(terms, PodAffinity()).preferred)
 
 
-def _spreads(spec: PodSpec, when: str) -> tuple[TopologySpreadConstraint, ...]:
+def _spread_constraints(spec: PodSpec, when: str) -> tuple[TopologySpreadConstraint, ...]:
     return tuple(s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == when)
 
 
-def _ports(spec: PodSpec) -> Iterable[Port]:
-    """Host ports as the scheduler counts them: containers and sidecars; with hostNetwork every port is one."""
+def _host_ports(spec: PodSpec) -> Iterable[Port]:
+    """Yields the host ports that the scheduler counts: those of containers and sidecars; with hostNetwork every
+    container port is a host port."""
     for container in spec.containers + tuple(c for c in spec.init_containers if c.restart_policy == "Always"):
-        yield from _container_ports(container, host=spec.host_network)
+        yield from _host_ports_of_container(container, host=spec.host_network)
 
 
-def _container_ports(container: Container, *, host: bool) -> Iterable[Port]:
+def _host_ports_of_container(container: Container, *, host: bool) -> Iterable[Port]:
     for port in container.ports:
         number = port.host_port or (port.container_port if host else 0)
         if number:
             yield (port.protocol or "TCP", port.host_ip or "0.0.0.0", number)  # noqa: S104  every address
 
 
-def _ready(status: PodStatus) -> bool:
+def _is_ready(status: PodStatus) -> bool:
     for condition in status.conditions:  # noqa: SIM110  `any` takes twice as long, and this is done at every event
         if condition.type == "Ready" and condition.status == "True":
             return True
@@ -348,22 +377,23 @@ def _is_unschedulable(status: PodStatus) -> bool:
     )
 
 
-def _local(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
-    found = []
+def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
+    local_volumes = []
     for volume in volumes:
         if not isinstance(volume.empty_dir, UnsetType):
-            found.append(LocalVolume(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
+            local_volumes.append(LocalVolume(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
         elif not isinstance(volume.host_path, UnsetType):
-            found.append(LocalVolume(name=volume.name, memory=False))
-    return tuple(found)
+            local_volumes.append(LocalVolume(name=volume.name, memory=False))
+    return tuple(local_volumes)
 
 
-def _claims(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:
-    """A generic ephemeral volume's claim is named after pod and volume (pkg/controller/volume/ephemeral)."""
-    found = []
+def _claim_names(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:
+    """Returns the names of the pod's claims. The claim of a generic ephemeral volume is named after pod and volume
+    (pkg/controller/volume/ephemeral)."""
+    names = []
     for volume in volumes:
         if not isinstance(volume.persistent_volume_claim, UnsetType):
-            found.append(volume.persistent_volume_claim.claim_name)
+            names.append(volume.persistent_volume_claim.claim_name)
         elif not isinstance(volume.ephemeral, UnsetType):
-            found.append(f"{pod}-{volume.name}")
-    return tuple(found)
+            names.append(f"{pod}-{volume.name}")
+    return tuple(names)

@@ -1,9 +1,7 @@
-"""Which nodes belong together, and how boldly may they be compacted?
+"""A node pool: which nodes belong to it, and the settings that limit its compaction.
 
-The settings of one pool, as its ConfigMap says them (docs: `pool_file` reads it). Absent settings come from the
-preset, `balanced` unless another is named.
-
-The one switch that stops every change: `trimtab.dev/paused` on our own namespace.
+`pool_config` reads the settings of a pool from its ConfigMap. An absent setting comes from the preset, `balanced`
+unless the ConfigMap names another one. `trimtab.dev/paused` on Trimtab's own namespace stops every change.
 """
 
 import re
@@ -18,7 +16,7 @@ from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
 LABEL = "trimtab.dev/pool"
-"""The label of a pool's ConfigMap; also a node label that names its pool, before any other."""
+"""The label of a pool's ConfigMap; on a node, the label that names its pool, before any other."""
 POOL_LABELS = (
     LABEL, "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
     "kubernetes.azure.com/agentpool", "agentpool", "worker.gardener.cloud/pool", "karpenter.sh/nodepool",
@@ -26,24 +24,27 @@ POOL_LABELS = (
     "kubernetes.civo.com/civo-node-pool", "magnum.openstack.org/nodegroup", "compute.coreweave.com/node-pool",
     "autoscaling.k8s.io/nodegroup",
 )  # fmt: skip
-"""Node labels that tell a pool's name, the first present one counts (knowledge of the platforms' own labels)."""
+"""Node labels that name a pool; the first one that a node has counts (the platforms' own labels)."""
 OPENSHIFT_MACHINE = "machine.openshift.io/machine"
-"""Annotation of OpenShift's machine API: namespace/name of the node's Machine, a MachineSet's name and a suffix."""
+"""The annotation of OpenShift's machine API: namespace/name of the node's Machine; the name is a MachineSet's name with
+a suffix."""
 CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
-"""Annotations of Cluster API: what owns the node's Machine (api/core/v1beta1/common_types.go)."""
+"""Annotations of Cluster API: the owner of the node's Machine (api/core/v1beta1/common_types.go)."""
+# A name by `generateName`: five letters and digits after the MachineSet's name.
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
-"""A name by `generateName`: five letters and digits after the MachineSet's name."""
 KEEP = "trimtab.dev/keep"
-"""Annotation of a node or pod, value "true": leave it where it is."""
+"""The annotation of a node or a pod that must stay; its value is "true"."""
 
 
 class Goal(StrEnum):
+    """The goal of a pool's plans."""
+
     COST = "cost"
     NODES = "nodes"
 
 
 class Spare(StrEnum):
-    """Whose pods must find room when it dies."""
+    """The failure for which a pool keeps capacity: the loss of no node, of one node, or of one zone."""
 
     NONE = "none"
     NODE = "node"
@@ -51,126 +52,132 @@ class Spare(StrEnum):
 
 
 class Precedence(StrEnum):
-    """Who empties a node that both the cluster autoscaler and Trimtab could empty."""
+    """The order between the cluster autoscaler and Trimtab on a node that both could drain."""
 
     FOLLOW = "follow"
-    """The autoscaler: what it will remove by itself is left to it."""
+    """The autoscaler first: Trimtab leaves alone what the autoscaler will remove by itself."""
     LEAD = "lead"
-    """Trimtab, in its own order; the autoscaler removes what is empty."""
+    """Trimtab first, in its own order; the autoscaler removes empty nodes."""
 
 
 class ProtectUnready(StrEnum):
-    """What keeps the pods of a workload of which a replica is not ready."""
+    """What blocks the eviction of a workload's pods while one of its replicas is not ready."""
 
     BUDGET = "budget"
-    """Its budget. Without one: more than one such replica, one of fewer than three, or one that is young."""
+    """Its budget. Without a budget: more than one such replica, one of fewer than three, or a young one."""
     WORKLOAD = "workload"
     """Any such replica."""
 
 
 class ProtectCritical(StrEnum):
-    """Which pods of the priority class system-cluster-critical stay."""
+    """Which pods of the priority class system-cluster-critical must stay."""
 
     ALWAYS = "always"
     WITHOUT_BUDGET = "without-budget"
-    """Those without a budget, or without a second ready replica."""
+    """Pods without a budget, and pods without a second ready replica."""
     UNLESS_SAFE = "unless-safe-to-evict"
-    """Likewise, but without a budget the annotation safe-to-evict lets one go."""
+    """The same, but the annotation safe-to-evict allows the eviction of a pod without a budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """Room that is left on purpose, on the pool's nodes that stay."""
+    """Capacity that stays free on purpose, on the nodes of the pool that stay."""
 
     percent: int = 0
-    """Of what is allocatable there, of cpu and of memory. 0: none."""
+    """Percent of the allocatable cpu and memory there. 0: none."""
     nodes: int = 0
-    """As many average nodes' worth. 0: none."""
+    """The capacity of this number of average nodes. 0: none."""
     largest_pod: bool = False
-    """One node that stays has room for one more pod as large as the largest that may move."""
+    """Whether one node that stays must have room for one more pod as large as the largest that may move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
+    """The settings of one node pool."""
+
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Nodes with all of these labels belong to it; empty: the nodes whose pool label (`POOL_LABELS`) says `name`."""
+    """Nodes with all of these labels belong to the pool; empty: the nodes whose pool label (`POOL_LABELS`) has the
+    value `name`."""
     everything: bool = False
-    """All nodes belong to it: for one pool over a whole cluster."""
+    """Whether all nodes belong to it: for one pool over a whole cluster."""
     goal: Goal = Goal.COST
-    """What a plan saves: money (prices, else cores), or nodes."""
+    """What a plan saves: money (by prices, otherwise by cores), or nodes."""
     dry_run: bool = True
-    """Plans are written down, nothing is done. True by default: trust is earned."""
+    """Whether plans are only reported. True by default: you enable changes after you trust the plans."""
     enabled: bool = True
-    """False: the pool is left alone, and that is the reason given."""
+    """If False, the pool is left alone, and that is the reported reason."""
 
     under: Mapping[str, int] = field(default_factory=dict)
-    """Resource → percent of allocatable requested, DaemonSets included, at or below which a node is under-used. A
-    node is a candidate when all resources named here are. Empty: every node is, the plan alone decides."""
+    """Resource → percent of allocatable that is requested, DaemonSets included, at or below which a node is under-used.
+    A node is a candidate if it is under-used in all resources here. Empty: every node is a candidate, the plan alone
+    decides."""
     under_count: int = 1
-    """As many nodes must be under-used before anything is planned. More than 1 only where plans are not trusted."""
+    """The number of nodes that must be under-used before anything is planned. More than 1 only if you do not trust the
+    plans."""
     under_for: int = 600
-    """Seconds a node must have been under-used: what dips for a minute is not idle."""
+    """Seconds for which a node must have been under-used: a dip of a minute does not make it idle."""
     node_age: int = 1200
-    """Seconds a node must exist before it is emptied: what was just added is there for a reason."""
+    """Seconds that a node must exist before it is drained: a node that was just added is needed."""
     receiver_age: int = 60
-    """Seconds a node must exist before it counts as a place for pods: younger ones may not be whole yet."""
+    """Seconds that a node must exist before it can receive pods: a younger one may not be complete."""
     quiet: int = 600
     """Seconds without a new node in the pool before anything is planned (the autoscaler's delay-after-add)."""
     pending_limit: int = 3600
     """Seconds a pod may wait for a node before it no longer keeps the pool from shrinking."""
 
     min_nodes: int = 1
-    """The pool never has fewer, emptied ones not counted."""
+    """The pool never has fewer nodes; drained ones do not count."""
     min_per_zone: int = 0
-    """Nor any of its zones."""
+    """None of its zones ever has fewer nodes."""
     headroom: Headroom = Headroom()
     spare: Spare = Spare.NONE
-    """Room that is left for the pods of the fullest node (or zone) of those that stay."""
+    """Free capacity for the pods of the fullest node (or zone) among those that stay."""
 
     drains: int = 1
-    """Nodes of this pool that are emptied at the same time."""
+    """Nodes of this pool that are drained at the same time."""
     evictions_per_hour: int = 200
-    """A ceiling on churn."""
+    """The maximum rate of evictions."""
     openings_per_hour: int = 20
-    """Emptied nodes that are opened again in an hour for pods that wait."""
+    """Drained nodes per hour that are uncordoned again for pending pods."""
     least_gain: int = 0
-    """Thousandths of an average node's price that one eviction must save at least. 0: any saving will do."""
+    """Thousandths of an average node's price that one eviction must save at least. 0: any saving is enough."""
     prices: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → micro-dollars an hour, before any table of ours."""
+    """Instance type → micro-dollars an hour, before any price table."""
     commitments: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → nodes of it that are paid for whether they run or not: that many save no money when they go."""
+    """Instance type → number of its nodes that are paid for whether they run or not: the removal of that many saves no
+    money."""
     autoscaler: Precedence = Precedence.FOLLOW
     lead_max_threshold: int = 50
-    """Percent: while the autoscaler's own threshold is above it, a pool that leads and acts begins nothing."""
+    """Percent: while the autoscaler's own threshold is above it, a pool with `lead` and `act` starts no drain."""
     group_options: Mapping[str, str] = field(default_factory=dict)
     """The autoscaler's flag → its value for the pool's own node group, where the group's options differ from the flag.
-    They stand at the cloud's group, where the API server does not show them."""
+    They are set on the cloud's group, and the API server does not show them."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=dict)
-    """`spec.schedulerName` → how that scheduler places pods, before what Trimtab knows or finds by itself."""
+    """`spec.schedulerName` → how that scheduler places pods; it overrides what Trimtab knows or detects."""
     windows: tuple[WeeklyWindow, ...] = ()
-    """When it may act; empty is always."""
+    """The times in which the compactor may act; empty is always."""
 
     keep_nodes: tuple[str, ...] = ()
     """More node annotations that mean "leave it" (value "true")."""
     keep_pods: tuple[str, ...] = ()
     """More pod annotations that mean "leave it" (value "true")."""
     single_replicas: bool = False
-    """May the only replica of a workload be evicted? It is gone until its successor is ready."""
+    """Whether the only replica of a workload may be evicted. The workload is down until the successor is ready."""
     scale_namespaces: frozenset[str] | None = None
-    """Namespaces in which the compactor may give a workload its second replica. None: not known, as in an offline plan,
-    and taken for all. No setting of a pool: the compactor's own account says it."""
+    """Namespaces in which the compactor may give a workload a second replica. None: unknown, as in an offline plan, and
+    taken as all namespaces. It is not a pool setting: the permissions of the compactor's service account decide."""
     jobs: bool = False
-    """May pods of Jobs be evicted? Their work so far is lost."""
+    """Whether pods of Jobs may be evicted. The work that they have done is lost."""
     not_ready: bool = True
-    """May pods that are not ready be evicted, where their budget allows it?"""
+    """Whether pods that are not ready may be evicted if their budget allows it."""
     unready: ProtectUnready = ProtectUnready.BUDGET
     critical_pods: ProtectCritical = ProtectCritical.WITHOUT_BUDGET
     min_pod_age: int = 0
-    """Seconds a pod must have run."""
+    """Seconds that a pod must have run before it may be evicted."""
 
     def has(self, node: NodeInfo) -> bool:
-        """Does the node belong to this pool?"""
+        """Returns whether the node belongs to this pool."""
         if self.everything:
             return True
         if self.labels:
@@ -179,70 +186,71 @@ class Pool:
 
 
 class PoolIndex:
-    """The pools of a node, as `Pool.has` tells, without asking every pool: one that selects nothing has the nodes that
-    name it."""
+    """Finds the pools of a node as the pool itself decides, without a call for every pool: a pool without a selector
+    has the nodes that name it."""
 
-    __slots__ = ("_named", "_selecting")
+    __slots__ = ("_by_name", "_with_selector")
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        self._selecting: list[tuple[int, Pool]] = []
-        self._named: dict[str, list[tuple[int, Pool]]] = {}
+        self._with_selector: list[tuple[int, Pool]] = []
+        self._by_name: dict[str, list[tuple[int, Pool]]] = {}
         for number, pool in enumerate(pools):
             is_selecting = pool.everything or pool.labels
-            (self._selecting if is_selecting else self._named.setdefault(pool.name, [])).append((number, pool))
+            (self._with_selector if is_selecting else self._by_name.setdefault(pool.name, [])).append((number, pool))
 
     def of(self, node: NodeInfo) -> tuple[Pool, ...]:
-        """All that have the node, in the order they were given in."""
-        found = [one for one in self._selecting if one[1].has(node)]
-        found += self._named.get(pool_name(node), ()) if self._named else ()
-        return tuple(pool for _, pool in sorted(found, key=lambda one: one[0]))
+        """Returns all pools that have the node, in the order of the constructor's argument."""
+        numbered_pools = [one for one in self._with_selector if one[1].has(node)]
+        numbered_pools += self._by_name.get(pool_name(node), ()) if self._by_name else ()
+        return tuple(pool for _, pool in sorted(numbered_pools, key=lambda one: one[0]))
 
     def only(self, node: NodeInfo) -> Pool | None:
-        """The one that has the node; None where none or several have."""
-        found = self.of(node)
-        return found[0] if len(found) == 1 else None
+        """Returns the one pool that has the node; None if no pool or several pools have it."""
+        pools = self.of(node)
+        return pools[0] if len(pools) == 1 else None
 
     def first(self, node: NodeInfo) -> Pool | None:
-        """The first that has the node; None where none has."""
+        """Returns the first pool that has the node; None if no pool has it."""
         return next(iter(self.of(node)), None)
 
 
 def pool_name(node: NodeInfo) -> str:
-    """The pool that the node's own labels or annotations name; empty when none does."""
+    """Returns the pool that the node's own labels or annotations name; empty if none does."""
     return pool_source(node)[0]
 
 
 def pool_source(node: NodeInfo) -> tuple[str, str]:
-    """(the node's pool, the label or annotation that names it); both empty when none does.
+    """Returns (the node's pool, the label or annotation that names it); both empty if none does.
 
-    A label counts before an annotation: where there is one, a person or the platform chose it to select nodes by.
+    A label counts before an annotation: a person or the platform set it to select nodes.
     """
     for key in POOL_LABELS:
         if key in node.labels:
             return node.labels[key], key
-    notes = node.annotations
-    if notes.get(CAPI_OWNER_KIND) == "MachineSet" and notes.get(CAPI_OWNER):
-        return notes[CAPI_OWNER], CAPI_OWNER
-    machine_set = machine_set_of(notes.get(OPENSHIFT_MACHINE, ""))
+    annotations = node.annotations
+    if annotations.get(CAPI_OWNER_KIND) == "MachineSet" and annotations.get(CAPI_OWNER):
+        return annotations[CAPI_OWNER], CAPI_OWNER
+    machine_set = machine_set_of(annotations.get(OPENSHIFT_MACHINE, ""))
     return (machine_set, OPENSHIFT_MACHINE) if machine_set else ("", "")
 
 
 def machine_set_of(machine: str) -> str:
-    """The MachineSet that made the Machine, given as namespace/name; empty where the name shows that none did."""
-    found = _GENERATED.fullmatch(machine.rpartition("/")[2])
-    return found[1] if found else ""
+    """Returns the MachineSet of a Machine given as namespace/name; empty if the name shows that the Machine has
+    none."""
+    match = _GENERATED.fullmatch(machine.rpartition("/")[2])
+    return match[1] if match else ""
 
 
 def schedulers_of(
     pools: Iterable[Pool], base: Mapping[str, SchedulerPlacement] = KNOWN_SCHEDULERS
 ) -> dict[str, SchedulerPlacement]:
-    """`base` with what the pools' settings say; a name of which two pools say different things is unknown."""
-    said: dict[str, SchedulerPlacement] = {}
+    """Returns `base` overridden by the pools' settings; a name for which two pools have different values is UNKNOWN."""
+    placements: dict[str, SchedulerPlacement] = {}
     for pool in pools:
         for name, placement in pool.schedulers.items():
-            same = said.setdefault(name, placement) is placement
-            said[name] = placement if same else SchedulerPlacement.UNKNOWN
-    return {**base, **said}
+            same = placements.setdefault(name, placement) is placement
+            placements[name] = placement if same else SchedulerPlacement.UNKNOWN
+    return {**base, **placements}
 
 
 PRESETS: Mapping[str, Pool] = {
@@ -261,22 +269,24 @@ PRESETS: Mapping[str, Pool] = {
 
 
 def preset(name: str, pool: str) -> Pool:
-    """The preset's settings under the pool's own name."""
+    """Returns the settings of the preset as a pool of this name."""
     return replace(PRESETS[name], name=pool)
 
 
 PAUSED = "trimtab.dev/paused"
-"""Label or annotation; whatever it says pauses, only `false` does not."""
+"""A label or annotation; any value but `false` pauses."""
 
 
 def paused(metadata: Metadata) -> str:
-    """How the switch is set, in words; empty where nothing is paused."""
-    for where in (get(metadata.labels, {}), get(metadata.annotations, {})):
-        if PAUSED in where and where[PAUSED].lower() != "false":
-            return f"namespace {metadata.name} says {PAUSED}: {where[PAUSED]}"
+    """Returns a sentence that says which mark pauses Trimtab; empty if none does."""
+    for marks in (get(metadata.labels, {}), get(metadata.annotations, {})):
+        if PAUSED in marks and marks[PAUSED].lower() != "false":
+            return f"namespace {metadata.name} has {PAUSED}: {marks[PAUSED]}"
     return ""
 
 
 def paused_in(namespaces: Iterable[Namespace], name: str) -> str:
-    """The same of the namespace so named; empty where it is not among them."""
-    return next((paused(found.metadata) for found in namespaces if found.metadata.name == name), "")
+    """Returns a sentence that says which mark on this namespace pauses Trimtab; empty if none does, or if the
+    namespace is
+    missing."""
+    return next((paused(namespace.metadata) for namespace in namespaces if namespace.metadata.name == name), "")

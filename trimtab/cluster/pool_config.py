@@ -1,7 +1,7 @@
-"""What does a pool's ConfigMap say?
+"""A pool's ConfigMap: its YAML → a `Pool`, and a `Pool` → its ConfigMap.
 
-One ConfigMap per pool, labelled `trimtab.dev/pool`, with the settings as YAML under `pool.yaml`. All mistakes are
-told together. Every field is optional:
+Each pool has one ConfigMap, labelled `trimtab.dev/pool`, with the settings as YAML under `pool.yaml`. All mistakes are
+reported together. Every field is optional:
 
     preset: balanced             # careful | balanced | keen
     nodes: {labels: {team: web}} # default: the platform's pool label says the ConfigMap's pool name; or `nodes: all`
@@ -26,7 +26,7 @@ told together. Every field is optional:
               unready: budget,                                    # budget | workload
               criticalPods: without-budget}                       # always | without-budget | unless-safe-to-evict
 
-A pool as the ConfigMap that somebody would write: the fields that differ from its preset, with comments.
+`config_map` writes the fields that differ from the preset, with comments, as a person would.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,20 +40,20 @@ from trimtab.cluster.pool import LABEL, PRESETS, Goal, Pool, Precedence, Protect
 from trimtab.cluster.pool_schema import (
     GROUP_OPTIONS,
     InvalidValue,
-    commitments,
-    flag,
-    group_option,
-    labels,
-    mode,
-    one_of,
-    percent,
-    prices,
-    schedulers,
-    span,
-    texts,
-    unless,
-    whole,
-    windows,
+    enum_parser,
+    group_option_parser,
+    integer_parser,
+    parse_commitments,
+    parse_flag,
+    parse_labels,
+    parse_mode,
+    parse_names,
+    parse_negated_flag,
+    parse_percent,
+    parse_prices,
+    parse_schedulers,
+    parse_seconds,
+    parse_windows,
 )
 from trimtab.cluster.yaml_documents import Document, read
 from trimtab.cluster.yaml_parser import Path
@@ -63,198 +63,219 @@ KEY = "pool.yaml"
 
 @dataclass(frozen=True, slots=True)
 class PoolReading:
+    """The pools that were read, with the mistakes and notes."""
+
     pools: tuple[Pool, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     notes: tuple[str, ...] = ()
     assumed: bool = False
-    """No settings were found anywhere: the pools are those that nodes name, with a preset."""
+    """Whether there are no settings anywhere: then the pools are those that nodes name, with a preset."""
 
 
 @dataclass(slots=True)
 class PoolReader:
-    """Reads one document of settings, collecting mistakes."""
+    """Reads one document of settings and collects its mistakes."""
 
     document: Document
     mistakes: list[ConfigError] = field(default_factory=list)
 
-    def section(self, value: Any, path: Path, known: Iterable[str]) -> Mapping[str, Any]:
-        known = tuple(known)
+    def read_section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
+        """Returns the mapping at a path; empty if it is absent or not a mapping. Records a mistake for every unknown
+        key."""
+        names = tuple(keys)
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.wrong(InvalidValue(path, "a mapping", shown(value)))
+            self.add_mistake(InvalidValue(path, "a mapping", shown(value)))
             return {}
         for key in value:
             if len(self.mistakes) > MAX_MISTAKES:
                 break
-            if key not in known:
-                self.wrong(InvalidValue((*path, key), f"one of {', '.join(known)}", shown(key), nearest(key, known)))
+            if key not in names:
+                self.add_mistake(
+                    InvalidValue((*path, key), f"one of {', '.join(names)}", shown(key), nearest(key, names))
+                )
         return value
 
-    def wrong(self, bad: InvalidValue) -> None:
-        if len(self.mistakes) <= MAX_MISTAKES:  # one more than are told, so that more are known of
-            self.mistakes.append(self.document.mistake(bad.path, bad.expected, bad.got, bad.todo))
+    def add_mistake(self, error: InvalidValue) -> None:
+        """Records a mistake."""
+        # One more than are reported: `first_mistakes` then says that there are more.
+        if len(self.mistakes) <= MAX_MISTAKES:
+            self.mistakes.append(self.document.mistake(error.path, error.expected, error.got, error.todo))
 
-    def take(
+    def read_field(
         self,
-        found: Mapping[str, Any],
+        section: Mapping[str, Any],
         path: Path,
         key: str,
         parse: Callable[[Any, Path], Any],
         into: dict[str, Any],
         name: str,
     ) -> None:
-        """Into `into[name]` if the key is there and makes sense."""
-        if key not in found:
+        """Stores the parsed value in `into[name]` if the section has the key and its value is valid."""
+        if key not in section:
             return
         try:
-            into[name] = parse(found[key], (*path, key))
-        except InvalidValue as bad:
-            self.wrong(bad)
+            into[name] = parse(section[key], (*path, key))
+        except InvalidValue as error:
+            self.add_mistake(error)
 
 
-TABLE: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
+FIELDS_BY_SECTION: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
     "": {
-        "goal": ("goal", one_of(Goal)), "autoscaler": ("autoscaler", one_of(Precedence)),
-        "dryRun": ("dry_run", flag), "mode": ("dry_run", mode),
-        "enabled": ("enabled", flag), "quiet": ("quiet", span), "pendingLimit": ("pending_limit", span),
-        "prices": ("prices", prices), "commitments": ("commitments", commitments),
-        "windows": ("windows", windows), "schedulers": ("schedulers", schedulers),
+        "goal": ("goal", enum_parser(Goal)), "autoscaler": ("autoscaler", enum_parser(Precedence)),
+        "dryRun": ("dry_run", parse_flag), "mode": ("dry_run", parse_mode),
+        "enabled": ("enabled", parse_flag), "quiet": ("quiet", parse_seconds),
+        "pendingLimit": ("pending_limit", parse_seconds),
+        "prices": ("prices", parse_prices), "commitments": ("commitments", parse_commitments),
+        "windows": ("windows", parse_windows), "schedulers": ("schedulers", parse_schedulers),
     },
-    "age": {"node": ("node_age", span), "receiver": ("receiver_age", span), "pod": ("min_pod_age", span)},
+    "age": {
+        "node": ("node_age", parse_seconds), "receiver": ("receiver_age", parse_seconds),
+        "pod": ("min_pod_age", parse_seconds),
+    },
     "keep": {
-        "nodes": ("min_nodes", whole()), "nodesPerZone": ("min_per_zone", whole()), "spare": ("spare", one_of(Spare)),
+        "nodes": ("min_nodes", integer_parser()), "nodesPerZone": ("min_per_zone", integer_parser()),
+        "spare": ("spare", enum_parser(Spare)),
     },
     "pace": {
-        "drains": ("drains", whole(1)), "evictionsPerHour": ("evictions_per_hour", whole(1)),
-        "openingsPerHour": ("openings_per_hour", whole()), "leastGain": ("least_gain", whole()),
+        "drains": ("drains", integer_parser(1)), "evictionsPerHour": ("evictions_per_hour", integer_parser(1)),
+        "openingsPerHour": ("openings_per_hour", integer_parser()), "leastGain": ("least_gain", integer_parser()),
     },
-    "lead": {"maxThreshold": ("lead_max_threshold", percent)},
+    "lead": {"maxThreshold": ("lead_max_threshold", parse_percent)},
     "groupOptions": {},
-    "optOut": {"nodes": ("keep_nodes", texts), "pods": ("keep_pods", texts)},
+    "optOut": {"nodes": ("keep_nodes", parse_names), "pods": ("keep_pods", parse_names)},
     "protect": {
-        "singleReplicas": ("single_replicas", unless), "jobs": ("jobs", unless), "notReady": ("not_ready", unless),
-        "unready": ("unready", one_of(ProtectUnready)), "criticalPods": ("critical_pods", one_of(ProtectCritical)),
+        "singleReplicas": ("single_replicas", parse_negated_flag), "jobs": ("jobs", parse_negated_flag),
+        "notReady": ("not_ready", parse_negated_flag),
+        "unready": ("unready", enum_parser(ProtectUnready)),
+        "criticalPods": ("critical_pods", enum_parser(ProtectCritical)),
     },
 }  # fmt: skip
-"""Section → key → (field of `Pool`, how it is read)."""
-EXTRA = {"keep": ("headroom",), "groupOptions": tuple(GROUP_OPTIONS)}
-TOP = ("preset", "nodes", "underUsed", *TABLE[""], *(name for name in TABLE if name))
+"""Section → key → (field of `Pool`, parser of its value)."""
+EXTRA_KEYS = {"keep": ("headroom",), "groupOptions": tuple(GROUP_OPTIONS)}
+TOP_KEYS = ("preset", "nodes", "underUsed", *FIELDS_BY_SECTION[""], *(name for name in FIELDS_BY_SECTION if name))
 
 
-def settings(document: Document, name: str) -> tuple[Pool | None, list[ConfigError]]:
-    """The pool of this name that the document describes; None when anything is wrong with it."""
+def read_settings(document: Document, name: str) -> tuple[Pool | None, list[ConfigError]]:
+    """Returns the pool of this name that the document describes, and the mistakes; None if there are any."""
     reader = PoolReader(document)
-    top = reader.section(document.value, (), TOP)
+    top = reader.read_section(document.value, (), TOP_KEYS)
     base = top.get("preset", "balanced")
     if not isinstance(base, str) or base not in PRESETS:
-        reader.wrong(
+        reader.add_mistake(
             InvalidValue(("preset",), f"one of {', '.join(PRESETS)}", shown(base), nearest(str(base), PRESETS))
         )
         base = "balanced"
     pool, into = preset(base, name), {}  # type: Pool, dict[str, Any]
-    for section, keys in TABLE.items():
+    for section, keys in FIELDS_BY_SECTION.items():
         path: Path = (section,) if section else ()
-        found = reader.section(top.get(section), path, (*keys, *EXTRA.get(section, ()))) if section else top
+        section_map = (
+            reader.read_section(top.get(section), path, (*keys, *EXTRA_KEYS.get(section, ()))) if section else top
+        )
         for key, (attribute, parse) in keys.items():
-            reader.take(found, path, key, parse, into, attribute)
+            reader.read_field(section_map, path, key, parse, into, attribute)
     if "mode" in top and "dryRun" in top:
-        reader.wrong(InvalidValue(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out"))
-    _headroom(reader, top, pool, into)
-    _group_options(reader, top, into)
-    _under(reader, top, pool, into)
-    _nodes(reader, top, into)
+        reader.add_mistake(
+            InvalidValue(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out")
+        )
+    _read_headroom(reader, top, pool, into)
+    _read_group_options(reader, top, into)
+    _read_under(reader, top, pool, into)
+    _read_nodes(reader, top, into)
     return (None if reader.mistakes else replace(pool, **into)), reader.mistakes
 
 
-def _headroom(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: dict[str, Any]) -> None:
+def _read_headroom(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: dict[str, Any]) -> None:
     keep = top.get("keep")
     if not isinstance(keep, dict) or "headroom" not in keep:
         return
     path: Path = ("keep", "headroom")
-    found = reader.section(keep["headroom"], path, ("percent", "nodes", "largestPod"))
+    section = reader.read_section(keep["headroom"], path, ("percent", "nodes", "largestPod"))
     parts: dict[str, Any] = {}
-    reader.take(found, path, "percent", percent, parts, "percent")
-    reader.take(found, path, "nodes", whole(), parts, "nodes")
-    reader.take(found, path, "largestPod", flag, parts, "largest_pod")
+    reader.read_field(section, path, "percent", parse_percent, parts, "percent")
+    reader.read_field(section, path, "nodes", integer_parser(), parts, "nodes")
+    reader.read_field(section, path, "largestPod", parse_flag, parts, "largest_pod")
     into["headroom"] = replace(pool.headroom, **parts)
 
 
-def _group_options(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]) -> None:
+def _read_group_options(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]) -> None:
     value = top.get("groupOptions")
     if not isinstance(value, dict):
         return
     options: dict[str, Any] = {}
     for name, flag_name in GROUP_OPTIONS.items():
-        reader.take(value, ("groupOptions",), name, group_option(name), options, flag_name)
+        reader.read_field(value, ("groupOptions",), name, group_option_parser(name), options, flag_name)
     into["group_options"] = options
 
 
-def _under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: dict[str, Any]) -> None:
-    """`count` and `for`; every other key is a resource with its percentage."""
+def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: dict[str, Any]) -> None:
+    """Reads `count` and `for`; every other key is a resource with its percentage."""
     value = top.get("underUsed")
     if value is None:
         return
     if not isinstance(value, dict):
-        reader.wrong(InvalidValue(("underUsed",), "a mapping of resources to percentages", shown(value)))
+        reader.add_mistake(InvalidValue(("underUsed",), "a mapping of resources to percentages", shown(value)))
         return
     path: Path = ("underUsed",)
-    reader.take(value, path, "count", whole(1), into, "under_count")
-    reader.take(value, path, "for", span, into, "under_for")
+    reader.read_field(value, path, "count", integer_parser(1), into, "under_count")
+    reader.read_field(value, path, "for", parse_seconds, into, "under_for")
     lines: dict[str, Any] = {}
     for key in sorted(set(value) - {"count", "for"}):
         if key in ("cpu", "memory", "pods", "ephemeral-storage") or "/" in key:
-            reader.take(value, path, key, percent, lines, key)
+            reader.read_field(value, path, key, parse_percent, lines, key)
         else:
-            known = ("cpu", "memory", "pods", "ephemeral-storage", "count", "for")
-            reader.wrong(InvalidValue((*path, key), "a resource, count or for", shown(key), nearest(key, known)))
+            keys = ("cpu", "memory", "pods", "ephemeral-storage", "count", "for")
+            reader.add_mistake(InvalidValue((*path, key), "a resource, count or for", shown(key), nearest(key, keys)))
     into["under"] = {**pool.under, **lines}
 
 
-def _nodes(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]) -> None:
+def _read_nodes(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]) -> None:
     value = top.get("nodes")
     if value == "all":
         into["everything"] = True
     elif value is not None:
-        found = reader.section(value, ("nodes",), ("labels",))
-        reader.take(found, ("nodes",), "labels", labels, into, "labels")
+        section = reader.read_section(value, ("nodes",), ("labels",))
+        reader.read_field(section, ("nodes",), "labels", parse_labels, into, "labels")
 
 
 def pools(documents: Iterable[Document]) -> PoolReading:
-    """Every pool among the documents (ConfigMaps labelled as pools; others are not ours), in order of name."""
-    found: dict[str, Pool] = {}
+    """Returns every pool among the documents, in order of name. A document that is not a ConfigMap labelled as a pool
+    is skipped."""
+    pools_by_name: dict[str, Pool] = {}
     mistakes: list[ConfigError] = []
     for document in documents:
-        named = _pool_of(document)
-        if named is None:
+        pool_document = _pool_document(document)
+        if pool_document is None:
             continue
-        name, text = named
-        pool, wrong = _one(document, name, text)
-        mistakes += wrong
-        if pool is not None and name in found:
+        name, text = pool_document
+        pool, pool_mistakes = _read_pool(document, name, text)
+        mistakes += pool_mistakes
+        if pool is not None and name in pools_by_name:
             mistakes.append(document.mistake(("metadata", "labels"), "a name no other pool has", name))
         elif pool is not None:
-            found[name] = pool
-    return PoolReading(tuple(found[name] for name in sorted(found)), tuple(mistakes))
+            pools_by_name[name] = pool
+    return PoolReading(tuple(pools_by_name[name] for name in sorted(pools_by_name)), tuple(mistakes))
 
 
-def _pool_of(document: Document) -> tuple[str, object] | None:
+def _pool_document(document: Document) -> tuple[str, object] | None:
+    """Returns (pool name, text of its settings) of a pool's ConfigMap; None of another document."""
     value = document.value
     if not isinstance(value, dict) or value.get("kind") != "ConfigMap":
         return None
     metadata = value.get("metadata")
-    marks = metadata.get("labels") if isinstance(metadata, dict) else None
-    name = marks.get(LABEL) if isinstance(marks, dict) else None
+    own_labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    name = own_labels.get(LABEL) if isinstance(own_labels, dict) else None
     data = value.get("data")
     return (name, data.get(KEY) if isinstance(data, dict) else None) if isinstance(name, str) and name else None
 
 
-def _one(document: Document, name: str, text: object) -> tuple[Pool | None, list[ConfigError]]:
+def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None, list[ConfigError]]:
     if not isinstance(text, str):
         return None, [document.mistake(("data", KEY), "the pool's settings as YAML", shown(text))]
-    over = _excess(text)
-    if over:
-        return None, [document.mistake(("data", KEY), "settings of one pool", over, "leave out what is no setting")]
+    problem = _size_problem(text)
+    if problem:
+        return None, [document.mistake(("data", KEY), "settings of one pool", problem, "remove what is not a setting")]
     reading = read(f"{document.file} {document.entry} {KEY}", text.encode())
     if reading.mistakes:
         return None, first_mistakes(reading.mistakes)
@@ -264,17 +285,18 @@ def _one(document: Document, name: str, text: object) -> tuple[Pool | None, list
         return None, [
             reading.documents[1].mistake((), "one document of settings", "another one", "write them into one")
         ]
-    pool, mistakes = settings(reading.documents[0], name)
+    pool, mistakes = read_settings(reading.documents[0], name)
     return pool, first_mistakes(mistakes)
 
 
 MAX_CHARACTERS = 64 * 1024
 MAX_ENTRIES = 3_000
-"""Lines, or entries in brackets. A pool with prices for every type of a large cloud has a third of it."""
+"""Lines, or entries in brackets. A pool with prices for every type of a large cloud has a third of this number."""
 
 
-def _excess(text: str) -> str:
-    """What there is too much of to be one pool's settings; empty where there is not. Asked before YAML is read."""
+def _size_problem(text: str) -> str:
+    """Returns the problem with a text that is too large to be one pool's settings; empty if it is not. Checked before
+    YAML is parsed."""
     if len(text) > MAX_CHARACTERS:
         return f"{len(text)} characters, of at most {MAX_CHARACTERS}"
     entries = sum(map(text.count, "\n,[{:"))
@@ -285,35 +307,37 @@ NAME_PREFIX = "pool-"
 
 
 def config_map(pool: Pool, namespace: str, comments: Sequence[str] = ()) -> dict[str, Any]:
-    """The pool's ConfigMap. Raises ValueError for a pool with settings that `text` does not write."""
+    """Returns the pool's ConfigMap. Raises ValueError for a pool with settings that `format_pool` does not write."""
     metadata = {"name": NAME_PREFIX + pool.name, "namespace": namespace, "labels": {LABEL: pool.name}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text(pool, comments)}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: format_pool(pool, comments)}}
 
 
-def text(pool: Pool, comments: Sequence[str] = ()) -> str:
-    """`pool.yaml` of a pool made from the preset `balanced`: enabled, nodes, underUsed, age and mode.
+def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:
+    """Returns `pool.yaml` of a pool made from the preset `balanced`: enabled, nodes, underUsed, age and mode.
 
-    Read again it is the same pool, unless another field differs from the preset: then it raises ValueError.
+    Reading the text gives the same pool. Raises ValueError if another field differs from the preset.
     """
     base = PRESETS["balanced"]
-    known = ("name", "labels", "enabled", "dry_run", "under", "under_count", "under_for", "node_age")
-    other = [name for name in Pool.__slots__ if name not in known and getattr(pool, name) != getattr(base, name)]
-    if other:
-        raise ValueError(f"pool {pool.name}: {', '.join(other)} cannot be written")
+    written_fields = ("name", "labels", "enabled", "dry_run", "under", "under_count", "under_for", "node_age")
+    other_fields = [
+        name for name in Pool.__slots__ if name not in written_fields and getattr(pool, name) != getattr(base, name)
+    ]
+    if other_fields:
+        raise ValueError(f"pool {pool.name}: {', '.join(other_fields)} cannot be written")
     under = {**pool.under, "count": pool.under_count, "for": f"{pool.under_for}s"}
     lines = [
         *(f"# {comment}" for comment in comments),
         "preset: balanced",
         f"mode: {'rehearse' if pool.dry_run else 'act'}"
         + (" # `act` lets the compactor cordon nodes and evict pods" if pool.dry_run else ""),
-        f"enabled: {_flow(pool.enabled)}",
-        *([f"nodes: {{labels: {_flow(pool.labels)}}}"] if pool.labels else []),
-        f"underUsed: {_flow(under)} # percent of allocatable",
-        f"age: {{node: {_flow(f'{pool.node_age}s')}}}",
+        f"enabled: {_as_flow_yaml(pool.enabled)}",
+        *([f"nodes: {{labels: {_as_flow_yaml(pool.labels)}}}"] if pool.labels else []),
+        f"underUsed: {_as_flow_yaml(under)} # percent of allocatable",
+        f"age: {{node: {_as_flow_yaml(f'{pool.node_age}s')}}}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _flow(value: Mapping[str, Any] | bool | str) -> str:
-    """As JSON, which is YAML: whatever a name holds is quoted."""
+def _as_flow_yaml(value: Mapping[str, Any] | bool | str) -> str:
+    """Returns the value as JSON, which is YAML too: names are quoted whatever they contain."""
     return msgspec.json.encode(value).decode()

@@ -1,8 +1,8 @@
-"""Why did this happen, or not?
+"""Reasons: why something happened or did not happen.
 
-A `Code` is a kind of reason: a stable name, what it means, what to do about it; the pages of
-docs/reference/reasons.md are made of them. A `Reason` is one case of it, with its own sentence. What is not known
-has a name too, and is never a zero: `NotYet` (more is needed) and `Unreadable` (it is there and makes no sense).
+A `Code` is a kind of reason: a stable name, its meaning, and advice; docs/reference/reasons.md is generated from the
+codes. A `Reason` is one case of a code, with its own sentence. Missing knowledge is a value too, and never a zero:
+`NotYet` (more data is needed) and `Unreadable` (there is data, but it is not valid).
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,15 @@ _CODES: dict[str, "Code"] = {}
 
 
 class Code(msgspec.Struct, frozen=True):
-    """A kind of reason. Making one registers it for the reference."""
+    """A kind of reason. Creating one registers it for the reference page."""
 
     name: str
-    """Stable, kebab-case: metrics, audit annotations and scripts carry it."""
+    """Stable, kebab-case: metrics, audit annotations and scripts use it."""
     means: str
     todo: str
 
     def __post_init__(self) -> None:
+        # A module that is imported twice declares its codes again with the same text.
         if self.name in _CODES and _CODES[self.name] != self:
             raise ValueError(f"the reason code {self.name} is declared twice")
         _CODES[self.name] = self
@@ -30,7 +31,7 @@ class Code(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False):
-    """One case of a code. A struct: a decision makes dozens."""
+    """One case of a code. A msgspec struct, because one decision creates dozens."""
 
     code: Code
     sentence: str
@@ -40,13 +41,13 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def page(self) -> str:
-        """Where the documentation tells more."""
+        """The page of the documentation that explains the code."""
         return f"docs/reference/reasons.md#{self.code.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotYet:
-    """Not enough is known: what there is, and what it would take. Blocks; is never taken for a number."""
+    """Not enough is known: what there is, and what is needed. It blocks a decision, and is never used as a number."""
 
     reason: Reason
     have: str
@@ -58,7 +59,7 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Something is there and cannot be understood."""
+    """There is a value, but it is not valid."""
 
     where: str
     problem: str
@@ -68,5 +69,5 @@ class Unreadable:
 
 
 def codes() -> tuple[Code, ...]:
-    """Every code declared by what has been imported, by name."""
+    """Returns every code that the imported modules declare, by name."""
     return tuple(_CODES[name] for name in sorted(_CODES))

@@ -1,8 +1,8 @@
-"""What was a container seen to use, until when, and how sure are we?
+"""Recommendations: the usage of each container, its validity and its confidence; how they are stored and judged.
 
-Recommendations travel in ConfigMaps `trimtab-recommendations-NNN`, label `trimtab.dev/recommendations: v1`: compact
+Recommendations are stored in ConfigMaps `trimtab-recommendations-NNN`, label `trimtab.dev/recommendations: v1`: compact
 JSON under `recommendations.json`, with a schema version and a checksum. Memory percentiles are percentiles of the
-peaks of intervals, not of instants. What is not known is left out.
+peaks of intervals, not of instants. Unknown values are left out.
 
     {"schema": 2, "checksum": "<sha256 of workloads, keys sorted>", "workloads":
       {"NAMESPACE/KIND/NAME": {"CONTAINER": {
@@ -11,21 +11,19 @@ peaks of intervals, not of instants. What is not known is left out.
         "memory": {…}, "days": 14, "samples": 20160, "confidence": 1,
         "at": 1768780800, "last": 1768780740, "until": 1769990340}}}}
 
-Schema 1, which had no dates and one confidence for both resources, is read as well: after an upgrade pods get what they
-got before until the recommender has written anew.
+Schema 1, which has no dates and one confidence for both resources, is read as well: after an upgrade pods get the same
+requests as before until the recommender writes again.
 
-Which of several ConfigMaps holds what is known of this workload?
+Each ConfigMap is a shard. The hash of its namespace assigns a workload to a shard, so that a namespace is in one shard.
+If a shard becomes too large, the number of shards doubles; if one namespace alone is too large, or is a large part of
+such a shard, its workloads are spread over neighbouring shards. The same workloads and the same sizes always give the
+same assignment.
 
-The one its namespace's hash says, so that a namespace is in one place. Where a ConfigMap grows too large there are
-twice as many; where one namespace alone is too large, or a good part of a shard that is, its workloads are spread over
-neighbours. The same workloads and the same sizes always lead to the same places.
+A sign (`Percentiles.signs`) lowers the confidence of a recommendation; a request that covers what the sign is about
+removes it.
 
-What makes a recommendation doubtful, and which doubts a request takes away because it covers what they are about.
-
-What does a VPA say that a container should ask for?
-
-Its target is a P90 with a margin, of days that fade: a number to start from where no usage was seen, and no percentile
-of ours. A VPA in mode `Off` says it to people only.
+The target of a VerticalPodAutoscaler is a P90 with a margin, of samples with decaying weights: a first number where no
+usage is known, and none of Trimtab's percentiles. A VPA in mode `Off` only informs people.
 """
 
 from __future__ import annotations
@@ -48,25 +46,26 @@ from trimtab.cluster.timestamps import Seconds
 
 LABEL = "trimtab.dev/recommendations"
 KEY = "recommendations.json"
-SCHEMA = 2
-READABLE = (1, 2)
+SCHEMA_VERSION = 2
+READABLE_SCHEMAS = (1, 2)
 LASTS_SECONDS = 14 * 86400
-"""How long a recommendation lasts after its last sample where neither it nor a policy says otherwise."""
+"""The time from its last sample for which a recommendation is valid if neither it nor a policy says otherwise."""
 
-_LATEST = 32_503_680_000
-"""The year 3000 in seconds since 1970."""
+# The year 3000 in seconds since 1970.
+_LATEST_SECONDS = 32_503_680_000
 
 NO_RECOMMENDATION = Code(
     "no-recommendation",
-    "Nothing is known yet of what this container uses.",
+    "The usage of this container is not known yet.",
     "The policy's `otherwise` is used. Usage is known after a day of history; see `trimtab recommend`.",
 )
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What one container used of one resource, and the request that follows; amounts are quantities.
+    """The usage of one resource by one container, and the request that follows from it; amounts are quantities.
 
-    A struct that the collector does not follow, as `ContainerUsage`: tens of thousands are held, and refer to nothing.
+    The garbage collector does not track it, nor `ContainerUsage`: tens of thousands are in memory, and none is in a
+    cycle.
     """
 
     p5: Written
@@ -76,65 +75,69 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     p99: Written | None = None
     max: Written | None = None
     request: Written | None = None
-    """What the recommender's own rule (`adaptive`) asks for, all bounds in it; None where it has no answer."""
+    """The request by the recommender's own rule (`adaptive`), with all bounds applied; None if it has no answer."""
     share: float | None = None
-    """The percentile of recent days that `request` is, 0 to 1."""
+    """The percentile of recent days that `request` equals, 0 to 1."""
     passed: int = 0
-    """On how many of `record` days the use was above the P95 of the days before."""
+    """The number of the `record` days on which the usage was above the P95 of the days before."""
     record: int = 0
-    """How many days of its own record were looked at."""
+    """The number of days for which the recommendation was compared with the usage."""
     bound: str = ""
-    """What set `request` instead of the percentile: last-day, largest-pod, oom-kill or three-times; empty: nothing."""
+    """What set `request` instead of the percentile: last-day, largest-pod, oom-kill or three-times; empty: the
+    percentile did."""
     floor: Written | None = None
-    """Of memory: what a container that was killed for want of it needs at least, whatever the rule says."""
+    """For memory: the least that a container needs after it was OOM-killed, whatever the rule says."""
     kills: int = 0
-    """How many kills for want of memory `floor` comes from."""
+    """The number of OOM kills from which `floor` follows."""
     killed: Seconds | None = None
-    """When the last of these kills was."""
+    """The time of the last of these kills."""
     confidence: float | None = None
-    """0 to 1; None where the document gives none."""
+    """0 to 1; None if the document has none."""
     signs: tuple[str, ...] = ()
     """Reason codes of what lowers the confidence. A code of a newer version is kept."""
     pod: str = ""
     """The pod that uses far more than the others."""
     pod_use: Written | None = None
-    """What that pod uses steadily."""
+    """The steady usage of that pod."""
     young: bool = False
-    """The history is younger than a day: the numbers may fill a missing request or raise one, and lower none."""
+    """Whether the history is younger than a day: then the numbers may fill in a missing request or raise one, but lower
+    none."""
 
     def of(self, percentile: Decimal) -> Written | None:
-        """The amount at one of the published percentiles (see `usage_rule`); None where it is not published."""
-        found: Written | None = getattr(self, "max" if percentile == 100 else f"p{percentile.normalize():f}", None)
-        return found
+        """Returns the amount at one of the published percentiles (see `usage_rule`); None if it is not published."""
+        amount: Written | None = getattr(self, "max" if percentile == 100 else f"p{percentile.normalize():f}", None)
+        return amount
 
 
 class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False,
                      rename={"computed_at": "at", "last_sample_at": "last", "ends_at": "until"}):  # fmt: skip
-    """One container of one workload. A resource that is None was not seen enough."""
+    """The usage of one container of one workload. A resource that is None has too few samples."""
 
     cpu: Percentiles | None = None
     memory: Percentiles | None = None
     days: float | None = None
     samples: int | None = None
     confidence: float | None = None
-    """0 to 1, of the resource that is known less well; None where nobody told."""
+    """0 to 1, of the resource with the lower confidence; None if the document has none."""
     computed_at: Seconds | None = None
     last_sample_at: Seconds | None = None
-    """The newest usage that it rests on."""
+    """The time of the newest sample."""
     ends_at: Seconds | None = None
-    """When it ends: workloads made after that do not get it. None: no end, as in schema 1."""
+    """The end of its validity: workloads created later do not get it. None: no end, as in schema 1."""
 
     def of(self, resource: str) -> Percentiles | None:
+        """Returns the percentiles of cpu or memory; None of any other resource."""
         return self.cpu if resource == "cpu" else self.memory if resource == "memory" else None
 
     def confidence_of(self, resource: str) -> float | None:
-        """0 to 1; None where neither the resource nor the container has one."""
+        """Returns 0 to 1; None if neither the resource nor the container has a confidence."""
         percentiles = self.of(resource)
         own = percentiles.confidence if percentiles is not None else None
         return self.confidence if own is None else own
 
     def end(self, max_age_seconds: int | None = None) -> Seconds | None:
-        """When it ends: `max_age_seconds` after its last sample, or else when it says itself; None: never."""
+        """Returns the end of its validity: `max_age_seconds` after its last sample, otherwise its own end; None:
+        never."""
         if max_age_seconds is not None and self.last_sample_at is not None:
             return self.last_sample_at + max_age_seconds
         return self.ends_at
@@ -151,186 +154,204 @@ class _Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Recommendations:
-    """Everything known about usage, by workload."""
+    """All known usage, by workload."""
 
     workloads: Mapping[str, Mapping[str, ContainerUsage]] = field(default_factory=dict)
     missing: Mapping[tuple[str, str], NotYet] = field(default_factory=dict)
-    """(workload, container) → what there is of what it takes, where somebody who gathers told it; nothing of it is
+    """(workload, container) → the data that exists and the data that is needed, if a collector reported it; it is not
     published."""
 
     def find(self, namespace: str, kind: str, name: str, container: str) -> ContainerUsage | NotYet:
-        """What the container was seen to use, or why that is not known."""
+        """Returns the usage of the container, or why it is not known."""
         workload = f"{namespace}/{kind}/{name}"
-        known = self.workloads.get(workload, {}).get(container)
-        if known is not None:
-            return known
-        lacking = self.missing.get((workload, container))
-        if lacking is not None:
-            seen = f"{lacking.reason} (container {container}): {lacking.have} of {lacking.need}"
-            return NotYet(reason=lacking.reason.code(seen), have=lacking.have, need=lacking.need)
-        sentence = f"no usage is known of container {container} of {kind} {namespace}/{name}"
-        return NotYet(reason=NO_RECOMMENDATION(sentence), have="no history", need="a day of usage")
+        usage = self.workloads.get(workload, {}).get(container)
+        if usage is not None:
+            return usage
+        not_yet = self.missing.get((workload, container))
+        if not_yet is not None:
+            sentence = f"{not_yet.reason} (container {container}): {not_yet.have} of {not_yet.need}"
+            return NotYet(reason=not_yet.reason.code(sentence), have=not_yet.have, need=not_yet.need)
+        unknown = f"no usage is known of container {container} of {kind} {namespace}/{name}"
+        return NotYet(reason=NO_RECOMMENDATION(unknown), have="no history", need="a day of usage")
 
 
-def checksum(workloads: Mapping[str, Any]) -> str:
-    """SHA-256 over the workloads as compact JSON with sorted keys."""
+def workloads_checksum(workloads: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of the workloads as compact JSON with sorted keys."""
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(workloads), order="sorted")).hexdigest()
 
 
 def encode(workloads: Mapping[str, Mapping[str, ContainerUsage]]) -> str:
-    """The payload of one shard."""
+    """Returns the payload of one shard."""
     payload = _Payload(
-        schema=SCHEMA, checksum=checksum(workloads), workloads={k: dict(v) for k, v in workloads.items()}
+        schema=SCHEMA_VERSION,
+        checksum=workloads_checksum(workloads),
+        workloads={k: dict(v) for k, v in workloads.items()},
     )
     return msgspec.json.encode(payload, order="sorted").decode()
 
 
 def decode(where: str, payload: str) -> Workloads | Unreadable:
-    """One shard's workloads; Unreadable when damaged, of another schema, or with impossible quantities."""
+    """Returns one shard's workloads; Unreadable if it is damaged, has another schema, or contains impossible
+    quantities."""
     try:
-        found = msgspec.json.decode(payload, type=_Payload)
-        # What was written is what was summed: a count of days as 14 must not be read back as 14.0 and differ.
-        written = msgspec.json.decode(payload).get("workloads", {})
+        decoded = msgspec.json.decode(payload, type=_Payload)
+        # The checksum is over the JSON as written: 14 days decoded into a float would be encoded as 14.0.
+        plain_workloads = msgspec.json.decode(payload).get("workloads", {})
     except (msgspec.DecodeError, RecursionError) as error:
         return Unreadable(where, str(error))
-    if found.schema not in READABLE:
-        return Unreadable(where, f"schema {found.schema}; this version reads schema 1 and {SCHEMA}")
-    if found.checksum and found.checksum != checksum(written):
+    if decoded.schema not in READABLE_SCHEMAS:
+        return Unreadable(where, f"schema {decoded.schema}; this version reads schema 1 and {SCHEMA_VERSION}")
+    if decoded.checksum and decoded.checksum != workloads_checksum(plain_workloads):
         return Unreadable(where, "the checksum does not match: it was changed or cut short")
-    bad = next(_impossible(found.workloads), None)
-    return Unreadable(where, bad) if bad else found.workloads
+    problem = next(_problems(decoded.workloads), None)
+    return Unreadable(where, problem) if problem else decoded.workloads
 
 
-def _impossible(workloads: Workloads) -> Iterator[str]:
+def _problems(workloads: Workloads) -> Iterator[str]:
     for workload, containers in workloads.items():
         for name, usage in containers.items():
-            for wrong in (*_odd(usage), *(text for r in ("cpu", "memory") for text in _wrong(r, usage.of(r)))):
-                yield f"{workload}, container {name}: {wrong}"
+            for problem in (
+                *_usage_problems(usage),
+                *(text for r in ("cpu", "memory") for text in _percentile_problems(r, usage.of(r))),
+            ):
+                yield f"{workload}, container {name}: {problem}"
 
 
-def _wrong(resource: str, seen: Percentiles | None) -> Iterator[str]:
-    """Percentiles ascend from nothing on; those that are told at all."""
-    if seen is None:
+def _percentile_problems(resource: str, percentiles: Percentiles | None) -> Iterator[str]:
+    """Yields the problems of one resource. The percentiles that are present ascend from zero."""
+    if percentiles is None:
         return
-    told = [v for v in (seen.p5, seen.p50, seen.p90, seen.p95, seen.p99, seen.max) if v is not None]
-    beside = [v for v in (seen.request, seen.floor, seen.pod_use) if v is not None]
-    if not all(map(is_quantity, (*told, *beside))):
-        yield f"{resource} is no quantity"
-    elif (amounts := [0, *map(parse, told)]) != sorted(amounts) or any(parse(v) < 0 for v in beside):
+    ascending = [
+        v
+        for v in (percentiles.p5, percentiles.p50, percentiles.p90, percentiles.p95, percentiles.p99, percentiles.max)
+        if v is not None
+    ]
+    other_amounts = [v for v in (percentiles.request, percentiles.floor, percentiles.pod_use) if v is not None]
+    if not all(map(is_quantity, (*ascending, *other_amounts))):
+        yield f"{resource} is not a quantity"
+    elif (amounts := [0, *map(parse, ascending)]) != sorted(amounts) or any(parse(v) < 0 for v in other_amounts):
         yield f"{resource} is below zero, or its percentiles do not ascend"
-    if any(share is not None and not 0 <= share <= 1 for share in (seen.confidence, seen.share)):
+    if any(share is not None and not 0 <= share <= 1 for share in (percentiles.confidence, percentiles.share)):
         yield f"the confidence or the share of {resource} is not between 0 and 1"
-    if min(seen.passed, seen.record, seen.kills, seen.killed or 0) < 0:
+    if min(percentiles.passed, percentiles.record, percentiles.kills, percentiles.killed or 0) < 0:
         yield f"a count of {resource} is below zero"
 
 
-def _odd(usage: ContainerUsage) -> Iterator[str]:
-    if any(told is not None and told < 0 for told in (usage.days, usage.samples)):
-        yield "it was seen for less than nothing"
+def _usage_problems(usage: ContainerUsage) -> Iterator[str]:
+    if any(number is not None and number < 0 for number in (usage.days, usage.samples)):
+        yield "its days or samples are below zero"
     if usage.confidence is not None and not 0 <= usage.confidence <= 1:
         yield "its confidence is not between 0 and 1"
     moments = (usage.computed_at, usage.last_sample_at, usage.ends_at)
-    if any(moment is not None and not 0 <= moment <= _LATEST for moment in moments):
+    if any(moment is not None and not 0 <= moment <= _LATEST_SECONDS for moment in moments):
         yield "one of its dates is before 1970 or after 3000"
 
 
 LIMIT = 900_000
-"""Bytes of one shard. A ConfigMap holds 1 MiB (1 048 576) of data, keys and values together."""
-MOST = 1024
-"""Shards at the most: a gigabyte, half of what an etcd holds unless told otherwise."""
+"""Maximum bytes of one shard. A ConfigMap holds 1 MiB (1 048 576) of data, keys and values together."""
+MAX_SHARDS = 1024
+"""Maximum number of shards: a gigabyte, half of etcd's default quota."""
 
 
-SEVERAL, PART = 16, 4
-"""From so many shards on a namespace that is a fourth of one that became too large is spread. Among many shards some
-have two or three large namespaces, however many shards there are."""
+MIN_SHARDS_TO_SPREAD, SPREAD_PART = 16, 4
+"""From so many shards on, a namespace with one fourth of the workloads of a shard that became too large is spread.
+Among
+many shards some have two or three large namespaces, however many shards there are."""
 
 
 class ShardOverflow(ValueError):
-    """More than all shards together hold."""
+    """There is more data than all shards together can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLayout:
-    """Workloads are told as NAMESPACE/KIND/NAME."""
+    """The shard of each workload, named NAMESPACE/KIND/NAME."""
 
     count: int = 1
-    """A power of two."""
+    """The number of shards, a power of two."""
     widths: Mapping[str, int] = field(default_factory=dict)
-    """Namespace → over how many shards it is spread; 1 where it is not here."""
+    """Namespace → number of shards over which it is spread; 1 if it is absent."""
     by_workload: bool = False
-    """Does each workload have its own place, whatever its namespace? Then all shards are of about one size."""
+    """Whether each workload has its own shard, regardless of its namespace. Then all shards have about the same
+    size."""
 
     def place(self, workload: str) -> int:
+        """Returns the shard of a workload."""
         if self.by_workload:
-            return _hash(workload) % self.count
+            return _stable_hash(workload) % self.count
         namespace = workload.partition("/")[0]
         width = self.widths.get(namespace, 1)
-        beside = _hash(workload) % width if width > 1 else 0
-        return (_hash(namespace) + beside) % self.count
+        offset = _stable_hash(workload) % width if width > 1 else 0
+        return (_stable_hash(namespace) + offset) % self.count
 
     def places(self, namespace: str) -> set[int]:
-        """Every shard that may hold a workload of it."""
-        first, width = _hash(namespace), self.widths.get(namespace, 1)
-        return {(first + beside) % self.count for beside in range(width)}
+        """Returns every shard that can hold a workload of the namespace."""
+        first, width = _stable_hash(namespace), self.widths.get(namespace, 1)
+        return {(first + offset) % self.count for offset in range(width)}
 
-    def grown(self, held: Iterable[str]) -> ShardLayout:
-        """For a shard that became too large with these workloads in it. Raises TooMuch."""
-        namespaces = Counter(workload.partition("/")[0] for workload in held)
+    def grown(self, names: Iterable[str]) -> ShardLayout:
+        """Returns the next larger layout after a shard with these workloads became too large. Raises ShardOverflow."""
+        namespaces = Counter(workload.partition("/")[0] for workload in names)
         (largest, workloads), *others = namespaces.most_common()
-        if self.by_workload or (others and (self.count < SEVERAL or PART * workloads < namespaces.total())):
+        if self.by_workload or (
+            others and (self.count < MIN_SHARDS_TO_SPREAD or SPREAD_PART * workloads < namespaces.total())
+        ):
             return replace(self, count=_doubled(self.count))
         width = _doubled(self.widths.get(largest, 1))
         return replace(self, count=max(self.count, width), widths={**self.widths, largest: width})
 
 
 def _doubled(count: int) -> int:
-    if count >= MOST:
-        raise ShardOverflow(f"more than {MOST} shards of {LIMIT} bytes")
+    if count >= MAX_SHARDS:
+        raise ShardOverflow(f"more than {MAX_SHARDS} shards of {LIMIT} bytes")
     return 2 * count
 
 
-def _hash(text: str) -> int:
-    """The same on every machine and in every life."""
+def _stable_hash(text: str) -> int:
+    """Returns a hash that is the same on every machine and after a restart, unlike Python's `hash`."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
 @dataclass(slots=True)
 class ShardAssignment:
-    """Where each workload was written last. It leaves a shard only after it was written to its new one: whoever is
-    killed between two writes leaves something twice, and never nothing."""
+    """The shard to which each workload was last written. A workload leaves a shard only after it was written to its new
+    shard: a process that is killed between two writes leaves it in two shards, and never in none."""
 
     of: dict[str, int] = field(default_factory=dict)
+    """Workload → shard."""
 
     def plan(self, layout: ShardLayout, workloads: Collection[str]) -> dict[int, list[str]]:
-        """Shard → what has its place there; shards that only hold what has to leave come with an empty list."""
-        found: dict[int, list[str]] = {shard: [] for shard in self.of.values()}
+        """Returns shard → the workloads that the layout assigns to it; a shard that only holds workloads of other
+        shards has an empty list."""
+        workloads_by_shard: dict[int, list[str]] = {shard: [] for shard in self.of.values()}
         for workload in sorted(workloads):
-            found.setdefault(layout.place(workload), []).append(workload)
-        return found
+            workloads_by_shard.setdefault(layout.place(workload), []).append(workload)
+        return workloads_by_shard
 
     def waiting(self, shard: int, layout: ShardLayout, workloads: Collection[str]) -> list[str]:
-        """What stands in a shard until its new place is written."""
+        """Returns the workloads that stay in a shard until they are written to their new one."""
         return [w for w in workloads if self.of.get(w) == shard and layout.place(w) != shard]
 
     def moved(self, shard: int, workloads: Iterable[str]) -> None:
-        """These were written there."""
+        """Records that these workloads were written to the shard."""
         self.of.update(dict.fromkeys(workloads, shard))
 
     def forget(self, workloads: Collection[str]) -> None:
-        """All but these are gone."""
+        """Forgets all workloads but these."""
         self.of = {workload: shard for workload, shard in self.of.items() if workload in workloads}
 
 
 CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS = "changed-recently", "grows", "pods-differ", "rare-peaks"
 LEFT_OF_CONFIDENCE = {CHANGED: 0.45, GROWS: 0.7, PODS_DIFFER: 0.45, RARE_PEAKS: 0.45}
-"""What each leaves of the confidence: one of the three that may mean a kill or an eviction leaves less than half."""
+"""Sign → the factor by which it multiplies the confidence: each of the three that can cause a kill or an eviction
+leaves less than half."""
 RARE_TIMES = 1.25
-"""A peak is not covered that is more than so many times the request."""
+"""A peak that is larger than this multiple of the request is not covered by it."""
 
 
 def remaining(resource: str, usage: Percentiles, amount: int) -> tuple[str, ...]:
-    """The signs of a recommendation that still hold of a request of this amount (millicores or bytes), which need not
-    be the one that they were found for: the average of the pod that differs is covered, or the largest peak is."""
+    """Returns the signs that still hold for a request of this amount (millicores or bytes), which may differ from the
+    recommended one: a request covers the average of the pod that differs, or the largest peak."""
 
     about = {PODS_DIFFER: (usage.pod_use, 1.0), RARE_PEAKS: (usage.max, RARE_TIMES)}
 
@@ -342,15 +363,15 @@ def remaining(resource: str, usage: Percentiles, amount: int) -> tuple[str, ...]
 
 
 def confidence_at(resource: str, usage: Percentiles, amount: int, confidence: float | None) -> float | None:
-    """The confidence, 0 to 1, of a request of this amount: what the doubts that it takes away had left of it is given
-    back. None where no confidence is known."""
+    """Returns the confidence, 0 to 1, of a request of this amount: the factors of the signs that it covers are divided
+    out. None if no confidence is known."""
     if confidence is None:
         return None
-    gone = set(usage.signs) - set(remaining(resource, usage, amount))
-    if not gone:
+    covered_signs = set(usage.signs) - set(remaining(resource, usage, amount))
+    if not covered_signs:
         return confidence
-    left = math.prod(LEFT_OF_CONFIDENCE.get(sign, 1.0) for sign in gone)
-    return min(1.0, max(confidence, round(confidence / left, 2)))
+    factor = math.prod(LEFT_OF_CONFIDENCE.get(sign, 1.0) for sign in covered_signs)
+    return min(1.0, max(confidence, round(confidence / factor, 2)))
 
 
 RESOURCES = ("cpu", "memory")
@@ -358,20 +379,21 @@ RESOURCES = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class VpaRecommendation:
-    """Of one resource of one container."""
+    """A VPA's target for one resource of one container."""
 
     vpa: str
     target: int
-    """The scheduler's number: millicores, or bytes; at least 1."""
+    """In the scheduler's numbers: millicores, or bytes; at least 1."""
 
 
 def given(vpa: VerticalPodAutoscaler) -> Iterator[tuple[str, str, VpaRecommendation]]:
-    """(container, resource, advice) of all that its status recommends; what is no quantity is left out."""
-    for one in vpa.status.recommendation.container_recommendations:
+    """Yields (container, resource, recommendation) of everything that the VPA's status recommends; what is not a
+    quantity is left out."""
+    for container in vpa.status.recommendation.container_recommendations:
         for resource in RESOURCES:
             try:
-                target = quantity.scheduler_value(resource, one.target.get(resource, 0))
+                target = quantity.scheduler_value(resource, container.target.get(resource, 0))
             except NotAQuantity:
                 continue
             if target > 0:
-                yield one.container_name, resource, VpaRecommendation(vpa.metadata.name, target)
+                yield container.container_name, resource, VpaRecommendation(vpa.metadata.name, target)

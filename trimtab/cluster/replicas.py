@@ -1,4 +1,4 @@
-"""How many pods does an owner keep, and how many does it make beside them while it rolls out?"""
+"""The pods that an owner wants, and the surplus that it may create during a rollout."""
 
 from functools import lru_cache
 from math import ceil
@@ -10,29 +10,29 @@ from trimtab.cluster.api.workload import Workload
 
 
 class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Pods that one owner wants."""
+    """The pods that one owner wants."""
 
     wanted: int
     surge: int = 0
-    """Pods that a rollout may make beside them."""
+    """The pods that a rollout may create above that number."""
     revision: str = ""
-    """Of a Deployment and its ReplicaSets: the rollout that this is about; empty where it is not told."""
+    """For a Deployment and its ReplicaSets: the revision of the rollout; empty if unknown."""
 
     @property
     def at_most(self) -> int:
-        """Pods that may exist at once, by what the owner says of itself."""
+        """The number of pods that may exist at once, by the owner's spec."""
         return self.wanted + self.surge
 
 
 def replicas_of(kind: str, owner: Workload) -> Replicas | None:
-    """What the owner wants, as its controller reads it; None where it does not say.
+    """Returns what the owner wants, as its controller reads it; None if the owner does not say.
 
-    An object of which only the metadata was read says nothing: whoever holds it must know that it is whole.
+    An object of which only the metadata was read has default values everywhere: pass only complete objects.
 
-    - Deployment: `replicas`, one where absent, and `maxSurge` (25 % where absent, rounded up; none with `Recreate`);
-    - ReplicaSet, StatefulSet, ReplicationController: `replicas`, one where absent;
-    - Job: as many at once as `parallelism` says, no more than `completions`, none while it is suspended;
-    - DaemonSet: as many as its status says that nodes want.
+    - Deployment: `replicas`, 1 if absent, and `maxSurge` (25 % if absent, rounded up; 0 with `Recreate`);
+    - ReplicaSet, StatefulSet, ReplicationController: `replicas`, 1 if absent;
+    - Job: `parallelism`, at most `completions`, and 0 while it is suspended;
+    - DaemonSet: the number of nodes that its status wants.
     """
     spec = owner.spec
     if kind == "DaemonSet":
@@ -44,53 +44,60 @@ def replicas_of(kind: str, owner: Workload) -> Replicas | None:
     wanted = get(spec.replicas, 1)
     if kind != "Deployment":
         return Replicas(wanted=wanted)
-    return Replicas(wanted=wanted, surge=_surge(owner, wanted), revision=_revision(owner.metadata))
+    return Replicas(wanted=wanted, surge=_max_surge(owner, wanted), revision=_revision(owner.metadata))
 
 
 _WANTED, _AT_MOST = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 _REVISION = "deployment.kubernetes.io/revision"
-"""The Deployment controller writes the same on the Deployment and on the ReplicaSet of its present template."""
+"""The Deployment controller writes the same revision on the Deployment and on the ReplicaSet of its current
+template."""
 
 
 def replicas_told(replica_set: Metadata) -> Replicas | None:
-    """What its Deployment wants, as the controller wrote it on the ReplicaSet in the same moment in which it sized that
-    (`SetReplicasAnnotations`, pkg/controller/deployment/util); None of one that has no Deployment."""
-    told = get(replica_set.annotations, {})
-    wanted, most = told.get(_WANTED, ""), told.get(_AT_MOST, "")
-    if not (wanted.isdecimal() and most.isdecimal()):
+    """Returns what a ReplicaSet's Deployment wants; None if it has no Deployment.
+
+    The Deployment controller writes it on the ReplicaSet in the same update that sets the ReplicaSet's size
+    (`SetReplicasAnnotations`, pkg/controller/deployment/util).
+    """
+    annotations = get(replica_set.annotations, {})
+    wanted, at_most = annotations.get(_WANTED, ""), annotations.get(_AT_MOST, "")
+    if not (wanted.isdecimal() and at_most.isdecimal()):
         return None
-    return _shared(int(wanted), max(0, int(most) - int(wanted)), _revision(replica_set))
+    return _shared_replicas(int(wanted), max(0, int(at_most) - int(wanted)), _revision(replica_set))
 
 
 def _revision(metadata: Metadata) -> str:
-    """A number of a few digits, whatever else somebody may have written."""
-    told = get(metadata.annotations, {}).get(_REVISION, "")
-    return told if told.isdecimal() and len(told) <= _MOST_DIGITS else ""
+    """Returns the revision of an object; empty if the annotation is not a number of at most `_MAX_DIGITS` digits."""
+    text = get(metadata.annotations, {}).get(_REVISION, "")
+    return text if text.isdecimal() and len(text) <= _MAX_DIGITS else ""
 
 
-_MOST_DIGITS = 19
-"""Of a 64-bit number."""
+# The digits of a 64-bit number.
+_MAX_DIGITS = 19
 
 
+# Thousands of ReplicaSets want the same few numbers: one object for each keeps memory small.
 @lru_cache(maxsize=4096)
-def _shared(wanted: int, surge: int, revision: str) -> Replicas:
+def _shared_replicas(wanted: int, surge: int, revision: str) -> Replicas:
     return Replicas(wanted=wanted, surge=surge, revision=revision)
 
 
-def _surge(deployment: Workload, replicas: int) -> int:
-    """(`ResolveFenceposts` of the Deployment controller: a share is rounded up.)"""
+def _max_surge(deployment: Workload, replicas: int) -> int:
+    """Returns the pods that a rollout may create above `replicas` (`ResolveFenceposts` of the Deployment controller: a
+    percentage is rounded up)."""
     strategy = deployment.spec.strategy
     if strategy.type == "Recreate":
         return 0
-    written = strategy.rolling_update.max_surge if strategy.rolling_update is not None else "25%"
-    if isinstance(written, int):
-        return max(0, written)
-    share = written.removesuffix("%")
-    return ceil(replicas * int(share) / 100) if share.isdecimal() else 0
+    max_surge = strategy.rolling_update.max_surge if strategy.rolling_update is not None else "25%"
+    if isinstance(max_surge, int):
+        return max(0, max_surge)
+    percentage = max_surge.removesuffix("%")
+    return ceil(replicas * int(percentage) / 100) if percentage.isdecimal() else 0
 
 
 def updated_of(kind: str, owner: Workload) -> int:
-    """Pods of the owner's present template that exist by its status; 0 while that speaks of an older template."""
+    """Returns how many pods of the owner's current template exist by its status; 0 while the status is of an older
+    generation."""
     status = owner.status
     if status.observed_generation < owner.metadata.generation:
         return 0

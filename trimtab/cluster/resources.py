@@ -1,15 +1,14 @@
-"""What does a pod ask for, and which quality of service does it get?
+"""The resources that a pod requests, and its quality of service class.
 
-Sums as the scheduler makes them (k8s.io/component-helpers/resource `PodRequests`, 1.36): containers and sidecars
-together, each init container beside the sidecars started before it, the larger of the two, pod-level resources
-instead where given, overhead on top. Numbers are the scheduler's: millicores for cpu, whole units for the rest.
+Sums are those of the scheduler (k8s.io/component-helpers/resource `PodRequests`, 1.36): containers and sidecars added,
+each init container added to the sidecars that start before it, the larger of the two, pod-level resources instead where
+they are set, overhead on top. Numbers are the scheduler's: millicores for cpu, whole units for the rest.
 
-What does a pod ask for while it is resized in place?
-
-The scheduler counts the largest of what a container asks for, what its node has set aside for it, and what it really
-has (component-helpers `PodRequests` with status, 1.36): a pod that shrinks still holds its old room, one that grows
-counts its new one. So it is with sidecars, and with a pod that asks as a whole; an init container that ends has nothing
-to resize. The scheduler compares sums over containers; ours can only be larger.
+While a pod is resized in place, the scheduler counts the largest of what a container requests, what its node has
+allocated to it, and what it actually has (component-helpers `PodRequests` with status, 1.36): a pod that shrinks still
+counts with its old size, a pod that grows with its new one. The same holds for sidecars, and for pod-level resources;
+an init container that ends cannot be resized. The scheduler compares sums over containers; the sums here can only be
+larger.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,15 +20,15 @@ from trimtab.cluster.api.pod import Container, ContainerStatus, Pod, PodSpec, Po
 from trimtab.cluster.quantity import NotAQuantity, Written
 
 Amounts = dict[str, int]
-"""Resource name → the scheduler's number (`quantity.of`)."""
+"""Resource name → the scheduler's number (`quantity.scheduler_value`)."""
 
 
 class GrowingAmounts(Amounts):
-    """What a pod may come to ask for where it is, without being made again: a VPA resizes it on its node."""
+    """What a pod may come to request on its node without being recreated: a VPA resizes it in place."""
 
 
 POD_LEVEL = ("cpu", "memory")
-"""What `spec.resources` may name, hugepages-* aside (KEP-2837)."""
+"""The resources that `spec.resources` may name, besides hugepages-* (KEP-2837)."""
 
 
 class QoS(StrEnum):
@@ -41,7 +40,7 @@ class QoS(StrEnum):
 
 
 class Role(StrEnum):
-    """What a container is in its pod."""
+    """The role of a container in its pod."""
 
     MAIN = "main"
     INIT = "init"
@@ -50,31 +49,35 @@ class Role(StrEnum):
 
 
 def role(container: Container, *, init: bool) -> Role:
+    """Returns the role of a container; `init`: whether it is one of the init containers."""
     if not init:
         return Role.MAIN
     return Role.SIDECAR if container.restart_policy == "Always" else Role.INIT
 
 
 def requests_of(resources: Resources | UnsetType) -> ResourceList:
-    """The requests written; empty where there are none."""
+    """Returns the requests as written; empty if there are none."""
     return {} if resources is UNSET or resources.requests is UNSET else resources.requests
 
 
 def limits_of(resources: Resources | UnsetType) -> ResourceList:
-    """The limits written; empty where there are none."""
+    """Returns the limits as written; empty if there are none."""
     return {} if resources is UNSET or resources.limits is UNSET else resources.limits
 
 
-def amounts(written: Mapping[str, Written]) -> Amounts:
-    return {name: quantity.scheduler_value(name, value) for name, value in written.items()}
+def amounts(quantities: Mapping[str, Written]) -> Amounts:
+    """Returns the scheduler's numbers of quantities. Raises NotAQuantity."""
+    return {name: quantity.scheduler_value(name, value) for name, value in quantities.items()}
 
 
 def same(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
-    """Kubernetes' semantic equality: the same resources, quantities compared by value."""
+    """Returns whether two resource lists are equal by Kubernetes' semantic equality: the same resources, quantities
+    compared by value."""
     return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
 
 
-def plus(*parts: Mapping[str, int]) -> Amounts:
+def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
+    """Returns the sum of each resource."""
     total: Amounts = {}
     for part in parts:
         for name, number in part.items():
@@ -83,204 +86,234 @@ def plus(*parts: Mapping[str, int]) -> Amounts:
 
 
 def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
-    """The larger of each resource."""
+    """Returns the larger of each resource."""
     return {name: max(a.get(name, 0), b.get(name, 0)) for name in a.keys() | b.keys()}
 
 
 def pod_requests(spec: PodSpec) -> Amounts:
-    """What the scheduler reserves for this pod, overhead included."""
-    found = requests_without_overhead(spec)
-    return found if spec.overhead is UNSET else plus(found, amounts(spec.overhead))
+    """Returns what the scheduler reserves for this pod, overhead included."""
+    requests = requests_without_overhead(spec)
+    return requests if spec.overhead is UNSET else sum_amounts(requests, amounts(spec.overhead))
 
 
-def below_zero(spec: PodSpec) -> Written | None:
-    """A request, or an overhead, of less than nothing; None where there is none. Raises NotAQuantity."""
-    asked = (spec.resources, *(container.resources for container in all_containers(spec)))
-    parts = (*map(requests_of, asked), get(spec.overhead, {}))
+def negative_request(spec: PodSpec) -> Written | None:
+    """Returns a request or an overhead that is less than zero; None if there is none. Raises NotAQuantity."""
+    all_resources = (spec.resources, *(container.resources for container in all_containers(spec)))
+    parts = (*map(requests_of, all_resources), get(spec.overhead, {}))
     return next((text for part in parts for text in part.values() if quantity.parse(text) < 0), None)
 
 
 def requests_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts:
-    """What the pod's own containers ask for together, of all resources or of one: what a LimitRange of type Pod
-    bounds."""
-    return _pod_amounts(spec, requests_of if only is None else _of_one(requests_of, only))
+    """Returns the requests of the pod's containers together, of all resources or of one: a LimitRange of type Pod
+    bounds them."""
+    global _last_requests
+    if only is not None:
+        return _pod_amounts(spec, _only_resource(requests_of, only))
+    # A review asks several times for the pod as it came and as it will be. Specs never change, so identity is enough.
+    for known, amounts_of_known in _last_requests:
+        if known is spec:
+            return amounts_of_known
+    found = _pod_amounts(spec, requests_of)
+    _last_requests = ((spec, found), *_last_requests[:1])
+    return found
+
+
+_last_requests: tuple[tuple[PodSpec, Amounts], ...] = ()
+"""The last two specs and what they ask for; a tuple, so that another thread sees all of it or none."""
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
-    """What the pod may use at the most, where every container says so; overhead is added to what is not zero."""
-    found = limits_without_overhead(spec)
+    """Returns the most that the pod may use, if every container has a limit; overhead is added to limits that are not
+    zero."""
+    limits = limits_without_overhead(spec)
     overhead = amounts(get(spec.overhead, {}))
-    return {name: number + overhead.get(name, 0) if number else 0 for name, number in found.items()}
+    return {name: number + overhead.get(name, 0) if number else 0 for name, number in limits.items()}
 
 
 def limits_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts:
-    """The containers' limits together, of those that have one; of all resources or of one."""
-    return _pod_amounts(spec, limits_of if only is None else _of_one(limits_of, only))
+    """Returns the limits of those containers that have one, together, of all resources or of one."""
+    return _pod_amounts(spec, limits_of if only is None else _only_resource(limits_of, only))
 
 
-_Read = Callable[[Resources | UnsetType], ResourceList]
-"""Requests or limits."""
+_ListReader = Callable[[Resources | UnsetType], ResourceList]
+"""Reads the requests or the limits of a container."""
 
 
-def _of_one(read: _Read, name: str) -> _Read:
-    """The same of one resource: a pod may name hundreds that nobody asks for."""
+def _only_resource(read: _ListReader, name: str) -> _ListReader:
+    """Returns a reader of one resource: a pod may name hundreds of resources that are not needed."""
 
     def read_one(resources: Resources | UnsetType) -> ResourceList:
-        written = read(resources)
-        return {name: written[name]} if name in written else {}
+        resource_list = read(resources)
+        return {name: resource_list[name]} if name in resource_list else {}
 
     return read_one
 
 
-def _pod_amounts(spec: PodSpec, read: _Read) -> Amounts:
+def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
     running: Amounts = {}
     for container in spec.containers:
         if container.resources is UNSET:
             continue
         for name, value in read(container.resources).items():
             running[name] = running.get(name, 0) + quantity.scheduler_value(name, value)
+    # Nearly all pods end here.
     if not spec.init_containers and spec.resources is UNSET:
         return {name: max(number, 0) for name, number in running.items()}
     sidecars: Amounts = {}
     starting: Amounts = {}
+    # An init container runs while the sidecars before it run, so its requests add to theirs; init containers that end
+    # run one after another, so their maximum counts (KEP-753).
     for container in spec.init_containers:
-        # By the resources it names alone: of the others the sidecars before it ask for no more than they did.
+        # Only the resources that it names: of the others, the sidecars before it request no more than before.
         for name, number in amounts(read(container.resources)).items():
             together = sidecars.get(name, 0) + number
             starting[name] = max(starting.get(name, 0), together)
             if container.restart_policy == "Always":
                 sidecars[name] = together
-    total = larger(plus(running, sidecars), starting)
+    total = larger(sum_amounts(running, sidecars), starting)
     return total | _pod_level(read(spec.resources))
 
 
-def _pod_level(written: ResourceList) -> Amounts:
-    return amounts({name: value for name, value in written.items() if is_pod_level(name)})
+def _pod_level(resource_list: ResourceList) -> Amounts:
+    return amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
 
 
 def is_pod_level(name: str) -> bool:
-    """May `spec.resources` name this resource (`IsSupportedPodLevelResource`)?"""
+    """Returns whether `spec.resources` may name this resource (`IsSupportedPodLevelResource`)."""
     return name in POD_LEVEL or name.startswith("hugepages-")
 
 
 def qos(spec: PodSpec) -> QoS:
-    """By `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and memory count, zeros count as absent."""
+    """Returns the class by `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and memory count, zeros count as
+    absent."""
     parts = [spec.resources] if spec.resources is not UNSET else [c.resources for c in all_containers(spec)]
-    # Sums of all parts, cpu and memory each: asked for, limited.
-    is_complete, asked_cpu, limited_cpu, asked_memory, limited_memory = True, 0, 0, 0, 0
+    # Sums over all parts. Written out for cpu and memory, because this runs for every pod on admission.
+    is_complete, requested_cpu, limited_cpu, requested_memory, limited_memory = True, 0, 0, 0, 0
     for part in parts:
-        if part is UNSET:  # most of a pod of many containers
+        if part is UNSET:  # the most common case in a pod with many containers
             is_complete = False
             continue
         requests, limits = requests_of(part), limits_of(part)
-        cpu = _positive(limits["cpu"]) if "cpu" in limits else 0
-        memory = _positive(limits["memory"]) if "memory" in limits else 0
+        cpu = _zero_or_more(limits["cpu"]) if "cpu" in limits else 0
+        memory = _zero_or_more(limits["memory"]) if "memory" in limits else 0
         is_complete = is_complete and cpu > 0 and memory > 0
         limited_cpu, limited_memory = limited_cpu + cpu, limited_memory + memory
         if "cpu" in requests:
-            asked_cpu += _positive(requests["cpu"])
+            requested_cpu += _zero_or_more(requests["cpu"])
         if "memory" in requests:
-            asked_memory += _positive(requests["memory"])
-    if not (asked_cpu or limited_cpu or asked_memory or limited_memory):
+            requested_memory += _zero_or_more(requests["memory"])
+    if not (requested_cpu or limited_cpu or requested_memory or limited_memory):
         return QoS.BEST_EFFORT
-    is_guaranteed = is_complete and (asked_cpu, asked_memory) == (limited_cpu, limited_memory)
+    is_guaranteed = is_complete and (requested_cpu, requested_memory) == (limited_cpu, limited_memory)
     return QoS.GUARANTEED if is_guaranteed else QoS.BURSTABLE
 
 
-def _positive(written: Written) -> int:
-    number = quantity.parse(written)
+def _zero_or_more(amount: Written) -> int:
+    number = quantity.parse(amount)
     return number if number > 0 else 0
 
 
 def all_containers(spec: PodSpec) -> tuple[Container, ...]:
-    """Init containers first, as Kubernetes lists them when it visits all."""
+    """Returns all containers, init containers first, in the order in which Kubernetes visits them."""
     return spec.init_containers + spec.containers
 
 
 Held = Mapping[str, tuple[ResourceList, ...]]
-"""Container → what its node has set aside for it, and what it really has; either may be empty."""
+"""Container → what its node has allocated to it, and what it actually has; either may be empty."""
 
 
-def resized(pod: Pod) -> Pod:
-    """With the largest requests; the pod itself where nothing is under way."""
+def with_resize(pod: Pod) -> Pod:
+    """Returns the pod with its largest requests; the same object if no resize is under way."""
     status, spec = pod.status, pod.spec
     statuses: tuple[ContainerStatus | PodStatus, ...] = (
         *status.container_statuses,
         *status.init_container_statuses,
         status,
     )
-    for found in statuses:
-        if found.allocated_resources or found.resources:
+    # Most pods have none of these fields: they are returned before anything is built.
+    for own_status in statuses:
+        if own_status.allocated_resources or own_status.resources:
             break
     else:
         return pod
-    held, beside = _held(status.container_statuses), _held(status.init_container_statuses)
+    held_by_container, held_by_sidecar = (
+        _node_amounts(status.container_statuses),
+        _node_amounts(status.init_container_statuses),
+    )
     sidecars = [container for container in spec.init_containers if container.restart_policy == "Always"]
-    whole = _whole(pod)
-    apart = any(_differs(c, held) for c in spec.containers) or any(_differs(c, beside) for c in sidecars)
-    if not apart and whole is None:
+    pod_level = _largest_pod_level(pod)
+    has_difference = any(_differs_from_spec(c, held_by_container) for c in spec.containers) or any(
+        _differs_from_spec(c, held_by_sidecar) for c in sidecars
+    )
+    if not has_difference and pod_level is None:
         return pod
-    mains = tuple(_larger(container, held) for container in spec.containers)
-    inits = tuple(_larger(c, beside) if c in sidecars else c for c in spec.init_containers)
-    resources = spec.resources if whole is None else change(get(spec.resources, Resources()), requests=whole)
+    mains = tuple(_with_largest_requests(container, held_by_container) for container in spec.containers)
+    inits = tuple(_with_largest_requests(c, held_by_sidecar) if c in sidecars else c for c in spec.init_containers)
+    resources = spec.resources if pod_level is None else change(get(spec.resources, Resources()), requests=pod_level)
     return change(pod, spec=change(spec, containers=mains, init_containers=inits, resources=resources))
 
 
-def _held(statuses: Iterable[ContainerStatus]) -> Held:
-    return {found.name: (get(found.allocated_resources, {}), requests_of(found.resources)) for found in statuses}
+def _node_amounts(statuses: Iterable[ContainerStatus]) -> Held:
+    return {status.name: (get(status.allocated_resources, {}), requests_of(status.resources)) for status in statuses}
 
 
-def _differs(container: Container, held: Held) -> bool:
-    """As written: the API server and the kubelet write equal amounts alike."""
-    asked = requests_of(container.resources)
-    return any(found and found != asked for found in held.get(container.name, ()))
+def _differs_from_spec(container: Container, node_amounts: Held) -> bool:
+    """Returns whether the node's amounts differ from the spec's. Compared as written: the API server and the kubelet
+    write equal amounts the same way."""
+    requests = requests_of(container.resources)
+    return any(node_amount and node_amount != requests for node_amount in node_amounts.get(container.name, ()))
 
 
-def _larger(container: Container, held: Held) -> Container:
-    both = requests_of(container.resources)
-    for found in held.get(container.name, ()):
-        both = _largest(both, found)
-    return change(container, resources=change(get(container.resources, Resources()), requests=both))
+def _with_largest_requests(container: Container, node_amounts: Held) -> Container:
+    requests = requests_of(container.resources)
+    for node_amount in node_amounts.get(container.name, ()):
+        requests = _merge_largest(requests, node_amount)
+    return change(container, resources=change(get(container.resources, Resources()), requests=requests))
 
 
-def _whole(pod: Pod) -> ResourceList | None:
-    """What the pod as a whole asks for or holds; None where it asks as its containers do, or holds no more.
+def _largest_pod_level(pod: Pod) -> ResourceList | None:
+    """Returns the pod-level requests raised to what the pod holds; None if it has no pod-level requests, or holds no
+    more.
 
-    In its status overhead is included.
+    The amounts in its status include overhead.
     """
-    asked, status, overhead = requests_of(pod.spec.resources), pod.status, get(pod.spec.overhead, {})
-    if not asked:
+    requests, status, overhead = requests_of(pod.spec.resources), pod.status, get(pod.spec.overhead, {})
+    if not requests:
         return None
-    found = asked
-    for held in (get(status.allocated_resources, {}), requests_of(status.resources)):
-        found = _largest(found, {name: _less(name, held[name], overhead) for name in held if name in asked})
-    return None if found == asked else found
+    largest = requests
+    for node_amount in (get(status.allocated_resources, {}), requests_of(status.resources)):
+        largest = _merge_largest(
+            largest,
+            {name: _without_overhead(name, node_amount[name], overhead) for name in node_amount if name in requests},
+        )
+    return None if largest == requests else largest
 
 
-def _less(name: str, held: Written, overhead: ResourceList) -> Written:
+def _without_overhead(name: str, node_amount: Written, overhead: ResourceList) -> Written:
     if name not in overhead:
-        return held
+        return node_amount
     try:
         return quantity.format_quantity(
-            name, max(0, quantity.scheduler_value(name, held) - quantity.scheduler_value(name, overhead[name]))
+            name, max(0, quantity.scheduler_value(name, node_amount) - quantity.scheduler_value(name, overhead[name]))
         )
     except NotAQuantity:
-        return held
+        return node_amount
 
 
-def _largest(asked: ResourceList, held: ResourceList) -> ResourceList:
-    return asked | {name: _more(name, asked, held) for name in held}
+def _merge_largest(requests: ResourceList, node_amounts: ResourceList) -> ResourceList:
+    return requests | {name: _larger_quantity(name, requests, node_amounts) for name in node_amounts}
 
 
-def _more(name: str, asked: ResourceList, held: ResourceList) -> Written:
-    """What cannot be read stays as it is asked: it is told where requests are summed."""
-    if name not in asked:
-        return held[name]
+def _larger_quantity(name: str, requests: ResourceList, node_amounts: ResourceList) -> Written:
+    """Returns the larger quantity of a resource. One that cannot be parsed does not replace the request; the sum of the
+    requests reports it."""
+    if name not in requests:
+        return node_amounts[name]
     try:
         return (
-            held[name]
-            if quantity.scheduler_value(name, held[name]) > quantity.scheduler_value(name, asked[name])
-            else asked[name]
+            node_amounts[name]
+            if quantity.scheduler_value(name, node_amounts[name]) > quantity.scheduler_value(name, requests[name])
+            else requests[name]
         )
     except NotAQuantity:
-        return asked[name]
+        return requests[name]

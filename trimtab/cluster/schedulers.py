@@ -1,8 +1,8 @@
-"""How the schedulers of a cluster place pods, by the name that pods ask for in `spec.schedulerName`.
+"""How the schedulers of a cluster place pods, by their names in `spec.schedulerName`.
 
 A plan asks whether a pod fits elsewhere. Every kube-scheduler with the stock filter plugins gives the same answer,
-whatever its name; only the scores differ, and with them where among the fitting nodes a pod lands. A scheduler that
-Trimtab knows nothing of may have other filters (gang scheduling, queues), so its pods block their node.
+whatever its name; only the scores differ, and so the choice among the nodes that fit. A scheduler that Trimtab does not
+know may have other filters (gang scheduling, queues), so its pods block their node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class SchedulerPlacement(StrEnum):
-    """Where a scheduler puts a pod among the nodes that fit."""
+    """The node that a scheduler chooses among those that fit."""
 
     SPREAD = "spread"
-    """On the emptiest (NodeResourcesFit with LeastAllocated, kube-scheduler's default)."""
+    """The emptiest (NodeResourcesFit with LeastAllocated, kube-scheduler's default)."""
     PACK = "pack"
-    """On the fullest (MostAllocated, or RequestedToCapacityRatio with a rising shape)."""
+    """The fullest (MostAllocated, or RequestedToCapacityRatio with a rising shape)."""
     UNKNOWN = "unknown"
     """By rules that Trimtab does not know: such a pod keeps its node."""
 
@@ -32,7 +32,7 @@ KNOWN_SCHEDULERS: Mapping[str, SchedulerPlacement] = {
     # Gardener's scheduling profile `bin-packing` (gardener, pkg/component/kubernetes/scheduler).
     "bin-packing-scheduler": SchedulerPlacement.PACK,
 }
-"""Schedulers that are a stock kube-scheduler under another name."""
+"""Schedulers that are a stock kube-scheduler with another name."""
 
 _STOCK_FILTERS = frozenset({
     "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
@@ -43,10 +43,10 @@ _STOCK_FILTERS = frozenset({
 
 
 def find_schedulers(config_maps: Iterable[Mapping[str, str]]) -> dict[str, SchedulerPlacement]:
-    """Schedulers that KubeSchedulerConfigurations among the data of these ConfigMaps define: name → placement.
+    """Returns scheduler name → placement, from the KubeSchedulerConfigurations among the data of these ConfigMaps.
 
-    A profile that disables a stock filter, or enables one that is not stock, is UNKNOWN. Of a name that is defined
-    twice with different answers, too.
+    A profile that disables a stock filter, or enables a plugin that is not stock, is UNKNOWN. So is a name with two
+    different definitions.
     """
     schedulers: dict[str, SchedulerPlacement] = {}
     for data in config_maps:
@@ -61,7 +61,7 @@ def find_schedulers(config_maps: Iterable[Mapping[str, str]]) -> dict[str, Sched
 
 
 def _profiles(text: str) -> Iterable[Mapping[str, Any]]:
-    # ConfigMaps hold anything; only a text that names the kind is worth parsing.
+    # Most ConfigMaps hold something else; a text that does not name the kind is not parsed.
     if "KubeSchedulerConfiguration" not in text:
         return
     for document in read("scheduler configuration", text.encode()).documents:
@@ -74,7 +74,7 @@ def _profiles(text: str) -> Iterable[Mapping[str, Any]]:
 def _placement(profile: Mapping[str, Any]) -> SchedulerPlacement:
     if not _has_stock_filters(profile.get("plugins")):
         return SchedulerPlacement.UNKNOWN
-    for plugin in _list(profile.get("pluginConfig")):
+    for plugin in _as_list(profile.get("pluginConfig")):
         arguments = (
             plugin.get("args") if isinstance(plugin, dict) and plugin.get("name") == "NodeResourcesFit" else None
         )
@@ -90,14 +90,14 @@ def _placement_of_strategy(strategy: Mapping[str, Any]) -> SchedulerPlacement:
     if strategy.get("type") != "RequestedToCapacityRatio":
         return SchedulerPlacement.SPREAD
     ratio = strategy.get("requestedToCapacityRatio")
-    shape = _list(ratio.get("shape")) if isinstance(ratio, dict) else []
+    shape = _as_list(ratio.get("shape")) if isinstance(ratio, dict) else []
     scores = [point.get("score") for point in shape if isinstance(point, dict)]
     rising = len(scores) > 1 and isinstance(scores[0], int) and isinstance(scores[-1], int) and scores[-1] > scores[0]
     return SchedulerPlacement.PACK if rising else SchedulerPlacement.SPREAD
 
 
 def _has_stock_filters(plugins: Any) -> bool:
-    """Whether a profile's plugins leave the stock filters as they are."""
+    """Returns whether a profile's plugins leave the stock filters as they are."""
     if plugins is None:
         return True
     if not isinstance(plugins, dict):
@@ -107,10 +107,10 @@ def _has_stock_filters(plugins: Any) -> bool:
         if not isinstance(section, dict):
             return False
         names = {
-            change: {plugin.get("name") for plugin in _list(section.get(change)) if isinstance(plugin, dict)}
+            change: {plugin.get("name") for plugin in _as_list(section.get(change)) if isinstance(plugin, dict)}
             for change in ("enabled", "disabled")
         }
-        # Scores may be switched off at multiPoint; a filter may not.
+        # `multiPoint` enables a plugin at all its extension points: a profile may disable scores there, but no filter.
         if names["disabled"] & _STOCK_FILTERS or (point != "multiPoint" and names["enabled"] - _STOCK_FILTERS):
             return False
         if point == "multiPoint" and names["enabled"] - _STOCK_FILTERS - _STOCK_SCORES:
@@ -118,12 +118,12 @@ def _has_stock_filters(plugins: Any) -> bool:
     return True
 
 
+# Plugins of kube-scheduler that filter nothing: a profile may name them at multiPoint.
 _STOCK_SCORES = frozenset({
     "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultPreemption", "DefaultBinder", "PrioritySort",
     "SchedulingGates",
 })  # fmt: skip
-"""Plugins of kube-scheduler that filter nothing: a profile may name them at multiPoint."""
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -1,7 +1,7 @@
-"""What is in the cluster, as one value?
+"""The objects of a cluster as one value.
 
-A `Snapshot` is what `kubectl get nodes,pods,… -A -o yaml|json` printed (a List, several documents, gzip, any number
-of files), decoded into shapes that name only what we read. Kinds we have no use for are counted, not kept.
+A `Snapshot` holds the output of `kubectl get nodes,pods,… -A -o yaml|json` (a List, several documents, gzip, any number
+of files), decoded into structs with only the fields that Trimtab reads. Objects of other kinds are counted and dropped.
 """
 
 import re
@@ -22,6 +22,8 @@ S = TypeVar("S", bound=ApiObject)
 
 
 class ConfigMap(ApiObject, frozen=True, kw_only=True):
+    """A ConfigMap with its text data."""
+
     metadata: Metadata = Metadata()
     data: Labels = {}
 
@@ -53,15 +55,17 @@ KINDS: dict[str, type[ApiObject]] = {
     "ResourceSlice": devices.ResourceSlice,
     "DeviceClass": devices.DeviceClass,
 }
-"""Kind → the shape it is decoded into. A kind that is not here is counted and ignored."""
+"""Kind → the struct into which it is decoded. Any other kind is counted and ignored."""
 
 
 DISPENSABLE_KINDS = ("CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceClaim", "ResourceSlice")
-"""Kinds that a plan can do without where the user may not list them: it says so, and blocks what hangs on them."""
+"""Kinds without which a plan is possible if the user may not list them: the plan says so, and blocks what depends on
+them."""
 FORBIDDEN_KIND = "ForbiddenKind"
-"""The kind of a capture's items that name a kind which its user was not allowed to list. No API object is called so."""
+"""The kind of a capture's items that name a kind which its user may not list. No API object has this kind."""
 UNREADABLE = "unreadable"
-"""Beside kind and metadata in a capture: why nothing else of this object is there. No API object has such a field."""
+"""A field beside kind and metadata in a capture: the reason why the rest of the object is missing. No API object has
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,42 +74,44 @@ class Snapshot:
 
     objects: Mapping[str, tuple[ApiObject, ...]] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
-    """Kinds nobody here reads, with how many there were."""
+    """Kind → number of objects that Trimtab does not read."""
     forbidden: frozenset[str] = frozenset()
-    """Of `DISPENSABLE_KINDS` those that the user was not allowed to list: nothing is known of them."""
+    """Those of `DISPENSABLE_KINDS` that the user may not list: nothing is known about them."""
 
     def all(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
-        """Every object of a kind; the kind's name is only needed where several share a shape (workloads)."""
+        """Returns every object of a kind; `kind` is needed only if several kinds share a struct (workloads)."""
         return self.objects.get(kind or shape.__name__, ())  # type: ignore[return-value]
 
     def workloads(self) -> Iterable[tuple[str, workload.Workload]]:
-        """Every owner of pods with its kind."""
+        """Yields every owner of pods with its kind."""
         for kind, shape in KINDS.items():
             if issubclass(shape, workload.Workload):
-                for found in self.objects.get(kind, ()):
-                    yield kind, found  # type: ignore[misc]
+                for owner in self.objects.get(kind, ()):
+                    yield kind, owner  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReading:
+    """A snapshot, and the mistakes in its files."""
+
     snapshot: Snapshot
     mistakes: tuple[ConfigError, ...] = ()
 
 
 def load(files: Iterable[tuple[str, bytes]]) -> SnapshotReading:
-    """One snapshot from (name, content) pairs; every mistake of every file."""
+    """Returns one snapshot from (name, content) pairs, with every mistake of every file."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     for name, content in files:
         reading = read(name, content)
         documents += reading.documents
         mistakes += reading.mistakes
-    built = build(documents)
-    return SnapshotReading(built.snapshot, (*mistakes, *built.mistakes))
+    reading_of_all = build(documents)
+    return SnapshotReading(reading_of_all.snapshot, (*mistakes, *reading_of_all.mistakes))
 
 
 def build(documents: Iterable[Document]) -> SnapshotReading:
-    """Documents that are read already → a snapshot."""
+    """Returns the snapshot of parsed documents, with every mistake in them."""
     objects: dict[str, list[ApiObject]] = {}
     ignored: Counter[str] = Counter()
     forbidden: set[str] = set()
@@ -121,44 +127,47 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
         elif kind not in KINDS:
             ignored[kind] += 1
         elif document.text is None and UNREADABLE in document.value:
-            mistakes.append(_unreadable(document))
+            mistakes.append(_capture_mistake(document))
         else:
-            found = decode(_legible(document) if kind == "ReplicationController" else document, KINDS[kind])
-            if isinstance(found, ConfigError):
-                mistakes.append(found)
+            decoded = decode(
+                _with_label_selector(document) if kind == "ReplicationController" else document, KINDS[kind]
+            )
+            if isinstance(decoded, ConfigError):
+                mistakes.append(decoded)
             else:
-                objects.setdefault(kind, []).append(found)
-    kept = {kind: _once(found) for kind, found in objects.items()}
-    return SnapshotReading(Snapshot(kept, dict(ignored), frozenset(forbidden)), tuple(mistakes))
+                objects.setdefault(kind, []).append(decoded)
+    distinct = {kind: _without_repetitions(shapes) for kind, shapes in objects.items()}
+    return SnapshotReading(Snapshot(distinct, dict(ignored), frozenset(forbidden)), tuple(mistakes))
 
 
-def _name(shape: ApiObject) -> tuple[str, str]:
+def _key_of(shape: ApiObject) -> tuple[str, str]:
     metadata: Metadata = shape.metadata  # type: ignore[attr-defined]
     return metadata.namespace, metadata.name
 
 
-def _once(found: list[ApiObject]) -> tuple[ApiObject, ...]:
-    """What two files tell of the same object in the same words counts once; what they tell otherwise stays apart."""
-    names = [shape.metadata for shape in found]  # type: ignore[attr-defined]
-    if len({(metadata.namespace, metadata.name) for metadata in names}) == len(found):
-        return tuple(found)
-    seen: dict[tuple[str, str], list[ApiObject]] = {}
-    for shape in found:
-        same = seen.setdefault(_name(shape), [])
-        if shape not in same:
-            same.append(shape)
-    return tuple(shape for same in seen.values() for shape in same)
+def _without_repetitions(shapes: list[ApiObject]) -> tuple[ApiObject, ...]:
+    """Returns the objects without repetitions. Two files may contain the same object with the same content, which
+    counts once; different content stays."""
+    metadata_of_all = [shape.metadata for shape in shapes]  # type: ignore[attr-defined]
+    if len({(metadata.namespace, metadata.name) for metadata in metadata_of_all}) == len(shapes):
+        return tuple(shapes)
+    shapes_by_key: dict[tuple[str, str], list[ApiObject]] = {}
+    for shape in shapes:
+        shapes_of_key = shapes_by_key.setdefault(_key_of(shape), [])
+        if shape not in shapes_of_key:
+            shapes_of_key.append(shape)
+    return tuple(shape for shapes_of_key in shapes_by_key.values() for shape in shapes_of_key)
 
 
-def _unreadable(document: Document) -> ConfigError:
+def _capture_mistake(document: Document) -> ConfigError:
     meta = document.value.get("metadata")
     namespace = meta.get("namespace") if isinstance(meta, dict) else None
     got = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
     return document.mistake((), "an object that could be read when it was captured", got)
 
 
-def _legible(document: Document) -> Document:
-    """A ReplicationController's selector is a plain map of labels, everybody else's is a LabelSelector."""
+def _with_label_selector(document: Document) -> Document:
+    """Returns a ReplicationController with a LabelSelector: its own selector is a plain map of labels."""
     spec = document.value.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("selector"), dict):
         return document
@@ -166,14 +175,15 @@ def _legible(document: Document) -> Document:
 
 
 def decode(document: Document, shape: type[S]) -> S | ConfigError:
-    """One document as its shape, nulls taken for absence as the API server takes them."""
+    """Returns the document as its struct; a null counts as an absent field, as in the API server."""
+    # The quick way: undecoded JSON goes straight into the struct, without plain values in between.
     if document.text is not None:
         try:
-            found: S = _decoder(shape).decode(document.text)
+            decoded: S = _decoder(shape).decode(document.text)
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             pass
         else:
-            return found
+            return decoded
     try:
         return msgspec.convert(document.value, shape)
     except msgspec.ValidationError:
@@ -182,10 +192,10 @@ def decode(document: Document, shape: type[S]) -> S | ConfigError:
         return msgspec.convert(without_nulls(document.value), shape)
     except msgspec.ValidationError as error:
         sentence, _, where = str(error).partition(" - at `$")
-        path = _path(where.rstrip("`"))
-        if missing := _MISSING.fullmatch(sentence):
+        path = _parse_path(where.rstrip("`"))
+        if missing := _MISSING_FIELD.fullmatch(sentence):
             return document.mistake((*path, missing[1]), "a value", "nothing")
-        return document.mistake(path, _lower(sentence))
+        return document.mistake(path, _expectation(sentence))
 
 
 @cache
@@ -194,7 +204,7 @@ def _decoder(shape: type[S]) -> msgspec.json.Decoder[S]:
 
 
 def without_nulls(value: Any) -> Any:
-    """Mapping entries that are null are absent to the API server."""
+    """Returns the value without null mapping entries, which the API server treats as absent."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -202,15 +212,16 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-_MISSING = re.compile(r"Object missing required field `(\w+)`")
+_MISSING_FIELD = re.compile(r"Object missing required field `(\w+)`")
 
 
-def _lower(sentence: str) -> str:
+def _expectation(sentence: str) -> str:
+    """Returns msgspec's sentence as the text after "expected"."""
     return sentence.removeprefix("Expected ").replace("`", "").replace(", got ", ", not ")
 
 
-def _path(where: str) -> tuple[str | int, ...]:
-    """msgspec's `.spec.containers[0].name` as steps; "[...]" (any key of a mapping) ends it."""
+def _parse_path(where: str) -> tuple[str | int, ...]:
+    """Returns msgspec's `.spec.containers[0].name` as steps; "[...]" (any key of a mapping) ends the path."""
     steps: list[str | int] = []
     for part in where.replace("[", ".[").split("."):
         if part.startswith("["):

@@ -1,9 +1,4 @@
-"""When was that? Kubernetes' times as whole seconds.
-
-Is it time? Windows of the week in somebody's time zone.
-
-How long is "1h30m"?
-"""
+"""Kubernetes' timestamps as whole seconds, weekly windows in a time zone, and Go's durations."""
 
 import re
 from collections.abc import Iterable
@@ -14,27 +9,27 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 Seconds = int
-"""Since 1970-01-01T00:00:00Z."""
+"""Seconds since 1970-01-01T00:00:00Z."""
 _YEAR_10000 = 253_402_300_800
 
 
 @lru_cache(maxsize=65536)
-def seconds(written: str | None) -> Seconds | None:
-    """RFC 3339 as whole seconds, fractions cut; None where nothing, or nothing readable, is written."""
-    if not written:
+def seconds(text: str | None) -> Seconds | None:
+    """Returns an RFC 3339 timestamp as whole seconds, fractions cut; None if it is absent or not valid."""
+    if not text:
         return None
     try:
-        found = datetime.fromisoformat(written)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp())
 
 
-def written(moment: Seconds) -> str:
-    """The other way, as the API server writes it; the bare seconds where no calendar has that moment."""
-    if not 0 <= moment < _YEAR_10000:
-        return f"{moment} s since 1970"
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def written(timestamp: Seconds) -> str:
+    """Returns the timestamp as the API server writes it; the bare seconds if no calendar has that time."""
+    if not 0 <= timestamp < _YEAR_10000:
+        return f"{timestamp} s since 1970"
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -42,19 +37,21 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyWindow:
-    """From `start` to `end` (minutes of the day) on these days; `end` not after `start` means the next day."""
+    """From `start` to `end` (minutes of the day) on these days; an `end` not after `start` is on the next day."""
 
     days: tuple[str, ...] = DAYS
     start: int
     end: int
     zone: str = "UTC"
-    """IANA name; the clock on the wall there counts, summer time included."""
+    """The IANA name of the time zone, by whose local time the window is open; daylight saving time included."""
 
-    def open(self, now: Seconds) -> bool:
+    def is_open(self, now: Seconds) -> bool:
+        """Returns whether the window is open."""
         local = datetime.fromtimestamp(now, UTC).astimezone(ZoneInfo(self.zone))
         minute = local.hour * 60 + local.minute
         if self.start < self.end:
             return DAYS[local.weekday()] in self.days and self.start <= minute < self.end
+        # The window crosses midnight: after it, the day on which the window began counts.
         yesterday = DAYS[(local - timedelta(days=1)).weekday()]
         return (DAYS[local.weekday()] in self.days and minute >= self.start) or (
             yesterday in self.days and minute < self.end
@@ -62,24 +59,27 @@ class WeeklyWindow:
 
 
 def open_now(windows: Iterable[WeeklyWindow], now: Seconds) -> bool:
-    """Any of them; no windows at all is always."""
+    """Returns whether any of the windows is open; no windows at all are always open."""
     windows = tuple(windows)
-    return not windows or any(window.open(now) for window in windows)
+    return not windows or any(window.is_open(now) for window in windows)
 
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
-_ALL = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|us|µs|ns|m|s))+")
-_SECONDS = {
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|us|µs|ns|m|s))+")
+_SECONDS_PER_UNIT = {
     "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1),
     "ms": Fraction(1, 1000), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ns": Fraction(1, 10**9),
 }  # fmt: skip
 
 
 def seconds_of(text: str) -> int | None:
-    """A Go duration in whole seconds, rounded up; None when it is none (or negative)."""
+    """Returns a Go duration in whole seconds, rounded up; None if the text is not a duration, or is negative."""
     if text == "0":
         return 0
-    if not _ALL.fullmatch(text.strip()):
+    if not _DURATION.fullmatch(text.strip()):
         return None
-    total = sum((Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), Fraction(0))
+    # Fractions are exact: 0.1s is no float.
+    total = sum(
+        (Fraction(number) * _SECONDS_PER_UNIT[unit] for number, unit in _DURATION_PART.findall(text)), Fraction(0)
+    )
     return -(-total.numerator // total.denominator)

@@ -6,8 +6,8 @@
     p99 +15%       the same with headroom, a whole percentage
     +15%           the default with headroom
 
-Policies and `trimtab recommend` read the same grammar. Published recommendations hold the percentiles in `PUBLISHED`;
-usage itself holds every percentile.
+Policies and `trimtab recommend` read the same grammar. Published recommendations hold the percentiles in
+`PUBLISHED_PERCENTILES`; usage itself holds every percentile.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-PUBLISHED = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
-"""Percentiles that a recommendation holds beside the recommender's own request; 100 is `max`."""
+PUBLISHED_PERCENTILES = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
+"""Percentiles that a recommendation holds in addition to the recommender's own request; 100 is `max`."""
 MAX_HEADROOM_PERCENT = 1000
 EXPECTED = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
 
@@ -31,16 +31,16 @@ class UsageRule:
     """A percentile of usage with headroom."""
 
     percentile: Decimal | None = None
-    """Above 0, at most 100; 100 is the largest amount. None: the recommender's own choice (`adaptive`)."""
+    """Above 0, at most 100; 100 is the largest amount. None: the recommender chooses it (`adaptive`)."""
     headroom_percent: int = 0
 
     def __str__(self) -> str:
-        """The rule as `parse` reads it."""
+        """Returns the rule as `parse` reads it."""
         return self.share + (f" +{self.headroom_percent}%" if self.headroom_percent else "")
 
     @property
     def share(self) -> str:
-        """The part without headroom: p99, max or adaptive."""
+        """The rule without headroom: p99, max or adaptive."""
         if self.percentile is None:
             return "adaptive"
         return "max" if self.percentile == 100 else f"p{self.percentile.normalize():f}"
@@ -48,10 +48,10 @@ class UsageRule:
     @property
     def is_published(self) -> bool:
         """Whether recommendations hold the number that this rule takes."""
-        return self.percentile is None or self.percentile in PUBLISHED
+        return self.percentile is None or self.percentile in PUBLISHED_PERCENTILES
 
     def with_headroom(self, amount: int) -> int:
-        """The amount (millicores or bytes) with the headroom on top, rounded up."""
+        """Returns the amount (millicores or bytes) with the headroom added, rounded up."""
         return -(-amount * (100 + self.headroom_percent) // 100)
 
 
@@ -59,7 +59,7 @@ ADAPTIVE = UsageRule()
 
 
 def parse(text: str, default: UsageRule = ADAPTIVE) -> UsageRule:
-    """The rule that a text says; a text of headroom alone takes the percentile of `default`. Raises ValueError with
+    """Returns the rule of a text; a text of headroom alone takes the percentile of `default`. Raises ValueError with
     what was expected."""
     match = _RULE.fullmatch(text.strip().lower())
     if match is None:

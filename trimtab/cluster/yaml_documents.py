@@ -1,8 +1,8 @@
-"""What did this file say, and on which line?
+"""Bytes of YAML or JSON → plain values that know their lines.
 
-Bytes of YAML or JSON (one document, several, a List; gzip or not) → plain values that know their lines. YAML is
-read as Kubernetes reads it (1.1: yes/no are booleans; dates stay text), duplicate keys are mistakes, and an
-alias bomb is refused before it is ever expanded.
+The input is one document, several, or a List, compressed with gzip or not. YAML is parsed as Kubernetes parses it (1.1:
+yes and no are booleans; dates stay text). Duplicate keys are mistakes, and a document whose aliases would multiply its
+size is refused before they are expanded.
 """
 
 import gzip
@@ -17,16 +17,24 @@ import msgspec
 import yaml
 
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.yaml_parser import LOADER, MOST_DEPTH, Path, YamlComposer, child, mark_of, too_deep
+from trimtab.cluster.yaml_parser import (
+    LOADER,
+    MAX_DEPTH,
+    Path,
+    YamlComposer,
+    child_node,
+    line_beyond_max_depth,
+    position_of,
+)
 
-MOST_BYTES = 2 << 30
-"""Nobody's snapshot is larger once unpacked; a gzip bomb is."""
-_MOST_PLACED = 256 << 10
-"""Characters of JSON whose mistakes get a line: what people write by hand is shorter, and a snapshot must be fast."""
+MAX_UNPACKED_BYTES = 2 << 30
+"""The maximum size of an unpacked file. A real snapshot is smaller; a gzip bomb is not."""
+# Characters of JSON up to which mistakes get a line: what people write by hand is shorter, and a snapshot must be fast.
+_MAX_PLACED_CHARACTERS = 256 << 10
 
 
 class Document:
-    """One YAML or JSON document. What stands in a long JSON List is decoded only when its `value` is asked for."""
+    """One YAML or JSON document. An item of a long JSON List is decoded only when its `value` is read."""
 
     __slots__ = ("_value", "file", "index", "kind", "node", "root", "text", "within")
 
@@ -39,45 +47,45 @@ class Document:
         """0-based within the file; the items of a List count as documents of their own."""
         self.node = node
         self.root = root
-        """The node of the whole document that holds this one, such as a List; None where it has no lines."""
+        """The node of the whole document that contains this one, such as a List; None if it has no lines."""
         self.within = within
-        """Where this one stands in it."""
+        """The path of this one in it."""
         self.text = text
-        """JSON that nobody has decoded yet: an object that names its own `kind`. None where there is a value."""
+        """JSON that is not decoded yet: an object that names its own `kind`. None if there is a value."""
         self.kind = kind if text is not None else kind_of(value)
-        """What kind of API object it says it is; None where it says nothing."""
+        """The kind of API object that it names; None if it names none."""
         self._value = value
 
     @property
     def value(self) -> Any:
-        """dicts, lists, str, int, float, bool, None; every mapping key is a str."""
+        """The value: dicts, lists, str, int, float, bool, None; every mapping key is a str."""
         if self.text is not None and self._value is None:
-            self._value = _decoded(self.text)
+            self._value = _decode_or_none(self.text)
         return self._value
 
     def with_value(self, value: Any) -> "Document":
-        """The same place in the same file, saying something else."""
+        """Returns a document at the same place in the same file with another value."""
         return Document(
             file=self.file, index=self.index, value=value, node=self.node, root=self.root, within=self.within
         )
 
     def mark(self, path: Path) -> tuple[int, int] | tuple[None, None]:
-        """1-based line and column of the value at `path`, or of its nearest parent that is there."""
-        return mark_of(self.node, path) if self.node is not None else (None, None)
+        """Returns the 1-based line and column of the value at `path`, or of its nearest parent that exists."""
+        return position_of(self.node, path) if self.node is not None else (None, None)
 
     @property
     def entry(self) -> str:
-        """ "Kind name", or "document N" where it has none."""
+        """ "Kind name", or "document N" if it has no name."""
         value = self.value if isinstance(self.value, dict) else {}
-        found = value.get("metadata")
-        metadata = found if isinstance(found, dict) else {}
+        metadata_value = value.get("metadata")
+        metadata = metadata_value if isinstance(metadata_value, dict) else {}
         name = metadata.get("name") or metadata.get("generateName")
         return f"{value.get('kind')} {name}" if name and value.get("kind") else f"document {self.index + 1}"
 
     def mistake(
         self, path: Path, expected: str, got: str = "", todo: str = "", *, at: Path | None = None
     ) -> ConfigError:
-        """A mistake at `path` of this document (its line taken from `at` where that is the better place)."""
+        """Returns a mistake at `path` of this document; its line is that of `at` if given."""
         line, column = self.mark(path if at is None else at)
         return ConfigError(
             file=self.file, entry=self.entry, line=line, column=column, field=dotted(path),
@@ -87,22 +95,22 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """All that could be read, and all that could not."""
+    """The documents that could be parsed, and the mistakes."""
 
     documents: tuple[Document, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     repeated: tuple[ConfigError, ...] = ()
-    """Keys that stand twice, where the reader was asked to take the last one."""
+    """Keys that appear twice, if the reader accepts the last one."""
 
 
 def kind_of(value: Any) -> str | None:
-    """The kind that an API object names; None where it names none."""
+    """Returns the kind that an API object names; None if it names none."""
     kind = value.get("kind") if isinstance(value, dict) else None
     return kind if isinstance(kind, str) and kind else None
 
 
 def dotted(path: Path) -> str:
-    """("spec", "containers", 0, "name") → spec.containers[0].name; odd keys are quoted."""
+    """Returns ("spec", "containers", 0, "name") as spec.containers[0].name; keys with dots or slashes are quoted."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -115,36 +123,39 @@ def dotted(path: Path) -> str:
 
 
 def read(file: str, content: bytes, *, takes_repeated_keys: bool = False) -> ParseResult:
-    """Every document of one file. Empty documents are skipped; nothing is raised.
+    """Returns every document of one file. Empty documents are skipped; nothing is raised.
 
-    takes_repeated_keys: of a key that stands twice the last one counts, as for kubectl; otherwise it is a mistake."""
+    takes_repeated_keys: the last one of a repeated key counts, as in kubectl; otherwise a repeated key is a mistake.
+    """
     try:
         text = unpacked(content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
-        return _nothing(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
+        return _single_mistake(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
     except UnicodeDecodeError as error:
-        return _nothing(
+        return _single_mistake(
             file,
             "UTF-8 text",
             f"byte {error.object[error.start]:#04x} at offset {error.start}",
             "save it as UTF-8",
         )
-    reader = _json if text.lstrip()[:1] in ("{", "[") else _yaml
+    reader = _read_json if text.lstrip()[:1] in ("{", "[") else _read_yaml
     return reader(file, text, takes_repeated_keys)
 
 
 def unpacked(content: bytes) -> bytes:
-    """The bytes as they were before gzip, where they went through it. Raises as gzip does, and OSError for a bomb."""
+    """Returns the content without its gzip compression, if it has one. Raises the errors of gzip, and OSError for a
+    bomb."""
     if content[:2] != b"\x1f\x8b":
         return content
-    with gzip.GzipFile(fileobj=BytesIO(content)) as packed:
-        text = packed.read(MOST_BYTES)
-        if packed.read(1):
-            raise OSError(f"it unpacks to more than {MOST_BYTES >> 30} GiB")
+    with gzip.GzipFile(fileobj=BytesIO(content)) as gzip_file:
+        # Read up to the limit and then one byte: the size in a gzip trailer is modulo 2^32 and may be forged.
+        text = gzip_file.read(MAX_UNPACKED_BYTES)
+        if gzip_file.read(1):
+            raise OSError(f"it unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB")
         return text
 
 
-def _nothing(
+def _single_mistake(
     file: str, expected: str, got: str, todo: str = "", line: int | None = None, column: int | None = None
 ) -> ParseResult:
     return ParseResult((), (ConfigError(file=file, line=line, column=column, expected=expected, got=got, todo=todo),))
@@ -161,50 +172,52 @@ class _Head(msgspec.Struct, gc=False):
     unreadable: msgspec.Raw | None = None
 
 
-_BEGINS = re.compile(rb'\{\s*"apiVersion":\s*"[\w./]*",\s*"kind":\s*"(\w+)"\s*,\s*"metadata"')
-"""How clients write an object: what kind it is stands at its head."""
+_OBJECT_HEAD = re.compile(rb'\{\s*"apiVersion":\s*"[\w./]*",\s*"kind":\s*"(\w+)"\s*,\s*"metadata"')
+"""The head of an object as clients write it. It names the kind, so the rest need not be decoded."""
 _UNREADABLE = b'"unreadable"'
-_LONG_LIST, _HEAD = msgspec.json.Decoder(_LongList), msgspec.json.Decoder(_Head)
+_LIST_DECODER, _HEAD_DECODER = msgspec.json.Decoder(_LongList), msgspec.json.Decoder(_Head)
 
 
-def _json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
-    """JSON the fast way; what is not JSON after all may still be YAML in flow style, and YAML has lines."""
-    if len(text) > _MOST_PLACED:
+def _read_json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
+    """Returns the documents of JSON. What is not valid JSON may still be YAML in flow style, whose mistakes have
+    lines."""
+    if len(text) > _MAX_PLACED_CHARACTERS:
         try:
-            found = _LONG_LIST.decode(text)
-            if found.kind.endswith("List"):
-                return ParseResult(tuple(_items_as_text(file, found)), ())
+            long_list = _LIST_DECODER.decode(text)
+            if long_list.kind.endswith("List"):
+                return ParseResult(tuple(_undecoded_items(file, long_list)), ())
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             pass
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return _yaml(file, text, takes_repeated_keys)
-    node = _node(text)
+        return _read_yaml(file, text, takes_repeated_keys)
+    node = _compose_json(text)
     if node is not None:
-        # JSON readers take a key that stands twice without a word; whoever wrote it did not mean that.
+        # JSON parsers accept a repeated key silently; its author did not intend it.
         builder = YamlComposer(file, takes_repeated_keys=takes_repeated_keys)
-        builder.document(node)
+        builder.plain_value(node)
         if builder.mistakes:
             return ParseResult((), tuple(builder.mistakes))
-        return ParseResult(tuple(_items(file, value, node)), (), tuple(builder.repeated))
-    return ParseResult(tuple(_items(file, value, node)))
+        return ParseResult(tuple(_documents_of(file, value, node)), (), tuple(builder.repeated))
+    return ParseResult(tuple(_documents_of(file, value, node)))
 
 
-def _items_as_text(file: str, found: _LongList) -> Iterator[Document]:
-    """Items that say what they are stay text; all others are decoded as ever."""
-    for index, item in enumerate(found.items):
+def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
+    """Yields the items of a List. An item that names its kind stays text; any other is decoded."""
+    for index, item in enumerate(long_list.items):
         within: Path = ("items", index)
-        begins = _BEGINS.match(item)
-        if begins is not None and _UNREADABLE not in bytes(item):
-            yield Document(file=file, index=index, text=item, kind=begins[1].decode(), within=within)
+        object_head = _OBJECT_HEAD.match(item)
+        if object_head is not None and _UNREADABLE not in bytes(item):
+            yield Document(file=file, index=index, text=item, kind=object_head[1].decode(), within=within)
             continue
         try:
-            head = _HEAD.decode(item)
+            # A slower look at the item: its keys may be in another order, or it may have spaces elsewhere.
+            head = _HEAD_DECODER.decode(item)
         except msgspec.ValidationError:
             value = msgspec.json.decode(item)
             yield Document(
-                file=file, index=index, value=_with_kind(value, found.kind, found.api_version), within=within
+                file=file, index=index, value=_with_kind(value, long_list.kind, long_list.api_version), within=within
             )
             continue
         if head.kind and head.unreadable is None:
@@ -213,8 +226,8 @@ def _items_as_text(file: str, found: _LongList) -> Iterator[Document]:
             yield Document(file=file, index=index, value=msgspec.json.decode(item), within=within)
 
 
-def _decoded(text: msgspec.Raw) -> Any:
-    """None for text that is not even JSON: nothing can be made of it, and whoever asks for a shape is told so."""
+def _decode_or_none(text: msgspec.Raw) -> Any:
+    """Returns the value; None for text that is not valid JSON: decoding it into a struct then reports the mistake."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -222,70 +235,80 @@ def _decoded(text: msgspec.Raw) -> Any:
 
 
 def _with_kind(item: Any, list_kind: str, version: Any) -> Any:
-    """The API server leaves kind and version out of the items of a PodList."""
+    """Returns the item with the kind and version of its List: the API server leaves them out of the items."""
     if not isinstance(item, dict) or "kind" in item:
         return item
     return {"apiVersion": version, "kind": list_kind.removesuffix("List"), **item}
 
 
-def _node(text: str) -> Any:
-    """JSON as YAML sees it, which has lines; None where the text is long, or YAML cannot read it."""
+def _compose_json(text: str) -> Any:
+    """Returns JSON as composed YAML, which has lines; None if the text is long, or if YAML cannot parse it."""
     try:
-        return None if len(text) > _MOST_PLACED or too_deep(text) else yaml.compose(text, Loader=LOADER)
+        return (
+            None
+            if len(text) > _MAX_PLACED_CHARACTERS or line_beyond_max_depth(text)
+            else yaml.compose(text, Loader=LOADER)
+        )
     except yaml.YAMLError:
         return None
 
 
-def _yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
+def _read_yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     try:
-        deep = too_deep(text)
+        deep = line_beyond_max_depth(text)
         if deep is not None:
-            return _nothing(file, f"at most {MOST_DEPTH} levels of nesting", "more", "flatten it", deep)
+            return _single_mistake(file, f"at most {MAX_DEPTH} levels of nesting", "more", "flatten it", deep)
         nodes = list(yaml.compose_all(text, Loader=LOADER))
     except yaml.MarkedYAMLError as error:
-        return _broken(file, text, error)
+        return _yaml_mistake(file, text, error)
     except yaml.YAMLError as error:
-        return _nothing(file, "YAML", str(error).splitlines()[0])
+        return _single_mistake(file, "YAML", str(error).splitlines()[0])
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     repeated: list[ConfigError] = []
     for node in (node for node in nodes if node is not None):
         builder = YamlComposer(file, takes_repeated_keys=takes_repeated_keys)
-        value = builder.document(node)
+        value = builder.plain_value(node)
         mistakes += builder.mistakes
         repeated += builder.repeated if takes_repeated_keys else ()
         if not builder.mistakes and value is not None:
-            documents += _items(file, value, node, len(documents))
+            documents += _documents_of(file, value, node, len(documents))
     return ParseResult(tuple(documents), tuple(mistakes), tuple(repeated))
 
 
-def _broken(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseResult:
+def _yaml_mistake(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseResult:
+    """Returns the mistake for a YAML error, with advice for tabs and for a file that ends early."""
+    # libyaml gives some errors, such as an open bracket, only the place where the context began.
     mark: Any = error.problem_mark if error.problem_mark is not None else error.context_mark
     line = mark.line + 1 if mark else None
     rows = text.splitlines()
     row = rows[line - 1] if line is not None and line <= len(rows) else ""
     if row[: len(row) - len(row.lstrip())].count("\t"):
-        return _nothing(
+        return _single_mistake(
             file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line,
             row.index("\t") + 1,
         )  # fmt: skip
     todo = "the file seems cut short" if line is not None and line >= len(rows) and text[-1:] != "\n" else ""
     problem = " ".join(part for part in (error.problem, error.context) if part)
-    return _nothing(file, "YAML", problem, todo, line, mark.column + 1 if mark else None)
+    return _single_mistake(file, "YAML", problem, todo, line, mark.column + 1 if mark else None)
 
 
-def _items(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Document]:
-    """The document itself, or what a List of it holds."""
+def _documents_of(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Document]:
+    """Yields the document itself, or the items of a List."""
     items = value.get("items") if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") else None
     if value in (None, {}, []):
         return
     if not isinstance(items, list):
-        found = value if isinstance(value, list) else [value]
-        nodes = node.value if isinstance(value, list) and node is not None else [node] * len(found)
+        all_items = value if isinstance(value, list) else [value]
+        nodes = node.value if isinstance(value, list) and node is not None else [node] * len(all_items)
     else:
-        found, listed = items, child(node, "items")
-        nodes = listed.value if listed is not None and len(listed.value) == len(found) else [None] * len(found)
-    for index, (item, item_node) in enumerate(zip(found, nodes, strict=True)):
-        told = _with_kind(item, value["kind"], value.get("apiVersion")) if found is items else item
-        within: Path = ("items", index) if found is items else (index,) if found is value else ()
-        yield Document(file=file, index=start + index, value=told, node=item_node, root=node, within=within)
+        all_items, items_node = items, child_node(node, "items")
+        nodes = (
+            items_node.value
+            if items_node is not None and len(items_node.value) == len(all_items)
+            else [None] * len(all_items)
+        )
+    for index, (item, item_node) in enumerate(zip(all_items, nodes, strict=True)):
+        item_value = _with_kind(item, value["kind"], value.get("apiVersion")) if all_items is items else item
+        within: Path = ("items", index) if all_items is items else (index,) if all_items is value else ()
+        yield Document(file=file, index=start + index, value=item_value, node=item_node, root=node, within=within)

@@ -1,9 +1,9 @@
-"""How does this YAML document change in place, so that nothing but what changed is another line?
+"""Changes a YAML document in place: every line whose value does not change stays as it is.
 
-A document is compared with what it is to be, value by value, and only the text of what differs is written again.
-Comments, order, quotes, indentation and line breaks of everything else stay as they are. What several places share by
-an alias or a merge key is written out where they part. The result is read again: where it is not what it was to be,
-the whole document is written in a layout of its own.
+The document is compared with its new value, and only the text of what differs is written again. Comments, order,
+quotes, indentation and line breaks of everything else stay. Values that several places share by an alias or a merge key
+are written out where they become different. The result is parsed again: if it is not the intended value, the whole
+document is written in a new layout.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from trimtab.cluster import yaml_format
-from trimtab.cluster.yaml_format import Span, spans
+from trimtab.cluster.yaml_format import Span, parse_spans
 from trimtab.cluster.yaml_parser import LOADER, YamlComposer
 
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-\n][^\n]*:[ \t]*\r?\n( *)- ", re.MULTILINE)
@@ -23,36 +23,38 @@ _UNKNOWN = object()
 
 
 def edited(text: str, change: Callable[[Any], Any]) -> str:
-    """The text of one document with its value changed. `change` gets a copy that shares nothing, and returns it."""
+    """Returns the text of one document with its value changed. `change` gets a copy without shared parts, and returns
+    the new value."""
     before, after = value_of(text), change(value_of(text))
     if is_same(before, after):
         return text
     try:
-        found = _Editor(text).edit(before, after)
-        if is_same(value_of(found), after):
-            return found
+        # The result is parsed to check it: whatever the editor overlooks must not reach the author's file.
+        result = _Editor(text).apply_edits(before, after)
+        if is_same(value_of(result), after):
+            return result
     except (_NotInPlace, ValueError, KeyError, yaml.YAMLError):
         pass
-    return _written_anew(text, after)
+    return _rewrite(text, after)
 
 
 def value_of(text: str) -> Any:
-    """The plain value of the first document, its aliases copies of their own."""
-    return _alone(YamlComposer("", takes_repeated_keys=True).document(_composed(text)))
+    """Returns the plain value of the first document; aliases become copies."""
+    return _copy_without_sharing(YamlComposer("", takes_repeated_keys=True).plain_value(_compose_first(text)))
 
 
-def _composed(text: str) -> Any:
+def _compose_first(text: str) -> Any:
     return yaml.compose(text, Loader=LOADER)
 
 
-def _alone(value: Any) -> Any:
+def _copy_without_sharing(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _alone(item) for key, item in value.items()}
-    return [_alone(item) for item in value] if isinstance(value, list) else value
+        return {key: _copy_without_sharing(item) for key, item in value.items()}
+    return [_copy_without_sharing(item) for item in value] if isinstance(value, list) else value
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Equal, and of one type: 1 is neither true nor 1.0."""
+    """Returns whether two values are equal and of one type: 1 is neither true nor 1.0."""
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(is_same(a[key], b[key]) for key in a)
     if isinstance(a, list):
@@ -60,54 +62,57 @@ def is_same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a == b or repr(a) == repr(b))
 
 
-def _written_anew(text: str, after: Any) -> str:
-    start = _composed(text).start_mark.index
+def _rewrite(text: str, after: Any) -> str:
+    start = _compose_first(text).start_mark.index
     newline = "\r\n" if "\r\n" in text else "\n"
     head = text[:start] if not text[:start].strip() or text[:start].endswith("\n") else text[:start].rstrip() + newline
-    return head + yaml_format.document(after).replace("\n", newline)
+    return head + yaml_format.format_document(after).replace("\n", newline)
 
 
 class _NotInPlace(Exception):
-    """The text cannot be changed by lines here: the next larger value is written again instead."""
+    """The text cannot be edited at this place: the next larger value is written again instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Where a value stands."""
+    """The place of a value."""
 
     column: int
-    """Of its key, or of the dash of its list."""
+    """The column of its key, or of the dash of its list item."""
     in_flow: bool = False
     key: Span | None = None
 
 
 class _Editor:
-    """The edits of one document."""
+    """Collects the edits of one document and applies them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        found = _LIST_UNDER_KEY.search(text)
-        self.list_offset = 2 if found and len(found[2]) > len(found[1]) else 0
-        document = spans(text)
+        list_match = _LIST_UNDER_KEY.search(text)
+        # New lists are indented like the first list of the document.
+        self.list_offset = 2 if list_match and len(list_match[2]) > len(list_match[1]) else 0
+        document = parse_spans(text)
         self.root, self.has_anchors = document.root, document.has_anchors
         first = self.root.entries[0][0] if self.root.entries else None
         self.as_json = self.root.is_flow and first is not None and first.style == '"'
         self.edits: list[tuple[int, int, str]] = []
         self.now: dict[int, Any] = {}
-        """What an anchor stands for once the edits are made."""
+        """Id of an anchored span → its value after the edits."""
 
-    def edit(self, before: Any, after: Any) -> str:
-        self._visit(self.root, before, after, _Slot(0, self.root.is_flow))
-        text, at, parts = self.text, 0, []
+    def apply_edits(self, before: Any, after: Any) -> str:
+        """Returns the text after all edits that turn `before` into `after`."""
+        self._edit_value(self.root, before, after, _Slot(0, self.root.is_flow))
+        text, offset, parts = self.text, 0, []
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
-            if start < at:
+            if start < offset:
                 raise _NotInPlace
-            parts += [text[at:start], new]
-            at = end
-        return "".join([*parts, text[at:]])
+            parts += [text[offset:start], new]
+            offset = end
+        return "".join([*parts, text[offset:]])
 
-    def _visit(self, span: Span, before: Any, after: Any, slot: _Slot) -> None:
+    def _edit_value(self, span: Span, before: Any, after: Any, slot: _Slot) -> None:
+        """Edits the text of one value; writes it again as a whole if it cannot be edited in place."""
         if span.kind == "alias":
             if not is_same(self.now.get(id(span.target), _UNKNOWN), after):
                 self._replace(span, after, slot)
@@ -115,29 +120,32 @@ class _Editor:
         changes = not is_same(before, after)
         if not changes and not self.has_anchors:
             return
-        made = len(self.edits)
+        # Edits made inside the value before it turned out that it must be written again as a whole are dropped.
+        edit_count = len(self.edits)
         try:
             if span.kind == "mapping" and isinstance(after, dict) and (after or not changes):
-                self._mapping(span, before, after)
+                self._edit_mapping(span, before, after)
             elif span.kind == "sequence" and isinstance(after, list) and (after or not changes):
-                self._sequence(span, before, after)
+                self._edit_sequence(span, before, after)
             elif changes:
                 raise _NotInPlace
         except _NotInPlace:
-            del self.edits[made:]
+            del self.edits[edit_count:]
             self._replace(span, after, slot)
         if span.has_anchor and id(span) not in self.now:
             self.now[id(span)] = after
 
     # ── mappings ──
 
-    def _mapping(self, span: Span, before: dict[str, Any], after: dict[str, Any]) -> None:
+    def _edit_mapping(self, span: Span, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Edits the entries of a mapping that differ, deletes those that are gone, and appends new ones."""
         if not span.entries:
             if after:
                 raise _NotInPlace
             return
-        merges, own = _parted(span)
-        merged = self._merged(merges)
+        merges, own = _merge_and_own_keys(span)
+        merged = self._merged_values(merges)
+        # A key that only a merge provides cannot be deleted alone: the merge is replaced by the keys that stay.
         is_unrolled = any(key not in after for key in merged)
         if is_unrolled:
             merged = {}
@@ -149,93 +157,100 @@ class _Editor:
             elif key.text not in after:
                 gone.add(place)
             elif own[key.text] == place:
-                slot = _Slot(self._column(first), span.is_flow, key)
-                self._visit(value, before[key.text], after[key.text], slot)
-        kept_text = {key for key in own if key in after}
+                slot = _Slot(self._column_of(first), span.is_flow, key)
+                self._edit_value(value, before[key.text], after[key.text], slot)
+        kept_keys = {key for key in own if key in after}
         new = {
             key: item
             for key, item in after.items()
-            if key not in kept_text and not (key in merged and is_same(merged[key], item))
+            if key not in kept_keys and not (key in merged and is_same(merged[key], item))
         }
         if span.is_flow:
-            self._flow_edit([(k.start, v.end) for k, v in span.entries], gone, self._flow_pairs(new), span)
+            self._edit_flow([(k.start, v.end) for k, v in span.entries], gone, self._flow_texts(new), span)
             return
         for place in gone:
             key, value = span.entries[place]
-            self._lose(value)
-            if self._prefix(key):
+            self._forget_anchors(value)
+            if self._text_before(key):
                 raise _NotInPlace
-            self._cut_lines(key.start, value.end)
+            self._delete_lines(key.start, value.end)
         if new:
-            lines = yaml_format.block(new, self.list_offset)
-            self._insert(self._after_line(span.end), lines, self._column(first))
+            lines = yaml_format.format_block(new, self.list_offset)
+            self._insert_lines(self._next_line(span.end), lines, self._column_of(first))
 
-    def _merged(self, merges: dict[int, Span]) -> dict[str, Any]:
-        """What the merge keys bring once the edits are made."""
-        found: dict[str, Any] = {}
+    def _merged_values(self, merges: dict[int, Span]) -> dict[str, Any]:
+        """Returns the values that the merge keys provide after the edits."""
+        merged: dict[str, Any] = {}
         for value in merges.values():
             parts = value.items if value.kind == "sequence" else [value]
-            one: dict[str, Any] = {}
+            values: dict[str, Any] = {}
             for part in reversed(parts):
-                known = self.now.get(id(part.target), _UNKNOWN) if part.kind == "alias" else _UNKNOWN
-                if not isinstance(known, dict):
+                anchored = self.now.get(id(part.target), _UNKNOWN) if part.kind == "alias" else _UNKNOWN
+                if not isinstance(anchored, dict):
                     raise _NotInPlace
-                one |= known
-            found |= one
-        return found
+                values |= anchored
+            merged |= values
+        return merged
 
     # ── sequences ──
 
-    def _sequence(self, span: Span, before: list[Any], after: list[Any]) -> None:
+    def _edit_sequence(self, span: Span, before: list[Any], after: list[Any]) -> None:
+        """Edits the items of a sequence that differ, deletes those that are gone, and inserts new ones."""
         if not span.items:
             if after:
                 raise _NotInPlace
             return
-        pairs, gone, new = _aligned(before, after)
-        dash = None if span.is_flow else self._dash(span.items[0])
+        pairs, gone, new = _align_items(before, after)
+        dash = None if span.is_flow else self._dash_offset(span.items[0])
         column = 0 if dash is None else dash - self._line_start(dash)
         for i, j in pairs:
-            self._visit(span.items[i], before[i], after[j], _Slot(column, span.is_flow))
+            self._edit_value(span.items[i], before[i], after[j], _Slot(column, span.is_flow))
         if span.is_flow:
-            if any(at < len(before) for at, _ in new):
+            # Flow sequences only grow at their end.
+            if any(position < len(before) for position, _ in new):
                 raise _NotInPlace
-            texts = [self._flow(after[j]) for _, j in new]
-            self._flow_edit([(item.start, item.end) for item in span.items], gone, texts, span)
+            texts = [self._flow_text(after[j]) for _, j in new]
+            self._edit_flow([(item.start, item.end) for item in span.items], gone, texts, span)
             return
         for i in gone:
-            self._lose(span.items[i])
-            self._cut_lines(self._dash(span.items[i]), span.items[i].end)
-        for at, j in new:
-            is_last = at == len(before)
-            place = self._after_line(span.end) if is_last else self._line_start(self._dash(span.items[at]))
-            self._insert(place, yaml_format.block([after[j]], self.list_offset), column)
+            self._forget_anchors(span.items[i])
+            self._delete_lines(self._dash_offset(span.items[i]), span.items[i].end)
+        for position, j in new:
+            is_last = position == len(before)
+            place = self._next_line(span.end) if is_last else self._line_start(self._dash_offset(span.items[position]))
+            self._insert_lines(place, yaml_format.format_block([after[j]], self.list_offset), column)
 
-    def _dash(self, item: Span) -> int:
-        """The offset of the dash before an item."""
-        at = self.text.rfind("-", 0, item.start)
-        between = self.text[at + 1 : item.start]
-        if at < 0 or between.strip() or self.text[self._line_start(at) : at].strip(" "):
+    def _dash_offset(self, item: Span) -> int:
+        """Returns the offset of the dash before an item."""
+        dash = self.text.rfind("-", 0, item.start)
+        between = self.text[dash + 1 : item.start]
+        if dash < 0 or between.strip() or self.text[self._line_start(dash) : dash].strip(" "):
             raise _NotInPlace
-        return at
+        return dash
 
     # ── text ──
 
     def _replace(self, span: Span, after: Any, slot: _Slot) -> None:
-        """The whole value written again."""
-        self._lose(span)
+        """Writes a whole value again."""
+        self._forget_anchors(span)
         text, is_block = self.text, span.kind in ("mapping", "sequence") and not span.is_flow
         if slot.in_flow or not isinstance(after, dict | list) or not after:
             style = '"' if slot.in_flow and self.as_json else span.style if span.style in ("'", '"') else None
-            new = yaml_format.scalar(after, style) if not isinstance(after, dict | list) else self._flow(after)
+            new = (
+                yaml_format.format_scalar(after, style)
+                if not isinstance(after, dict | list)
+                else self._flow_text(after)
+            )
+            # A block value becomes a scalar or an empty collection, which belongs on the line of its key.
             if is_block and slot.key is not None and "\n" in text[slot.key.end : span.start]:
                 colon = text.index(":", slot.key.end) + 1
                 self.edits.append((colon, colon, f" {new}"))
-                self._cut_lines(span.start, span.end)
+                self._delete_lines(span.start, span.end)
             else:
                 space = " " if span.start == span.end and text[span.start - 1 : span.start] in ":-" else ""
                 self.edits.append((span.start, span.end, space + new))
             return
-        lines = yaml_format.block(after, self.list_offset)
+        lines = yaml_format.format_block(after, self.list_offset)
         if is_block or slot.key is None:
             column = span.start - self._line_start(span.start)
             if slot.key is None and not is_block:
@@ -246,70 +261,72 @@ class _Editor:
         start = len(text[: span.start].rstrip(" "))
         self.edits.append((start, span.end, ""))
         column = slot.column + (self.list_offset if isinstance(after, list) else 2)
-        self._insert(self._after_line(span.end), lines, column)
+        self._insert_lines(self._next_line(span.end), lines, column)
 
-    def _lose(self, span: Span) -> None:
-        """Aliases can no longer name what is in here."""
+    def _forget_anchors(self, span: Span) -> None:
+        """Marks the anchors in a span as unknown: aliases can no longer refer to them."""
         if self.has_anchors:
-            for inner in span.anchored():
+            for inner in span.anchored_spans():
                 self.now[id(inner)] = _UNKNOWN
 
-    def _insert(self, place: int, lines: list[str], column: int) -> None:
+    def _insert_lines(self, place: int, lines: list[str], column: int) -> None:
         new = "".join(f"{' ' * column}{line}{self.newline}" for line in lines)
+        # The last line has no line break: the break goes before the new lines, not after them.
         if place == len(self.text) and self.text[place - 1 : place] != "\n":
             new = self.newline + new.removesuffix(self.newline)
         self.edits.append((place, place, new))
 
-    def _cut_lines(self, start: int, end: int) -> None:
-        first, last = self._line_start(start), self._after_line(end)
+    def _delete_lines(self, start: int, end: int) -> None:
+        first, last = self._line_start(start), self._next_line(end)
         if last == len(self.text) and self.text[last - 1 : last] != "\n":
             first -= len(self.newline)
         self.edits.append((max(first, 0), last, ""))
 
-    def _flow_edit(self, parts: list[tuple[int, int]], gone: set[int], new: list[str], span: Span) -> None:
+    def _edit_flow(self, parts: list[tuple[int, int]], gone: set[int], new: list[str], span: Span) -> None:
+        """Deletes entries of a flow collection and appends new ones, with the separators that the text already uses."""
         if not gone and not new:
             return
-        kept = [place for place in range(len(parts)) if place not in gone]
-        if not kept:
+        remaining = [place for place in range(len(parts)) if place not in gone]
+        if not remaining:
             raise _NotInPlace
         for place in gone:
-            self._lose(span.entries[place][1] if span.entries else span.items[place])
-            if place > kept[0]:
+            self._forget_anchors(span.entries[place][1] if span.entries else span.items[place])
+            if place > remaining[0]:
                 self.edits.append((parts[place - 1][1], parts[place][1], ""))
-        if kept[0] > 0:
-            self.edits.append((parts[0][0], parts[kept[0]][0], ""))
-        start, end = parts[kept[-1]]
+        if remaining[0] > 0:
+            self.edits.append((parts[0][0], parts[remaining[0]][0], ""))
+        start, end = parts[remaining[-1]]
         is_spread = not self.text[self._line_start(start) : start].strip()
-        apart = f",{self.newline}{' ' * (start - self._line_start(start))}" if is_spread else ", "
+        separator = f",{self.newline}{' ' * (start - self._line_start(start))}" if is_spread else ", "
         if new:
-            self.edits.append((end, end, "".join(apart + text for text in new)))
+            self.edits.append((end, end, "".join(separator + text for text in new)))
 
-    def _flow_pairs(self, new: dict[str, Any]) -> list[str]:
+    def _flow_texts(self, new: dict[str, Any]) -> list[str]:
         quotes = '"' if self.as_json else None
-        return [f"{yaml_format.scalar(key, quotes)}: {self._flow(item)}" for key, item in new.items()]
+        return [f"{yaml_format.format_scalar(key, quotes)}: {self._flow_text(item)}" for key, item in new.items()]
 
-    def _flow(self, value: Any) -> str:
-        return yaml_format.flow(value, as_json=self.as_json)
+    def _flow_text(self, value: Any) -> str:
+        return yaml_format.format_flow(value, as_json=self.as_json)
 
     def _line_start(self, at: int) -> int:
         return self.text.rfind("\n", 0, at) + 1
 
-    def _after_line(self, at: int) -> int:
-        """Where the line after this place begins."""
+    def _next_line(self, at: int) -> int:
+        """Returns the offset at which the line after this place begins."""
         if at > 0 and self.text[at - 1] == "\n":
             return at
-        found = self.text.find("\n", at)
-        return len(self.text) if found < 0 else found + 1
+        line_break = self.text.find("\n", at)
+        return len(self.text) if line_break < 0 else line_break + 1
 
-    def _column(self, key: Span) -> int:
+    def _column_of(self, key: Span) -> int:
         return key.start - self._line_start(key.start)
 
-    def _prefix(self, key: Span) -> str:
+    def _text_before(self, key: Span) -> str:
         return self.text[self._line_start(key.start) : key.start].strip()
 
 
-def _parted(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
-    """The merge keys by their place; of every other key the last place, which counts."""
+def _merge_and_own_keys(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
+    """Returns (place → value of the merge keys, key → its last place, which counts)."""
     merges, own = dict[int, Span](), dict[str, int]()
     for place, (key, value) in enumerate(span.entries):
         if key.kind != "scalar":
@@ -321,13 +338,15 @@ def _parted(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
     return merges, own
 
 
-def _aligned(before: list[Any], after: list[Any]) -> tuple[list[tuple[int, int]], set[int], list[tuple[int, int]]]:
-    """Items that stay (before, after), places that go, and new ones with the place they come before."""
+def _align_items(before: list[Any], after: list[Any]) -> tuple[list[tuple[int, int]], set[int], list[tuple[int, int]]]:
+    """Returns (pairs of items that stay, places that are deleted, new items with the place before which they are
+    inserted)."""
+    # The same length: most likely items changed in place, as containers do.
     if len(before) == len(after):
         return [(place, place) for place in range(len(before))], set(), []
     pairs, gone, new = list[tuple[int, int]](), set[int](), list[tuple[int, int]]()
-    was, will = [repr(item) for item in before], [repr(item) for item in after]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, was, will, autojunk=False).get_opcodes():
+    old_texts, new_texts = [repr(item) for item in before], [repr(item) for item in after]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes():
         if tag == "equal":
             pairs += zip(range(i1, i2), range(j1, j2), strict=True)
         else:

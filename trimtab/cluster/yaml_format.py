@@ -1,9 +1,9 @@
-"""Where does each value of a YAML document stand in its text? Text → a tree of spans.
+"""The spans of the values in a YAML text, and values written as YAML.
 
-Offsets count characters. Scalars, aliases and flow collections are spanned whole, with anchor and tag; a block
-collection goes from its first entry to the end of its last one, without the comments after it.
+Offsets count characters. The span of a scalar, an alias or a flow collection is the whole of it, with anchor and tag;
+the span of a block collection goes from its first entry to the end of its last one, without the comments after it.
 
-How is this value written as YAML that Kubernetes, which reads YAML 1.1, takes for the same value?
+Written values are those that Kubernetes, which parses YAML 1.1, reads back as the same values.
 """
 
 import json
@@ -14,171 +14,183 @@ from typing import Any, Literal
 
 import yaml
 
-from trimtab.cluster.yaml_parser import LOADER, too_deep
+from trimtab.cluster.yaml_parser import LOADER, line_beyond_max_depth
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Span:
-    """One value, or one key, where it is written."""
+    """The place of one value, or of one key, in the text."""
 
     kind: Literal["scalar", "mapping", "sequence", "alias"]
     start: int
     end: int
     text: str = ""
-    """Of a scalar: its value."""
+    """The value of a scalar."""
     style: str | None = None
-    """Of a scalar: its quotes, `|` or `>`; None: plain."""
+    """The quotes of a scalar, `|` or `>`; None: plain."""
     is_flow: bool = False
     has_anchor: bool = False
     entries: list[tuple["Span", "Span"]] = field(default_factory=list)
-    """Of a mapping: keys and values in the order of the text."""
+    """The keys and values of a mapping, in the order of the text."""
     items: list["Span"] = field(default_factory=list)
     target: "Span | None" = None
-    """Of an alias: what it stands for."""
+    """The span that an alias refers to."""
 
-    def anchored(self) -> Iterator["Span"]:
-        """This and everything in it that an alias may name."""
+    def anchored_spans(self) -> Iterator["Span"]:
+        """Yields every span in this one, itself included, that an alias can refer to."""
         if self.has_anchor:
             yield self
         for child in (*(part for entry in self.entries for part in entry), *self.items):
-            yield from child.anchored()
+            yield from child.anchored_spans()
 
 
 @dataclass(frozen=True, slots=True)
 class SpannedDocument:
-    """The first document of a text."""
+    """The spans of the first document of a text."""
 
     root: Span
     has_anchors: bool
 
 
-def spans(text: str) -> SpannedDocument:
-    """The tree of spans of the first document. Raises ValueError where there is none, and yaml.YAMLError."""
-    if too_deep(text):
+def parse_spans(text: str) -> SpannedDocument:
+    """Returns the spans of the first document. Raises ValueError if there is none, and yaml.YAMLError."""
+    if line_beyond_max_depth(text):
         raise ValueError("nested too deeply")
     builder = _Builder(text)
-    return SpannedDocument(builder.document(), bool(builder.anchors))
+    return SpannedDocument(builder.build_document(), bool(builder.anchors))
 
 
 class _Builder:
+    """Builds the tree of spans from the events of the parser."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.anchors: dict[str, Span] = {}
         self._events: Iterator[Any] = iter(yaml.parse(text, Loader=LOADER))
 
-    def document(self) -> Span:
+    def build_document(self) -> Span:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                return self._node(next(self._events))
+                return self._build_span(next(self._events))
         raise ValueError("no document")
 
-    def _node(self, event: Any) -> Span:
+    def _build_span(self, event: Any) -> Span:
         start, end = event.start_mark.index, event.end_mark.index
         if isinstance(event, yaml.AliasEvent):
             return Span(kind="alias", start=start, end=end, target=self.anchors[event.anchor or ""])
         if isinstance(event, yaml.ScalarEvent):
             if event.style in ("|", ">"):
                 end = self._end_of_block_scalar(start, end)
-            found = Span(kind="scalar", start=start, end=end, text=event.value, style=event.style or None)
-            return self._named(found, event)
+            span = Span(kind="scalar", start=start, end=end, text=event.value, style=event.style or None)
+            return self._register_anchor(span, event)
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         kind: Literal["mapping", "sequence"] = "mapping" if is_mapping else "sequence"
-        found = self._named(Span(kind=kind, start=start, end=end, is_flow=bool(event.flow_style)), event)
-        closing = self._fill(found)
-        if found.is_flow:
-            found.end = closing.end_mark.index
-        elif found.entries or found.items:
-            found.end = (found.entries[-1][1] if found.entries else found.items[-1]).end
-        return found
+        span = self._register_anchor(Span(kind=kind, start=start, end=end, is_flow=bool(event.flow_style)), event)
+        closing = self._read_children(span)
+        if span.is_flow:
+            span.end = closing.end_mark.index
+        # The parser ends a block collection where the next token begins, after the comments: its last entry is the
+        # better end.
+        elif span.entries or span.items:
+            span.end = (span.entries[-1][1] if span.entries else span.items[-1]).end
+        return span
 
-    def _named(self, found: Span, event: Any) -> Span:
+    def _register_anchor(self, span: Span, event: Any) -> Span:
         if event.anchor is not None:
-            found.has_anchor = True
-            self.anchors[event.anchor] = found
-        return found
+            span.has_anchor = True
+            self.anchors[event.anchor] = span
+        return span
 
-    def _fill(self, found: Span) -> Any:
-        """Everything up to the event that closes the collection; that event."""
+    def _read_children(self, span: Span) -> Any:
+        """Adds the children of a collection to its span; returns the event that closes the collection."""
         while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
-            if found.kind == "mapping":
-                key = self._node(event)
-                found.entries.append((key, self._node(next(self._events))))
+            if span.kind == "mapping":
+                key = self._build_span(event)
+                span.entries.append((key, self._build_span(next(self._events))))
             else:
-                found.items.append(self._node(event))
+                span.items.append(self._build_span(event))
         return event
 
     def _end_of_block_scalar(self, start: int, end: int) -> int:
-        """Without the line breaks after its last line, unless it keeps them (`|+`)."""
+        """Returns the end without the line breaks after the last line, unless the scalar keeps them (`|+`)."""
         header = self.text[start:end].split("\n", 1)[0].split(" #")[0]
         return end if "+" in header else start + len(self.text[start:end].rstrip(" \r\n"))
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@-]*(?: [A-Za-z0-9_./+@()-]+)*")
 _RESOLVER = yaml.resolver.Resolver()
+# Booleans to Kubernetes' parser; text to PyYAML.
 _YES_OR_NO = ("y", "Y", "n", "N")
-"""Booleans to Kubernetes' reader; text to PyYAML."""
 
 
-def is_odd(text: str) -> bool:
-    """Is this text, without quotes, something else to YAML 1.1?"""
+def needs_quotes(text: str) -> bool:
+    """Returns whether YAML 1.1 reads this text, without quotes, as something other than text."""
     tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return text in _YES_OR_NO or tag != "tag:yaml.org,2002:str"
 
 
-def scalar(value: Any, quotes: str | None = None) -> str:
-    """One line. quotes: those that the author uses for such text."""
+def format_scalar(value: Any, quotes: str | None = None) -> str:
+    """Returns a scalar on one line. quotes: those that the author uses for such text."""
     if not isinstance(value, str):
         return json.dumps(value)
     if quotes == "'" and value.isprintable():
         return "'" + value.replace("'", "''") + "'"
-    if quotes is None and _PLAIN.fullmatch(value) and not is_odd(value):
+    if quotes is None and _PLAIN.fullmatch(value) and not needs_quotes(value):
         return value
     return json.dumps(value, ensure_ascii=not value.isprintable())
 
 
-def flow(value: Any, *, as_json: bool) -> str:
-    """On one line, between brackets."""
+def format_flow(value: Any, *, as_json: bool) -> str:
+    """Returns a value on one line, collections in brackets."""
     if as_json:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{scalar(key)}: {flow(item, as_json=False)}" for key, item in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{format_scalar(key)}: {format_flow(item, as_json=False)}" for key, item in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(flow(item, as_json=False) for item in value) + "]"
-    return scalar(value)
+        return "[" + ", ".join(format_flow(item, as_json=False) for item in value) + "]"
+    return format_scalar(value)
 
 
-def block(value: Any, list_offset: int) -> list[str]:
-    """The lines of a collection, not indented. list_offset: how far lists stand in from their key."""
+def format_block(value: Any, list_offset: int) -> list[str]:
+    """Returns the lines of a collection, not indented. list_offset: how far lists are indented from their key."""
     lines: list[str] = []
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(item, dict | list) or not item:
-                lines.append(f"{scalar(key)}: {flow(item, as_json=False)}")
+                lines.append(f"{format_scalar(key)}: {format_flow(item, as_json=False)}")
             else:
                 inset = " " * (list_offset if isinstance(item, list) else 2)
-                lines += [f"{scalar(key)}:", *(inset + line for line in block(item, list_offset))]
+                lines += [f"{format_scalar(key)}:", *(inset + line for line in format_block(item, list_offset))]
         return lines
     for item in value:
-        inner = block(item, list_offset) if isinstance(item, dict | list) and item else [flow(item, as_json=False)]
+        inner = (
+            format_block(item, list_offset)
+            if isinstance(item, dict | list) and item
+            else [format_flow(item, as_json=False)]
+        )
         lines += [f"- {inner[0]}", *(f"  {line}" for line in inner[1:])]
     return lines
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what Kubernetes would take for something else; names nothing by an anchor."""
+    """Quotes the text that Kubernetes would read as something else; writes no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"' if is_odd(data) else None)
+def _represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"' if needs_quotes(data) else None)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
-def document(value: Any) -> str:
-    """A whole document of its own layout."""
+def format_document(value: Any) -> str:
+    """Returns a whole document in a new layout."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 16)
     return text

@@ -1,7 +1,7 @@
-"""How does Kubernetes read this YAML? Text → nodes that know their lines → plain values.
+"""Parses YAML as Kubernetes does: text → nodes that know their lines → plain values.
 
-YAML 1.1 as Kubernetes has it: yes and no are booleans, dates and 1:30 stay text. What could take the process down is
-refused before it is tried: nesting without end, aliases that expand to far more than was written.
+YAML 1.1 in Kubernetes' variant: yes and no are booleans, dates and 1:30 stay text. Input that could crash the process
+is refused before it is parsed: unlimited nesting, and aliases that expand to far more than the text.
 """
 
 import re
@@ -13,28 +13,28 @@ from trimtab.cluster.config_error import ConfigError
 
 Path = tuple[str | int, ...]
 
-MOST_DEPTH = 100
-_SPARE = 100_000
-"""Nodes an alias may add for free; beyond it, expansion may at most multiply a document by ten."""
+MAX_DEPTH = 100
+# Nodes that aliases may add in any document; beyond it, expansion may at most multiply a document by ten.
+_MAX_EXTRA_NODES = 100_000
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INDENTATION = re.compile(r"^[ \-?]*", re.MULTILINE)
 
 
-def too_deep(text: str) -> int | None:
-    """The line where nesting passes what we read; None where it never does.
+def line_beyond_max_depth(text: str) -> int | None:
+    """Returns the line at which nesting exceeds `MAX_DEPTH`; None if it never does.
 
-    libyaml composes recursively in C and would take the process down with it, so this is asked first. The event
-    stream is flat; it is only walked where brackets and indentation leave the question open.
+    libyaml composes recursively in C and would crash the process, so this is checked first. The event stream is flat;
+    it is read only if brackets and indentation leave the answer open.
     """
-    indentation = max((len(found) for found in _INDENTATION.findall(text)), default=0)
-    if indentation + text.count("[") + text.count("{") < MOST_DEPTH:
+    indentation = max((len(spaces) for spaces in _INDENTATION.findall(text)), default=0)
+    if indentation + text.count("[") + text.count("{") < MAX_DEPTH:
         return None
     depth = 0
     for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > MOST_DEPTH:
+            if depth > MAX_DEPTH:
                 mark: Any = event.start_mark
                 return int(mark.line) + 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -43,21 +43,22 @@ def too_deep(text: str) -> int | None:
 
 
 class YamlComposer:
-    """One composed document → plain values, its mistakes beside it."""
+    """Converts one composed document to plain values, and collects its mistakes."""
 
     def __init__(self, file: str, *, takes_repeated_keys: bool = False) -> None:
         self.file = file
         self.mistakes: list[ConfigError] = []
         self.repeated: list[ConfigError] = [] if takes_repeated_keys else self.mistakes
-        """Keys that stand twice in one mapping: mistakes, unless the last one is taken, as kubectl takes it."""
+        """Keys that appear twice in one mapping: mistakes, unless the reader accepts the last one, as kubectl does."""
 
-    def document(self, node: yaml.Node) -> Any:
-        if _is_bomb(node):
+    def plain_value(self, node: yaml.Node) -> Any:
+        """Returns the plain value of a document; None if its aliases would expand too far."""
+        if _expands_too_far(node):
             self._add(
                 node,
-                "a document of its own size",
+                "a document that its aliases do not multiply",
                 "aliases that expand to far more",
-                "write it out, or drop the aliases",
+                "write the values out, or remove the aliases",
             )
             return None
         return self._value(node)
@@ -68,13 +69,13 @@ class YamlComposer:
         if isinstance(node, yaml.SequenceNode):
             return [self._value(child) for child in node.value]
         try:
-            return _scalar(node)
+            return _scalar_value(node)
         except (ValueError, KeyError):
             self._add(
                 node,
                 f"a value of its tag {node.tag.rpartition(':')[2]}",
                 repr(node.value),
-                "drop the tag or mend the value",
+                "remove the tag or fix the value",
             )
             return None
 
@@ -90,14 +91,16 @@ class YamlComposer:
                 self._add(key_node, "a plain name as key", "a list or mapping", "quote it")
                 continue
             if key in own:
-                twice = self._mistake(key_node, f"the key {key!r} once", "it twice", "remove one of them")
-                self.repeated.append(twice)
+                repetition = self._mistake(key_node, f"the key {key!r} once", "it twice", "remove one of them")
+                self.repeated.append(repetition)
             own[key] = self._value(value_node)
+        # A key of the mapping itself takes precedence over a merged one (YAML 1.1 merge type).
         return {**merged, **own}
 
     def _merge(self, node: yaml.Node) -> dict[str, Any]:
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         values = [self._value(part) for part in parts]
+        # Of several merged mappings the first one takes precedence.
         return {key: value for part in reversed(values) if isinstance(part, dict) for key, value in part.items()}
 
     def _add(self, node: yaml.Node, expected: str, got: str, todo: str) -> None:
@@ -110,31 +113,32 @@ class YamlComposer:
         )
 
 
-def _is_bomb(root: yaml.Node) -> bool:
-    """Would expanding the aliases multiply the document (or never end)?"""
+def _expands_too_far(root: yaml.Node) -> bool:
+    """Returns whether expanding the aliases would multiply the document, or never end."""
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
 
-    def size(node: yaml.Node) -> int:
-        known = sizes.get(id(node))
-        if known is not None:
-            return known
+    def expanded_size(node: yaml.Node) -> int:
+        cached = sizes.get(id(node))
+        if cached is not None:
+            return cached
+        # An alias to a node that contains it: infinite.
         if id(node) in open_nodes:
             return 1 << 62
         open_nodes.add(id(node))
-        children = _children(node)
-        total = 1 + sum(size(child) for child in children)
+        children = _child_nodes(node)
+        total = 1 + sum(expanded_size(child) for child in children)
         open_nodes.discard(id(node))
         sizes[id(node)] = total
         return total
 
     try:
-        return size(root) > 10 * (len(sizes) + 1) + _SPARE
+        return expanded_size(root) > 10 * (len(sizes) + 1) + _MAX_EXTRA_NODES
     except RecursionError:
         return True
 
 
-def _children(node: yaml.Node) -> list[yaml.Node]:
+def _child_nodes(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return [child for pair in node.value for child in pair]
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
@@ -143,8 +147,9 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 _BOOLEANS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
-def _scalar(node: yaml.Node) -> Any:
-    """By YAML 1.1's tags, but what only YAML 1.1 thinks is a number (1:30, dates) stays text."""
+def _scalar_value(node: yaml.Node) -> Any:
+    """Returns a scalar by YAML 1.1's tags; what only YAML 1.1 reads as a number or a timestamp (1:30, dates) stays
+    text."""
     kind = node.tag.rpartition(":")[2]
     text: str = node.value
     if kind == "null":
@@ -152,23 +157,25 @@ def _scalar(node: yaml.Node) -> Any:
     if kind == "bool":
         return _BOOLEANS[text.lower()]
     if kind in ("int", "float") and ":" not in text:
-        return _number(kind, text.replace("_", ""))
+        return _parse_number(kind, text.replace("_", ""))
     return text
 
 
-def _number(kind: str, text: str) -> Any:
+def _parse_number(kind: str, text: str) -> Any:
     if kind == "float":
         return float({".inf": "inf", ".nan": "nan"}.get(text.lower().lstrip("+-"), text))
     digits = text.lower().lstrip("+-")
     sign = -1 if text.startswith("-") else 1
     if digits.startswith(("0x", "0b")):
         return sign * int(digits, 0)
+    # Octal: `0o17` is YAML 1.2's form and `017` that of 1.1; Kubernetes' parser accepts both.
     if digits.startswith("0o") or (len(digits) > 1 and digits[0] == "0"):
         return sign * int(digits.removeprefix("0o"), 8)
     return sign * int(digits)
 
 
-def child(node: Any, step: str | int) -> Any:
+def child_node(node: Any, step: str | int) -> Any:
+    """Returns the child node at a key or an index; None if there is none."""
     if isinstance(node, yaml.MappingNode):
         return next((v for k, v in node.value if k.value == step), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
@@ -176,11 +183,12 @@ def child(node: Any, step: str | int) -> Any:
     return None
 
 
-def mark_of(node: Any, path: Path) -> tuple[int, int]:
+def position_of(node: Any, path: Path) -> tuple[int, int]:
+    """Returns the 1-based line and column of the node at a path, or of its nearest parent that exists."""
     mark = node.start_mark
     for step in path:
         key = next((k for k, _ in node.value if k.value == step), None) if isinstance(node, yaml.MappingNode) else None
-        node = child(node, step)
+        node = child_node(node, step)
         if node is None:
             break
         mark = key.start_mark if key is not None else node.start_mark

@@ -57,8 +57,8 @@ class ClusterReader:
         if not self.watch.synced or age is None:
             missing = ", ".join(name for name, state in self.watch.states().items() if not state.synced)
             return NotYet(reason=UNSEEN("the cluster was not read yet"), have="not " + missing, need="all lists")
-        if age > self.settings.stale:
-            stale = self.settings.stale
+        if age > self.settings.max_watch_age_seconds:
+            stale = self.settings.max_watch_age_seconds
             return NotYet(
                 reason=STALE("the cluster was not heard of for too long"), have=f"{age:.0f} s", need=f"{stale:g} s"
             )
@@ -107,12 +107,12 @@ class ClusterReader:
 
     def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
         settings = self.settings
-        where = (settings.autoscaler_namespace, settings.autoscaler_status)
+        where = (settings.autoscaler_namespace, settings.autoscaler_status_configmap)
         found = autoscaler(snapshot.all(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where)
         if found is not None:
             self._reported = found
             return found
-        return unreported(self._reported, self.now(), settings.flags) if settings.autoscaler == "seen" else None
+        return unreported(self._reported, self.now(), settings.flags) if settings.require_autoscaler_status else None
 
     def _ours(self) -> tuple[ConfigMap, ...]:
         """ConfigMaps of our namespace: a pool is nobody else's to make."""
@@ -122,7 +122,7 @@ class ClusterReader:
 
     def _paused(self, snapshot: Snapshot) -> str:
         if self.settings.paused:
-            return "TRIMTAB_PAUSED is set"
+            return "TRIMTAB_COMPACTOR_PAUSED is set"
         if said := paused_in(snapshot.all(Namespace), self.settings.namespace):
             return said
         broken = self.watch.unreadable()
@@ -179,7 +179,7 @@ def sources(settings: Settings) -> tuple[ListSource, ...]:
     """Every list that a plan is made of. Of ConfigMaps ours in our own namespace, and one by its name."""
     maps = PLACES["ConfigMap"]
     ours = (replace(maps, namespace=settings.namespace, labels=label) for label in (LABEL, STATE))
-    status = f"metadata.name={settings.autoscaler_status}"
+    status = f"metadata.name={settings.autoscaler_status_configmap}"
     return (*all_of(KINDS), *ours, replace(maps, namespace=settings.autoscaler_namespace, fields=status))
 
 

@@ -93,7 +93,7 @@ class Process:
                 if str(error) != trouble:
                     trouble = str(error)
                     self.log.error("signing-keys.not-read", error=trouble, effect="nothing is done without them")
-                self.replica.wait(self.settings.retry)
+                self.replica.wait(self.settings.retry_period_seconds)
             else:
                 self.metrics.keys.set(1)
                 return found
@@ -109,7 +109,7 @@ class Process:
                     return True
             except ActuatorError as error:
                 self.log.warning("state.not-read", error=str(error))
-            self.replica.wait(self.settings.retry)
+            self.replica.wait(self.settings.retry_period_seconds)
         return False
 
     def _rounds(self, loop: Loop, signing: NodeSigner) -> None:
@@ -136,13 +136,20 @@ class Process:
         faults = self.faults
         books = PoolStates(store, (self._line, self.metrics.count, door.tell))
         drains = Drainer(
-            door, books, settings.terms, self.replica.stop, faults, clock.elapsed, blind=settings.stale + BLIND
+            door,
+            books,
+            settings.terms,
+            self.replica.stop,
+            faults,
+            clock.elapsed,
+            blind=settings.max_watch_age_seconds + BLIND,
         )
         return Loop(
             look=sight.look, books=books, drains=drains,
-            planning=CompactionPlanner(door, DryRunActuator(), books, settings.terms, settings.settle, faults,
-            admitting.again),
-            steering=LeavingTaint(door, settings.steer), log=self.log, interval=settings.interval, tick=settings.tick,
+            planning=CompactionPlanner(door, DryRunActuator(), books, settings.terms, settings.recheck_delay_seconds,
+                                       faults, admitting.again),
+            steering=LeavingTaint(door, settings.soft_taint), log=self.log, interval=settings.plan_interval_seconds,
+            tick=settings.drain_poll_interval_seconds,
             elapsed=clock.elapsed, pause=_wait, reopened=sight.reopened, kept=sight.kept,
         )  # fmt: skip
 
@@ -167,5 +174,5 @@ def _wait(seconds: float) -> None:
 def run(settings: Settings, log: Logger) -> None:
     """One replica, until a signal. Raises RuntimeFault where it cannot begin."""
     policies = folder(settings.policies)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.interval)) as replica:
+    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.plan_interval_seconds)) as replica:
         Process(settings, replica, policies).run()

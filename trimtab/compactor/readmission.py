@@ -180,7 +180,7 @@ class ReadmissionWatcher:
         return self.heard.again(int(clock.utc().timestamp()))
 
     def _watch(self, lists: tuple[ListSource, ...], held: Holds) -> ClusterInformers:
-        return ClusterInformers(self.client, lists, terms=WATCHED, holds=held, told=self._changes.put).start()
+        return ClusterInformers(self.client, lists, terms=WATCHED, holds=held, on_change=self._changes.put).start()
 
     def _hear(self) -> None:
         for _ in range(self._changes.qsize()):

@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE, flags_of
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -13,83 +13,94 @@ from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+    """The compactor's settings; `environment.variable` gives the name of each one's variable."""
+
+    process: ClassVar[str] = "compactor"
 
     namespace: str = "trimtab-system"
-    """Our own namespace: pools are read here and nowhere else, state and Lease are written here."""
+    """Trimtab's own namespace: the compactor reads pools only here, and writes its state and its Lease here."""
 
     rehearse: bool = False
-    """True: nothing begins in any pool, whatever it says; what was begun before is given back. The global switch."""
+    """True: the compactor starts no drain in any pool, whatever the pool's mode is, and undoes drains that are under
+    way. The global switch."""
 
     paused: bool = False
-    """True: as if `trimtab.dev/paused: "true"` stood on our namespace."""
+    """True: has the same effect as the annotation `trimtab.dev/paused: "true"` on Trimtab's namespace."""
 
-    interval: float = 60.0
-    """Seconds between two plans. What is under-used for ten minutes can wait for one."""
+    plan_interval_seconds: float = 60.0
+    """Seconds between two plans. A node that is underused for ten minutes can wait for one more."""
 
-    settle: float = 15.0
-    """Seconds between a plan and the fresh look before it begins: pods that come and go show themselves."""
+    recheck_delay_seconds: float = 15.0
+    """Seconds between a plan and the second look at the cluster before a drain starts: pods that were about to be
+    created or deleted are visible by then."""
 
-    tick: float = 2.0
-    """Seconds between two looks at drains that are under way."""
+    drain_poll_interval_seconds: float = 2.0
+    """Seconds between two checks of the drains that are under way."""
 
-    stale: float = 120.0
-    """Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute."""
+    max_watch_age_seconds: float = 120.0
+    """Seconds after which the data of a watch is too old to act on. A quiet watch hears from the API server every
+    minute."""
 
-    lease: int = 60
-    """Seconds a leader that died keeps the lease. What plans once a minute need not be back sooner."""
+    lease_duration_seconds: int = 60
+    """Seconds for which a leader that died keeps the Lease. A process that plans once a minute need not be back
+    sooner."""
 
-    renew_deadline: float = 30.0
-    """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
+    renew_deadline_seconds: float = 30.0
+    """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
 
-    drain_limit: int = 900
-    """Seconds from a cordon to the last successor's readiness; the longest grace period comes on top."""
+    drain_timeout_seconds: int = 900
+    """The longest time in seconds from a cordon until the last successor is ready; the longest grace period of the
+    node's pods is added."""
 
-    end_limit: int = 120
-    """Seconds a pod may be there past its grace period before its drain is given up."""
+    pod_termination_timeout_seconds: int = 120
+    """Seconds for which a pod may still exist after its grace period before the compactor gives up the drain."""
 
-    ready_limit: int = 300
-    """Seconds a successor may need to be ready."""
+    ready_timeout_seconds: int = 300
+    """The longest time in seconds that a successor may need to become ready."""
 
-    pending_limit: int = 30
-    """Seconds a pod may wait for a node before cordoned nodes it would fit on are opened again."""
+    pending_timeout_seconds: int = 30
+    """Seconds for which a pod may wait for a node before the compactor uncordons nodes that it would fit on."""
 
-    taken_limit: int | None = None
-    """Seconds an empty node waits for its removal. None: what the autoscaler's own settings imply, and five minutes."""
+    node_removal_timeout_seconds: int | None = None
+    """Seconds for which an empty node waits to be removed. None: the time that follows from the autoscaler's own
+    settings, and five minutes."""
 
-    rest: int = 3600
-    """Seconds in which a pod is not moved twice."""
+    move_cooldown_seconds: int = 3600
+    """Seconds for which a pod that was moved is not moved again."""
 
-    closed: int = 3600
-    """Seconds a pool stays closed after two failed drains in a row."""
+    pool_backoff_seconds: int = 3600
+    """Seconds for which the compactor starts no drain in a pool after two failed drains in a row."""
 
-    drains: int = 10
-    """Nodes emptied at the same time in all pools together: the autoscaler's own ceiling."""
+    max_concurrent_drains: int = 10
+    """The largest number of nodes that are drained at the same time in all pools together. The default is the
+    autoscaler's own limit."""
 
-    steer: bool = True
-    """True: nodes the plan will empty get the soft taint `trimtab.dev/leaving`, so that successors land elsewhere."""
+    soft_taint: bool = True
+    """True: nodes that the plan drains get the taint `trimtab.dev/leaving` with the effect PreferNoSchedule, so that
+    successors run on other nodes."""
 
     scale_namespaces: tuple[str, ...] = ()
-    """Namespaces, separated by `:`, in which the account may scale Deployments (`trimtab install --scale-namespace`).
-    In any other the only replica of a workload stays, whatever its pool says: it would need a second one first."""
+    """Namespaces, separated by `:`, in which the compactor's role lets it scale Deployments (`trimtab install
+    --scale-namespace`). In any other namespace the only replica of a workload stays where it is, whatever its pool
+    says, because it would need a second replica first."""
 
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`, where the webhook reads them, too. Empty: the cluster's own. What
-    they would give a successor is what must fit elsewhere."""
+    """Files or folders of policies, separated by `:`, if the webhook reads them there. Empty: the cluster's
+    PodPolicies. A successor must fit on another node with what these policies would give it."""
 
     overhead: Literal["server", "webhook"] = "server"
-    """Who writes pod overhead, as the webhook is set."""
+    """The component that writes pod overhead. Use the same value as for the webhook."""
 
-    autoscaler: Literal["seen", "assumed"] = "seen"
-    """`seen`: without a status ConfigMap of the cluster autoscaler nothing begins, for nobody would take what is
-    emptied. `assumed`: there is one that writes no status here, and it is taken for well."""
+    require_autoscaler_status: bool = True
+    """True: without a status ConfigMap of the cluster autoscaler no drain starts, because nothing would remove the
+    drained node. False: the autoscaler writes no status, and is assumed to be healthy."""
 
     autoscaler_namespace: str = NAMESPACE
-    """Where the cluster autoscaler runs and writes its status: its own flag `--namespace`."""
+    """The namespace in which the cluster autoscaler runs and writes its status: its own flag `--namespace`."""
 
-    autoscaler_status: str = NAME
-    """The ConfigMap of its status: its flag `--status-config-map-name`. The compactor may read the one of this name
-    alone: whoever changes it gives `trimtab install` the same name, or the chart."""
+    autoscaler_status_configmap: str = NAME
+    """The ConfigMap with the cluster autoscaler's status: its own flag `--status-config-map-name`. The compactor's role
+    lets it read only this name: if you change it, give the same name to `trimtab install` or to the chart."""
 
     autoscaler_flags: str | None = None
     """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
@@ -98,8 +109,10 @@ class Settings(LeaderProcessSettings):
     def terms(self) -> DrainTimeouts:
         """The patience with drains."""
         return DrainTimeouts(
-            drain=self.drain_limit, end=self.end_limit, ready=self.ready_limit, pending=self.pending_limit,
-            taken=self.taken_limit, rest=self.rest, closed=self.closed, drains=self.drains,
+            drain=self.drain_timeout_seconds, end=self.pod_termination_timeout_seconds,
+            ready=self.ready_timeout_seconds, pending=self.pending_timeout_seconds,
+            taken=self.node_removal_timeout_seconds, rest=self.move_cooldown_seconds,
+            closed=self.pool_backoff_seconds, drains=self.max_concurrent_drains,
         )  # fmt: skip
 
     @property

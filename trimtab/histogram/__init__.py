@@ -1,19 +1,19 @@
-"""How much was used, in little memory?
+"""Histograms of usage in little memory.
 
-A `DailyHistograms` holds the last days of one resource of one container: today dense, the past compressed.
-Percentiles come out within 1.6 % of the exact ones, whatever was merged with what.
+A `DailyHistograms` holds the last days of one resource of one container: today's histogram is dense, those of past days
+are compressed. Percentiles are within 1.6 % of the exact ones, whatever was merged with what.
 
-    histogram,             counts in buckets; days of them
+    histogram,             counts by bucket; a window of days of them
     daily_window
-    time_buckets,          peaks of memory by intervals; averages of several pods; kills for want of memory
+    time_buckets,          memory peaks by interval; averages of single pods; OOM kills
     pod_averages,
     oom_kills
-    batch_history,         usage read at once, moment by moment, and from before
+    batch_history,         usage read at once, sampled over time, and restored from stored texts
     live_history,
     import_history
-    checkpoint             how it is stored
+    checkpoint             the stored form
     vpa                    the Vertical Pod Autoscaler's histogram, decay, memory peaks and checkpoints
 
-The VPA's is here to the digit (VPA 1.6, recommender/util and recommender/model): for comparison with ours, for reading
-what a VPA knows, and for giving a fresh one a history.
+The VPA's own histogram is reproduced exactly (VPA 1.6, recommender/util and recommender/model): to compare it with
+Trimtab's, to read the history of a running VPA, and to give a fresh VPA a history.
 """

@@ -1,7 +1,8 @@
-"""Everything that was seen, by container of a workload.
+"""Usage of all containers that is read at once, by container of a workload.
 
-Series of single pods go in, whole or in pieces; what comes out is a window of cpu and one of memory's peaks for each
-container. Days stay open until the book is asked: whoever reads two weeks of history brings every day many times.
+Series of single pods are added, whole or in parts; the result is a window of cpu values and a window of memory peaks
+for each container. Days stay uncompressed until a window is asked for: a reader of two weeks of history adds to each
+day many times.
 """
 
 from bisect import bisect_left
@@ -17,22 +18,23 @@ from trimtab.histogram.time_buckets import DAY, INTERVAL, Hours, cut, during, jo
 from trimtab.histogram.time_buckets import of as hours_of
 
 SURE = 3600
-"""A series that begins less than so many seconds after the first moment that was asked for may be older."""
+"""A series that begins less than this many seconds after the first queried moment may be older than the query."""
 MINUTE = 60
-"""How often whoever counts and tells no moments is taken to look: so the VPA takes it, too, for its confidence."""
+"""Assumed seconds between samples where only a count of samples is known; the VPA's confidence makes the same
+assumption."""
 RESOURCES = ("cpu", "memory")
 MOST = {"cpu": 4096.0, "memory": float(64 << 40)}
-"""Cores and bytes that no machine has. What is above was counted wrong, and is left out: what is told apart in a sketch
-ends at 1/16384 of its greatest value, so one such value would raise all the others."""
+"""Cores and bytes that no machine has. A larger value is a measuring error and is dropped: a histogram resolves down to
+1/16384 of its largest value, so one such value would blur all the others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ContainerKey:
-    """A container of a workload: what a recommendation is about."""
+    """A container of a workload: the subject of a recommendation."""
 
     namespace: str
     kind: str
-    """Of the topmost owner; `Pod` for a pod that nobody made."""
+    """The kind of the topmost owner; `Pod` for a pod without an owner."""
     workload: str
     name: str
 
@@ -41,8 +43,8 @@ class ContainerKey:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A window whose days are all dense."""
+class _DenseWindow:
+    """A window of days, none of which is compressed."""
 
     days: dict[int, UsageHistogram] = field(default_factory=dict)
     hours: dict[int, int] = field(default_factory=dict)
@@ -50,10 +52,10 @@ class _Open:
     last: int = 0
 
     def day(self, number: int) -> UsageHistogram:
-        found = self.days.get(number)
-        if found is None:
-            found = self.days[number] = UsageHistogram()
-        return found
+        histogram = self.days.get(number)
+        if histogram is None:
+            histogram = self.days[number] = UsageHistogram()
+        return histogram
 
     def span(self, first: int, last: int, hours: Hours) -> None:
         self.first = min(self.first or first, first)
@@ -63,22 +65,24 @@ class _Open:
 
 @dataclass(slots=True)
 class BatchHistory:
-    """Cores and bytes; times are seconds since 1970 and ascend within a series."""
+    """Histories of all containers. Values are cores and bytes; times are seconds since 1970 and ascend within a
+    series."""
 
     days: int = DAYS
     start_up: int = 0
-    """Seconds of a pod's beginning whose cpu is kept apart; memory that is taken at the start stays taken."""
+    """Seconds at a pod's start whose cpu is recorded apart from its usage; memory that is allocated at the start stays
+    allocated, so it counts."""
     starts: dict[ContainerKey, float] = field(default_factory=dict)
-    """The most cpu that a start took, where starts are kept apart."""
-    pages: dict[tuple[ContainerKey, str], _Open] = field(default_factory=dict)
+    """The largest cpu value during a start, where `start_up` is set."""
+    pages: dict[tuple[ContainerKey, str], _DenseWindow] = field(default_factory=dict)
     advice: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
-    """What VPAs say of containers: no usage, and kept apart from it."""
+    """Recommendations of VPAs. They are not usage and are held apart from it."""
     oom_records: dict[ContainerKey, OomRecord] = field(default_factory=dict)
-    """Containers that were killed for want of memory."""
+    """OOM kills, by container."""
     pods: PodAverageIndex[tuple[ContainerKey, str]] = field(default_factory=PodAverageIndex)
-    """The average use of each pod, of workloads with several."""
+    """The average use of each pod, of workloads with several pods."""
     left_out: int = 0
-    """Values that are no number, below zero or more than any machine has."""
+    """Values that were dropped: not a number, negative, or more than any machine has."""
 
     def take(
         self,
@@ -86,99 +90,107 @@ class BatchHistory:
         resource: str,
         times: Sequence[int],
         values: Sequence[float],
-        asked: int | None = None,
+        queried_from: int | None = None,
         pod: str = "",
     ) -> None:
-        """A pod's series, or a piece of it. Pieces of memory should end where an interval of peaks does. `asked`: from
-        when on the source was asked; None where that is not known, and a start cannot be told."""
-        if self.start_up and resource == "cpu" and asked is not None:
-            until = started(times, asked, self.start_up)
-            self.starts[container] = max([self.starts.get(container, 0.0), *values[:until]])
-            times, values = times[until:], values[until:]
+        """Add a pod's series, or a part of it.
+
+        Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment that the
+        source was queried for; None where that is not known: then the start of a pod cannot be recognised.
+        """
+        if self.start_up and resource == "cpu" and queried_from is not None:
+            start_samples = started(times, queried_from, self.start_up)
+            self.starts[container] = max([self.starts.get(container, 0.0), *values[:start_samples]])
+            times, values = times[start_samples:], values[start_samples:]
         if times:
             self.pods.extend((container, resource), pod, *possible(resource, times, values))
-            (self._peaks if resource == "memory" else self._cores)(container, times, values)
+            (self._add_peaks if resource == "memory" else self._add_cores)(container, times, values)
 
-    def _peaks(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
-        found = of_series(times, values)
-        if max(found.values()) > MOST["memory"]:
-            times, values = self._possible("memory", times, values)
-            found = of_series(times, values)
-        page, days = self._page(container, "memory", times), dict[int, list[float]]()
-        for number, peak in found.items():
+    def _add_peaks(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
+        interval_peaks = of_series(times, values)
+        # One comparison for a whole series: the series is searched only where a value is impossible.
+        if max(interval_peaks.values()) > MOST["memory"]:
+            times, values = self._drop_impossible("memory", times, values)
+            interval_peaks = of_series(times, values)
+        page, days = self._dense_window(container, "memory", times), dict[int, list[float]]()
+        for number, peak in interval_peaks.items():
             days.setdefault(number * INTERVAL // DAY, []).append(peak)
         for day, peaks in days.items():
             page.day(day).extend(peaks)
 
-    def _cores(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
-        """All buckets are found at once, then each day counts its own."""
-        found = spread(values)
-        if found is None or high(found[0] + 255) > MOST["cpu"]:  # nearly never: so nobody looks for the greatest
-            times, values = self._possible("cpu", times, values)
-            found = spread(values)
-        page = self._page(container, "cpu", times)
+    def _add_cores(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
+        """Add a series of cpu values: locate the buckets of all values at once, then count day by day."""
+        buckets = spread(values)
+        if buckets is None or high(buckets[0] + 255) > MOST["cpu"]:  # the bound of 256 buckets, not a search
+            times, values = self._drop_impossible("cpu", times, values)
+            buckets = spread(values)
+        page = self._dense_window(container, "cpu", times)
         for day, start, end in cut(times, DAY):
-            part, counts = values[start:end], page.day(day)
-            if found is None:
-                counts.extend(part)
+            day_values, histogram = values[start:end], page.day(day)
+            if buckets is None:
+                histogram.extend(day_values)
             else:
-                counts.tally(found[0], found[1][start:end], part)
+                histogram.tally(buckets[0], buckets[1][start:end], day_values)
 
-    def _possible(
+    def _drop_impossible(
         self, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> tuple[Sequence[int], Sequence[float]]:
-        found = possible(resource, times, values)
-        self.left_out += len(values) - len(found[1])
-        return found
+        possible_series = possible(resource, times, values)
+        self.left_out += len(values) - len(possible_series[1])
+        return possible_series
 
-    def _page(self, container: ContainerKey, resource: str, times: Sequence[int]) -> _Open:
-        """Seen at these moments; an empty one, that is kept nowhere, where there are none."""
+    def _dense_window(self, container: ContainerKey, resource: str, times: Sequence[int]) -> _DenseWindow:
+        """The window of a container, extended to these times; a new window that is not stored where there are no
+        times."""
         if not times:
-            return _Open()
-        page = self.pages.setdefault((container, resource), _Open())
+            return _DenseWindow()
+        page = self.pages.setdefault((container, resource), _DenseWindow())
         page.span(int(times[0]), int(times[-1]), hours_of(times))
         return page
 
-    def peak(self, container: ContainerKey, first: int, last: int, value: float, looked: int) -> None:
-        """The most that a pod held in one interval of peaks, seen in these hours of its day."""
-        page, day = self.pages.setdefault((container, "memory"), _Open()), first // DAY
+    def peak(self, container: ContainerKey, first: int, last: int, value: float, hours: int) -> None:
+        """Add the memory peak of a pod in one interval, observed in these hours (a bit each) of its day."""
+        page, day = self.pages.setdefault((container, "memory"), _DenseWindow()), first // DAY
         page.day(day).add(value)
-        page.span(first, last, {day: looked})
+        page.span(first, last, {day: hours})
 
-    def pour(self, container: ContainerKey, resource: str, found: Mapping[int, int], first: int, last: int) -> None:
-        """Values that are counted already (see `buckets`), of which only the ends are known: they count for the last
-        day, and for as much time as so many of one pod take, a minute each, up to the last."""
-        counts = UsageHistogram()
-        counts.take(found, high(max(found)) if found else 0.0)
-        page = self.pages.setdefault((container, resource), _Open())
-        page.days.setdefault(last // DAY, UsageHistogram()).merge(counts)
-        seen = min(last - first, MINUTE * counts.total, self.days * DAY)
-        page.span(first, last, during(last - seen, last))
+    def pour(
+        self, container: ContainerKey, resource: str, counts_by_bucket: Mapping[int, int], first: int, last: int
+    ) -> None:
+        """Add values that are already counted by bucket (see `histogram`), of which only the first and last second are
+        known. All of them count for the last day, and for the time that as many samples of one pod take, a minute each,
+        up to `last`."""
+        histogram = UsageHistogram()
+        histogram.take(counts_by_bucket, high(max(counts_by_bucket)) if counts_by_bucket else 0.0)
+        page = self.pages.setdefault((container, resource), _DenseWindow())
+        page.days.setdefault(last // DAY, UsageHistogram()).merge(histogram)
+        observed_seconds = min(last - first, MINUTE * histogram.total, self.days * DAY)
+        page.span(first, last, during(last - observed_seconds, last))
 
     def kill(self, container: ContainerKey, kill: OomKill) -> None:
-        """A kill for want of memory; whoever calls counts none twice."""
-        known = self.oom_records.get(container)
-        self.oom_records[container] = with_kill(known, kill, self.days * DAY)
+        """Add an OOM kill. The caller makes sure that no kill is added twice."""
+        record = self.oom_records.get(container)
+        self.oom_records[container] = with_kill(record, kill, self.days * DAY)
 
     def hold_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
-        """Kills that somebody else counted, maybe the same."""
-        known = self.oom_records.get(container)
-        self.oom_records[container] = record if known is None else joined(known, record, self.days * DAY)
+        """Merge OOM kills counted elsewhere, which may include kills that are counted here."""
+        current = self.oom_records.get(container)
+        self.oom_records[container] = record if current is None else joined(current, record, self.days * DAY)
 
     def hold(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
-        """All that a window holds, beside what is here."""
+        """Merge a window into the container's own."""
         if window.last:
-            page = self.pages.setdefault((container, resource), _Open())
+            page = self.pages.setdefault((container, resource), _DenseWindow())
             for day, counts in window.by_day().items():
                 page.days.setdefault(day, UsageHistogram()).merge(counts)
             page.span(window.first, window.last, window.looked())
 
     def containers(self) -> list[ContainerKey]:
-        """In order of name."""
+        """All containers with usage or a VPA's recommendation, sorted."""
         return sorted({container for container, _ in (*self.pages, *self.advice)})
 
     def window(self, container: ContainerKey, resource: str) -> DailyHistograms:
-        """What was seen; an empty window where nothing was."""
+        """The usage of a container as a compressed window; an empty window where there is none."""
         page = self.pages.get((container, resource))
         if page is None:
             return DailyHistograms(self.days)
@@ -186,17 +198,18 @@ class BatchHistory:
 
 
 def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
-    """Without what no machine has, or what is below zero; nearly always, all there is."""
-    most = MOST[resource]
-    if max(values, default=0.0) <= most and min(values, default=0.0) >= 0:
+    """The series without values that are negative or more than any machine has. Nearly always that is the series
+    itself."""
+    max_amount = MOST[resource]
+    if max(values, default=0.0) <= max_amount and min(values, default=0.0) >= 0:
         return times, values
-    kept = [n for n, value in enumerate(values) if 0 <= value <= most]
-    return [times[n] for n in kept], [values[n] for n in kept]
+    places = [n for n, value in enumerate(values) if 0 <= value <= max_amount]
+    return [times[n] for n in places], [values[n] for n in places]
 
 
-def started(times: Sequence[int], asked: int, seconds: int) -> int:
-    """How many of a series' first moments belong to its pod's start. A series that is there from the first moment on
-    began before."""
-    if not times or times[0] <= asked + SURE:
+def started(times: Sequence[int], queried_from: int, seconds: int) -> int:
+    """The number of leading samples that belong to the pod's start. It is 0 for a series that is present from the first
+    queried moment on: its pod started earlier."""
+    if not times or times[0] <= queried_from + SURE:
         return 0
     return bisect_left(times, times[0] + seconds)

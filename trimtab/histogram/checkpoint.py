@@ -1,28 +1,26 @@
-"""A checkpoint as versions before the one of `stored` wrote it: read, and never written.
+"""The stored form of a live history: texts of shards and of single days, and their decoding.
 
-{"schema": 1, "checksum": "<sha256 of the rest>", "count": 4, "widths": {"shop": 2}, "until": {"shop": 1767571200},
-  "workloads":
-  {"NAMESPACE/KIND/NAME": {"CONTAINER": {"cpu": "<base64>", "memory": "<base64>",
-                                         "peaks": {"POD": [interval, bytes]}, "kills": {"POD": second},
-                                         "oom": [second, bytes, count, last second]}}}}
-
-A part of a diary as text, for a checkpoint, and back.
-
-A day that is over is stored once, apart from what still changes. So there are two kinds of texts of one format: one
-without `day` holds what no text of a day holds yet (today, peaks that run, kills), one with `day` holds that day.
+A day that is over is stored once, apart from what still changes. So there are two kinds of texts in one format: a text
+without `day` holds what no text of a day holds yet (today, open peaks, OOM kills); a text with `day` holds that day.
 
     {"schema": 2, "checksum": "<sha256 of the rest>", "count": 4, "widths": {"shop": 2}, "until": {"shop": 1767571200},
       "day": 20457, "workloads": "<base64 of zlib of MessagePack>"}
 
     workloads: {"NAMESPACE/KIND/NAME": {"CONTAINER": [cpu, memory, peaks, kills, oom, pods]}}
-    cpu, memory: [first second, last second, [hours of each day], days as `packed` has them]
+    cpu, memory: [first second, last second, [hours of each day], days as `daily_window.pack` writes them]
     peaks: {"POD": [interval, bytes]}, kills: {"POD": second}, oom: [second, bytes, count, last second]
     pods: {"cpu": {"POD": [last second, values, microcores on average]}, "memory": {"POD": [.., .., KiB on average]}}
 
-Several texts may tell of the same day of a container: after a value that came late, or where a process ended between
-two writes. Values are only added to a day, so the copy that counts more of them is the newer one, and counts alone.
+Several texts may hold the same day of a container: after a late value, or where a process ended between two writes.
+Values are only ever added to a day, so the copy with more values is the newer one, and it alone counts.
 
-Schema 1, which had every day of a container in one text, is read as well.
+Schema 1, which earlier versions wrote, is read and never written. It has every day of a container in one text:
+
+    {"schema": 1, "checksum": "<sha256 of the rest>", "count": 4, "widths": {"shop": 2}, "until": {"shop": 1767571200},
+      "workloads":
+      {"NAMESPACE/KIND/NAME": {"CONTAINER": {"cpu": "<base64>", "memory": "<base64>",
+                                             "peaks": {"POD": [interval, bytes]}, "kills": {"POD": second},
+                                             "oom": [second, bytes, count, last second]}}}}
 """
 
 import base64
@@ -43,7 +41,7 @@ from trimtab.histogram.time_buckets import DAY
 
 
 class StoredContainerV1(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One container."""
+    """One container in schema 1."""
 
     cpu: str = ""
     memory: str = ""
@@ -53,7 +51,7 @@ class StoredContainerV1(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class ShardV1(msgspec.Struct, frozen=True, kw_only=True):
-    """What one ConfigMap holds."""
+    """The content of one ConfigMap in schema 1."""
 
     schema: int
     checksum: str = ""
@@ -64,20 +62,20 @@ class ShardV1(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_v1(text: str) -> ShardV1:
-    """Raises Damaged where it was changed or cut short, and what msgspec raises."""
-    found = msgspec.json.decode(text, type=ShardV1)
-    if found.checksum != checksum(found):
-        raise DamagedHistogram("the checksum does not match: it was changed or cut short")
-    return found
+    """Decode a text of schema 1. Raises DamagedHistogram where the checksum does not match, and what msgspec raises."""
+    shard = msgspec.json.decode(text, type=ShardV1)
+    if shard.checksum != checksum(shard):
+        raise DamagedHistogram("the checksum does not match: the text was changed or cut short")
+    return shard
 
 
 def checksum(shard: "ShardV1 | _Text") -> str:
-    """SHA-256 of all but itself, keys sorted."""
+    """The SHA-256 of a shard without its checksum, with sorted keys, in hexadecimal."""
     return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(shard, checksum=""), order="sorted")).hexdigest()
 
 
 def window(text: str) -> DailyHistograms | None:
-    """None where there is none. Raises Damaged or binascii.Error."""
+    """Decode a window of schema 1; None for an empty text. Raises DamagedHistogram or binascii.Error."""
     return DailyHistograms.load(base64.b64decode(text, validate=True)) if text else None
 
 
@@ -91,33 +89,34 @@ class WindowPart(msgspec.Struct, frozen=True, array_like=True):
     first: int
     last: int
     hours: tuple[int, ...]
-    """A bit for each hour in which something was seen, of each day in turn (see `hours`)."""
+    """For each day in turn, a bit for each hour in which usage was observed (see `time_buckets.Hours`)."""
     days: bytes
-    """The counts of each day in turn (see `packed`)."""
+    """The histograms of the days in turn (see `daily_window.pack`)."""
 
 
-_NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-PodPart = tuple[_NotNegative, Annotated[int, msgspec.Meta(ge=1)], _NotNegative]
+_NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
+PodPart = tuple[_NonNegativeInt, Annotated[int, msgspec.Meta(ge=1)], _NonNegativeInt]
 Resource = Literal["cpu", "memory"]
 POD_UNIT: dict[Resource, float] = {"cpu": 1e-6, "memory": 1024.0}
-"""What averages of pods are counted in."""
+"""The unit of stored averages of pods: microcores and KiB."""
 
 
 class StoredContainer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One container."""
+    """One container in schema 2."""
 
     cpu: WindowPart | None = None
     memory: WindowPart | None = None
     peaks: dict[str, tuple[int, float]] = {}
     kills: dict[str, int] = {}
     oom: tuple[int, float, int, int] | None = None
-    """The container's record of kills for want of memory: see `OomRecord`."""
+    """The container's record of OOM kills: see `OomRecord`."""
 
     pods: dict[Resource, dict[str, PodPart]] = {}
-    """What each pod of several uses on average: see `PodAverageIndex.kept`. Versions before neither wrote nor read
-    it."""
+    """The average use of each pod, where there are several: see `PodAverageIndex`. Earlier versions neither wrote nor
+    read it."""
 
     def part(self, resource: str) -> WindowPart | None:
+        """The days of one resource, `cpu` or `memory`."""
         return self.cpu if resource == "cpu" else self.memory
 
 
@@ -125,7 +124,7 @@ Workloads = dict[str, dict[str, StoredContainer]]
 
 
 class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """As it is written."""
+    """A text of schema 2 as it is written."""
 
     schema: int
     checksum: str = ""
@@ -137,167 +136,189 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
-    """What one ConfigMap holds."""
+    """The decoded content of one ConfigMap, of either schema."""
 
     count: int = 1
-    """Of how many shards this was one."""
+    """The number of shards when this one was written."""
     widths: dict[str, int] = {}
-    """Namespace → over how many shards it is spread."""
+    """Namespace → the number of shards that it is spread over."""
     until: dict[str, int] = {}
+    """Namespace → the second up to which its history was imported."""
     day: int | None = None
-    """The only day of which it tells; None: the days that no other text tells of."""
+    """The only day that it holds; None: all days that no other text holds."""
     workloads: Workloads = {}
 
 
 def workload(container: ContainerKey) -> str:
-    """As shards call it."""
+    """A container's workload as shards name it: NAMESPACE/KIND/NAME."""
     return f"{container.namespace}/{container.kind}/{container.workload}"
 
 
-def encode(diary: LiveHistory, containers: Iterable[ContainerKey], layout: ShardLayout) -> str:
-    """What the diary holds of these containers and no text of a day does. `until` of a namespace that has none among
-    them is left out."""
+def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: ShardLayout) -> str:
+    """The text of what the history holds of these containers and no text of a day holds. `until` leaves out namespaces
+    that have no container among them."""
     containers = list(containers)
     namespaces = {container.namespace for container in containers}
-    return _written(
+    return _with_checksum(
         _Text(
             schema=SCHEMA,
             count=layout.count,
             widths={name: width for name, width in layout.widths.items() if name in namespaces},
-            until={name: at for name, at in diary.until.items() if name in namespaces},
-            workloads=_pressed(_workloads((container, _changing(diary, container)) for container in containers)),
+            until={name: second for name, second in history.until.items() if name in namespaces},
+            workloads=_compress_workloads(
+                _by_workload((container, _changing_part(history, container)) for container in containers)
+            ),
         )
     )
 
 
-def encode_day(diary: LiveHistory, containers: Iterable[ContainerKey], day: int) -> str:
-    """One day of these containers."""
+def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> str:
+    """The text of one day of these containers."""
     parts = (
-        (one, StoredContainer(_part(diary, one, "cpu", (day,)), _part(diary, one, "memory", (day,))))
-        for one in containers
+        (
+            container,
+            StoredContainer(
+                _stored_window(history, container, "cpu", (day,)), _stored_window(history, container, "memory", (day,))
+            ),
+        )
+        for container in containers
     )
-    return _written(_Text(schema=SCHEMA, day=day, workloads=_pressed(_workloads(parts))))
+    return _with_checksum(_Text(schema=SCHEMA, day=day, workloads=_compress_workloads(_by_workload(parts))))
 
 
-def unstored_days(diary: LiveHistory, containers: Iterable[ContainerKey]) -> dict[int, list[ContainerKey]]:
-    """Day → those of these containers of which it holds something that no text of that day does, in order."""
-    found: dict[int, list[ContainerKey]] = {}
+def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> dict[int, list[ContainerKey]]:
+    """Day → those of these containers with values that no text of that day holds, in order of the days."""
+    containers_by_day: dict[int, list[ContainerKey]] = {}
     for container in containers:
-        windows = [w for r in RESOURCES if (w := diary.windows.get((container, r))) is not None]
+        windows = [
+            resource_window
+            for resource in RESOURCES
+            if (resource_window := history.windows.get((container, resource))) is not None
+        ]
         for day in {day for window in windows for day in window.unstored_days()}:
-            found.setdefault(day, []).append(container)
-    return dict(sorted(found.items()))
+            containers_by_day.setdefault(day, []).append(container)
+    return dict(sorted(containers_by_day.items()))
 
 
-def set_stored(diary: LiveHistory, containers: Iterable[ContainerKey], day: int) -> None:
-    """That day of these containers is stored in a text of its own."""
+def set_stored(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> None:
+    """Note that a text of its own holds this day of these containers."""
     for container in containers:
         for resource in RESOURCES:
-            window = diary.windows.get((container, resource))
+            window = history.windows.get((container, resource))
             if window is not None:
                 window.set_stored(day)
 
 
 def decode(where: str, text: str) -> Shard | Unreadable:
-    """Unreadable where it was changed, cut short or written by another version: nothing of it is taken then."""
+    """The content of a text; Unreadable where it was changed, cut short, or written in an unknown schema: then nothing
+    of it is used."""
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
         if schema not in READABLE:
-            return Unreadable(where, f"schema {schema}; this version reads schema 1 and {SCHEMA}")
-        found = _of_schema_1(text) if schema == 1 else _of_schema_2(text)
-        for containers in found.workloads.values():
-            for one in containers.values():
+            return Unreadable(where, f"schema {schema}; this version reads the schemas 1 and {SCHEMA}")
+        shard = _decode_v1_shard(text) if schema == 1 else _decode_v2(text)
+        for containers in shard.workloads.values():
+            for container in containers.values():
                 for resource in RESOURCES:
-                    _check(one.part(resource))
+                    _check_day_count(container.part(resource))
+    # A text comes from a ConfigMap that anyone with the right to write it can change: every error that a decoder can
+    # raise on arbitrary input is caught.
     except (msgspec.DecodeError, UnicodeError, RecursionError, DamagedHistogram, zlib.error, binascii.Error) as error:
         return Unreadable(where, str(error))
-    return found
+    return shard
 
 
 class _Schema(msgspec.Struct, frozen=True):
     schema: int
 
 
-def _of_schema_2(text: str) -> Shard:
-    found = msgspec.json.decode(text, type=_Text)
-    if found.checksum != checksum(found):
-        raise DamagedHistogram("the checksum does not match: it was changed or cut short")
-    workloads = msgspec.msgpack.decode(zlib.decompress(found.workloads), type=Workloads)
-    return Shard(count=found.count, widths=found.widths, until=found.until, day=found.day, workloads=workloads)
+def _decode_v2(text: str) -> Shard:
+    """Decode a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
+    stored = msgspec.json.decode(text, type=_Text)
+    if stored.checksum != checksum(stored):
+        raise DamagedHistogram("the checksum does not match: the text was changed or cut short")
+    workloads = msgspec.msgpack.decode(zlib.decompress(stored.workloads), type=Workloads)
+    return Shard(count=stored.count, widths=stored.widths, until=stored.until, day=stored.day, workloads=workloads)
 
 
-def _of_schema_1(text: str) -> Shard:
-    found = decode_v1(text)
+def _decode_v1_shard(text: str) -> Shard:
+    stored = decode_v1(text)
     workloads = {
-        name: {container: _from_schema_1(one) for container, one in containers.items()}
-        for name, containers in found.workloads.items()
+        name: {container: _upgrade_container(stored_container) for container, stored_container in containers.items()}
+        for name, containers in stored.workloads.items()
     }
-    widths = {} if found.widths is msgspec.UNSET else found.widths
-    return Shard(count=found.count, widths=widths, until=found.until, workloads=workloads)
+    widths = {} if stored.widths is msgspec.UNSET else stored.widths
+    return Shard(count=stored.count, widths=widths, until=stored.until, workloads=workloads)
 
 
-def _from_schema_1(one: StoredContainerV1) -> StoredContainer:
+def _upgrade_container(one: StoredContainerV1) -> StoredContainer:
     windows = (window(one.cpu), window(one.memory))
-    cpu, memory = (_of_window(w, w.by_day().keys()) if w is not None else None for w in windows)
+    cpu, memory = (_window_part(w, w.by_day().keys()) if w is not None else None for w in windows)
     return StoredContainer(cpu, memory, one.peaks, one.kills, one.oom)
 
 
-def _check(part: WindowPart | None) -> None:
+def _check_day_count(part: WindowPart | None) -> None:
     if part is not None and len(unpack(part.days)) != len(part.hours):
-        raise DamagedHistogram("the days and their hours are not as many")
+        raise DamagedHistogram("the number of days differs from the number of their hours")
 
 
-def _changing(diary: LiveHistory, container: ContainerKey) -> StoredContainer:
-    windows = {r: w for r in RESOURCES if (w := diary.windows.get((container, r))) is not None}
-    cpu, memory = (_part(diary, container, r, windows[r].unstored_days()) if r in windows else None for r in RESOURCES)
-    peaks = diary.peaks.get(container)
+def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredContainer:
+    windows = {r: w for r in RESOURCES if (w := history.windows.get((container, r))) is not None}
+    cpu, memory = (
+        _stored_window(history, container, r, windows[r].unstored_days()) if r in windows else None for r in RESOURCES
+    )
+    peaks = history.peaks.get(container)
     running = dict(peaks.running) if peaks is not None else {}
-    kills = {pod: diary.kills[container, pod] for pod in running if (container, pod) in diary.kills}
-    record = diary.oom_records.get(container)
+    kills = {pod: history.kills[container, pod] for pod in running if (container, pod) in history.kills}
+    record = history.oom_records.get(container)
     oom = (record.at, record.used, record.count, record.last) if record is not None else None
-    return StoredContainer(cpu, memory, running, kills, oom, _pods(diary, container))
+    return StoredContainer(cpu, memory, running, kills, oom, _pod_averages(history, container))
 
 
-def _pods(diary: LiveHistory, container: ContainerKey) -> dict[Resource, dict[str, PodPart]]:
-    found: dict[Resource, dict[str, PodPart]] = {}
+def _pod_averages(history: LiveHistory, container: ContainerKey) -> dict[Resource, dict[str, PodPart]]:
+    averages_by_resource: dict[Resource, dict[str, PodPart]] = {}
     for resource, unit in POD_UNIT.items():
-        kept = diary.pods.kept((container, resource))
-        if kept:
-            found[resource] = {name: (last, count, round(mean / unit)) for name, (last, count, mean) in kept.items()}
-    return found
+        averages = history.pods.kept((container, resource))
+        if averages:
+            averages_by_resource[resource] = {
+                name: (last, count, round(mean / unit)) for name, (last, count, mean) in averages.items()
+            }
+    return averages_by_resource
 
 
-def _part(diary: LiveHistory, container: ContainerKey, resource: str, days: Collection[int]) -> WindowPart | None:
-    window = diary.windows.get((container, resource))
-    return _of_window(window, days) if window is not None and days else None
+def _stored_window(
+    history: LiveHistory, container: ContainerKey, resource: str, days: Collection[int]
+) -> WindowPart | None:
+    window = history.windows.get((container, resource))
+    return _window_part(window, days) if window is not None and days else None
 
 
-def _of_window(window: DailyHistograms, days: Collection[int]) -> WindowPart | None:
-    """The moments are those of the window, as far as these days go: another text tells of the others."""
-    held = sorted(window.counts_of(days).items())
-    if not held or not window.last:
+def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart | None:
+    """These days of a window. The first and last second are limited to these days: other texts hold the rest."""
+    histograms = sorted(window.counts_of(days).items())
+    if not histograms or not window.last:
         return None
-    first, last = held[0][0] * DAY, held[-1][0] * DAY + DAY - 1
+    first, last = histograms[0][0] * DAY, histograms[-1][0] * DAY + DAY - 1
     return WindowPart(
         max(window.first, first),
         min(window.last, last),
-        tuple(window.hours_of(day) for day, _ in held),
-        b"".join(pack(day, counts, over=day != window.newest) for day, counts in held),
+        tuple(window.hours_of(day) for day, _ in histograms),
+        b"".join(pack(day, counts, over=day != window.newest) for day, counts in histograms),
     )
 
 
-def _workloads(found: Iterable[tuple[ContainerKey, StoredContainer]]) -> Workloads:
-    """Without those of which there is nothing to tell."""
+def _by_workload(containers: Iterable[tuple[ContainerKey, StoredContainer]]) -> Workloads:
+    """The containers by workload, without those that have nothing to store."""
     workloads: Workloads = {}
-    for container, stored in found:
+    for container, stored in containers:
         if stored != StoredContainer():
             workloads.setdefault(workload(container), {})[container.name] = stored
     return workloads
 
 
-def _pressed(workloads: Workloads) -> bytes:
+def _compress_workloads(workloads: Workloads) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(workloads, order="sorted"))
 
 
-def _written(bare: _Text) -> str:
-    return msgspec.json.encode(msgspec.structs.replace(bare, checksum=checksum(bare)), order="sorted").decode()
+def _with_checksum(text: _Text) -> str:
+    return msgspec.json.encode(msgspec.structs.replace(text, checksum=checksum(text)), order="sorted").decode()

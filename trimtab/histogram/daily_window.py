@@ -1,13 +1,11 @@
-"""A day's counts as bytes, and back.
+"""A window of the last days of usage: one histogram a day, past days packed as bytes.
 
-A day that is over and spread wide is kept in pairs of buckets: half the bytes, and still within 1/64 of the middle of
-a pair. Where many days are too much all the same, counts are kept in units of several values: the value at a rank is
-then that of a rank at most half a unit beside it.
+The window is a ring of calendar days (UTC): nothing fades, a day is present until it is too old. The newest day is a
+dense histogram; the days before it are one compressed piece, unpacked when they are read or a late value arrives.
 
-What was seen in the last days?
-
-A ring of days, as people mean "the last two weeks": nothing fades, a day is there until it is too old. The newest day
-is dense, those before it are one compressed piece, opened when somebody asks or a value comes late.
+A past day with widely spread values is packed in pairs of buckets: half the bytes, and still within 1/64 of the middle
+of a pair. Where many days are still too large, counts are stored in units of several values: the value at a rank is
+then that of a rank at most half a unit away.
 """
 
 import struct
@@ -20,116 +18,122 @@ from trimtab.histogram.histogram import WIDEST, UsageHistogram, halves, merged, 
 from trimtab.histogram.time_buckets import A_DAY, DAY, HOUR, WHOLE, Hours, during, join, ring, unring, within
 
 _HEAD = struct.Struct("<IHHBId")
-"""Day (the upper bits: in pairs, unit), base, length, width of a count, nothing, top."""
-_HELD = struct.Struct("<I")
-"""Behind it where the unit is more than one: how many values there are in all."""
-_PAIRS, _UNIT = 1 << 31, 26
-_DAY = (1 << _UNIT) - 1
-_WIDTHS = {1: "B", 2: "H", 4: "I"}
+"""Day (its upper bits: paired buckets, unit), base, length, width of a count, zeros, largest value."""
+_TOTAL = struct.Struct("<I")
+"""Follows the head where the unit is larger than one: the exact number of values."""
+_PAIRED_BIT, _UNIT_SHIFT = 1 << 31, 26
+_DAY_MASK = (1 << _UNIT_SHIFT) - 1
+_TYPECODES = {1: "B", 2: "H", 4: "I"}
 
 
 class DamagedHistogram(ValueError):
-    """These bytes hold no sketch of ours."""
+    """Bytes that hold no histogram of this format."""
 
 
 WIDE = 64
-"""Buckets that hold something, beyond which a day is kept in pairs."""
+"""The number of used buckets above which a day is packed in pairs."""
 
 
-def pack(day: int, counts: UsageHistogram, *, over: bool, most: int | None = None) -> bytes:
-    """A day and its counts, as narrow as they fit. `over`: nothing more is expected of it. `most`: units at most that
-    its values are counted in; None counts each."""
+def pack(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
+    """A day and its histogram as bytes, counts as narrow as they fit. `over`: no more values are expected, so the day
+    may be packed in pairs. `max_units`: the maximum of units for its values; None counts each value."""
     paired, base, cells = counts.paired, counts.base, counts.counts
     if not paired and over and sum(map(bool, cells)) > WIDE:
         paired, (base, cells) = True, pairs(base, cells)
-    held = sum(cells)
-    step = 0 if most is None else max(0, (held - 1) // most).bit_length()
-    body = narrow(_in_units(cells, 1 << step, day & 1) if step else cells)
+    total = sum(cells)
+    # Units are powers of two: the exponent takes five of the upper bits beside the day number, so the head stays one C
+    # struct.
+    unit_bits = 0 if max_units is None else max(0, (total - 1) // max_units).bit_length()
+    # The day's parity decides the rounding of exact halves, so that the errors of many days cancel out.
+    body = narrow(_in_units(cells, 1 << unit_bits, day & 1) if unit_bits else cells)
     if sys.byteorder == "big":
         body.byteswap()
-    marked = day | step << _UNIT | (_PAIRS if paired else 0)
-    head = _HEAD.pack(marked, base << paired, len(body), body.itemsize, counts.nothing, counts.top)
-    return head + (_HELD.pack(held) if step else b"") + body.tobytes()
+    day_bits = day | unit_bits << _UNIT_SHIFT | (_PAIRED_BIT if paired else 0)
+    head = _HEAD.pack(day_bits, base << paired, len(body), body.itemsize, counts.nothing, counts.top)
+    return head + (_TOTAL.pack(total) if unit_bits else b"") + body.tobytes()
 
 
 def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
-    """So that up to each cell there are as many as there were, to half a unit; what is in the middle goes up on one
-    day and down on the next."""
-    told, seen, before = [], 0, 0
+    """The counts in units, so that the sum up to each cell stays right to half a unit. Where a sum is exactly between
+    two units, it rounds down on odd days and up on even ones."""
+    units, total, units_before = [], 0, 0
     for count in cells:
-        seen += count
-        upto = (seen + unit // 2 - odd) // unit
-        told.append(upto - before)
-        before = upto
-    return told
+        total += count
+        units_so_far = (total + unit // 2 - odd) // unit
+        units.append(units_so_far - units_before)
+        units_before = units_so_far
+    return units
 
 
 def unpack(packed: bytes) -> list[tuple[int, UsageHistogram]]:
-    """All days that stand behind one another. Raises Damaged."""
-    found, at = [], 0
-    while at < len(packed):
-        day, counts, at = _one(packed, at)
-        found.append((day, counts))
-    return found
+    """All days in a sequence of packed days. Raises DamagedHistogram."""
+    days, position = [], 0
+    while position < len(packed):
+        day, counts, position = _unpack_day(packed, position)
+        days.append((day, counts))
+    return days
 
 
-def _one(packed: bytes, at: int) -> tuple[int, UsageHistogram, int]:
+def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]:
+    """The day at a byte position: its number, its histogram and the position after it. Raises DamagedHistogram."""
     try:
-        marked, base, length, width, nothing, top = _HEAD.unpack_from(packed, at)
-        step, paired = marked >> _UNIT & 31, bool(marked & _PAIRS)
-        start = at + _HEAD.size + (_HELD.size if step else 0)
+        day_bits, base, length, width, nothing, top = _HEAD.unpack_from(packed, position)
+        unit_bits, paired = day_bits >> _UNIT_SHIFT & 31, bool(day_bits & _PAIRED_BIT)
+        start = position + _HEAD.size + (_TOTAL.size if unit_bits else 0)
         end = start + length * width
-        body = array(_WIDTHS[width], packed[start:end])
-        held = _HELD.unpack_from(packed, at + _HEAD.size)[0] if step else 0
+        body = array(_TYPECODES[width], packed[start:end])
+        total = _TOTAL.unpack_from(packed, position + _HEAD.size)[0] if unit_bits else 0
     except (struct.error, KeyError, ValueError) as error:
-        raise DamagedHistogram(f"a day at byte {at} makes no sense: {error}") from None
+        raise DamagedHistogram(f"the day at byte {position} cannot be decoded: {error}") from None
+    # A NaN fails `top >= 0` as well.
     if end > len(packed) or length > WIDEST or not top >= 0:
-        raise DamagedHistogram(f"a day at byte {at} is cut short")
+        raise DamagedHistogram(f"the day at byte {position} is cut short")
     if sys.byteorder == "big":
         body.byteswap()
-    cells = narrow(_values(body, 1 << step, held)) if step else body
-    return marked & _DAY, UsageHistogram(base >> paired, cells, nothing, top, paired=paired), end
+    cells = narrow(_from_units(body, 1 << unit_bits, total)) if unit_bits else body
+    return day_bits & _DAY_MASK, UsageHistogram(base >> paired, cells, nothing, top, paired=paired), end
 
 
-def _values(cells: Sequence[int], unit: int, held: int) -> list[int]:
-    """The other way; what the units are too many or too few, the last cell that holds something takes."""
-    found = [count * unit for count in cells]
-    last = max((place for place, count in enumerate(found) if count), default=0)
-    if found:
-        found[last] = max(0, found[last] + held - sum(found))
-    return found
+def _from_units(cells: Sequence[int], unit: int, total: int) -> list[int]:
+    """The counts of cells in units; the last used cell takes the difference to the exact total."""
+    counts = [count * unit for count in cells]
+    last = max((cell for cell, count in enumerate(counts) if count), default=0)
+    if counts:
+        counts[last] = max(0, counts[last] + total - sum(counts))
+    return counts
 
 
 DAYS = 14
-_VERSION, _BEFORE = 3, (1, 2)
-"""Those before knew no hours (and the first no units), and are read as well."""
+_VERSION, _EARLIER_VERSIONS = 3, (1, 2)
+"""Earlier versions, which are still read: they had no hours, and version 1 had no units."""
 _HISTOGRAMS_HEAD = struct.Struct("<BBIqq")
-"""Version, days kept, newest day, first and last second."""
-_A_DAY = A_DAY // 8
-"""Bytes of a day's hours, of which as many days as are kept stand before all else."""
+"""Version, days in the window, newest day, first and last second."""
+_DAY_BYTES = A_DAY // 8
+"""Bytes of one day's hours; the hours of all days of the window come first."""
 
 
 BUDGET = 1750
-"""Bytes the past of a window may take before its days are counted in units. Today and all around it take less than
-1 300, while none of its buckets holds more than 65 535: so all of it stays below 3 KB."""
-_MOST = (None, 4096, 2048, 1024, 512, 256)
-"""Units a day at most, one after the other until the past is small enough."""
+"""Bytes that past days may take before their values are counted in units. Today and the rest take less than 1 300 while
+no bucket holds more than 65 535 values, so a window stays below 3 KB."""
+_UNITS_BY_STEP = (None, 4096, 2048, 1024, 512, 256)
+"""Units per day at most, tried in order until the past days are small enough."""
 
 
-def _past(kept: Mapping[int, UsageHistogram]) -> bytes:
+def _pack_past(days: Mapping[int, UsageHistogram]) -> bytes:
     """Days that are over, in one compressed piece."""
-    found = b""
-    for most in _MOST:
-        found = _pressed(b"".join(pack(day, kept[day], over=True, most=most) for day in sorted(kept)))
-        if len(found) <= BUDGET:
+    body = b""
+    for max_units in _UNITS_BY_STEP:
+        body = _compress(b"".join(pack(day, days[day], over=True, max_units=max_units) for day in sorted(days)))
+        if len(body) <= BUDGET:
             break
-    return found
+    return body
 
 
-def _pressed(body: bytes) -> bytes:
-    """Counts are noise around a shape: what is found by letters counts, not what repeats itself."""
-    press = zlib.compressobj(6, strategy=zlib.Z_FILTERED)
-    return press.compress(body) + press.flush()
+def _compress(body: bytes) -> bytes:
+    """Compress a body. Counts are noise around a shape, so Huffman coding gains more than repeated strings do:
+    Z_FILTERED."""
+    compressor = zlib.compressobj(6, strategy=zlib.Z_FILTERED)
+    return compressor.compress(body) + compressor.flush()
 
 
 class DailyHistograms:
@@ -143,117 +147,118 @@ class DailyHistograms:
         self.today = UsageHistogram()
         self.past = b""
         self.first = 0
-        """Second of the oldest value that may still count; 0 when nothing was seen."""
+        """The second of the oldest value that may still count; 0 for an empty window."""
         self.last = 0
         self.hours = 0
-        """In which hours something was seen, as a `ring` from the newest day on."""
+        """The hours in which usage was observed, encoded from the newest day on (see `time_buckets.ring`)."""
         self.unstored = 0
-        """A bit for each day that changed since `set_stored`, the lowest for the newest."""
+        """A bit for each day that changed since `set_stored`, the lowest for the newest day."""
 
     def add(self, at: int, value: float) -> bool:
-        """One value; False where it is too old for the window and was left out."""
+        """Add one value; False where it is too old for the window and was dropped."""
         return self.extend(at, at, (value,))
 
-    def extend(self, first: int, last: int, values: Sequence[float], looked: int | None = None) -> bool:
-        """Values of one day, seen from `first` to `last`, or in those of its hours that `looked` tells (see `hours`);
-        False where that day is too old."""
+    def extend(self, first: int, last: int, values: Sequence[float], hours: int | None = None) -> bool:
+        """Add values of one day, observed from `first` to `last`, or in those hours of the day that `hours` has a bit
+        for; False where the day is too old."""
         day = first // DAY
         if day == self.newest:
             self.today.extend(values)
         elif day > self.newest:
-            self._turn(day)
+            self._begin_day(day)
             self.today.extend(values)
         elif day <= self.newest - self.days:
             return False
         else:
-            self._late(day, values)
-        self.hours |= (within(first, last) if looked is None else looked) << A_DAY * (self.newest - day)
+            self._add_late(day, values)
+        self.hours |= (within(first, last) if hours is None else hours) << A_DAY * (self.newest - day)
         self.unstored |= 1 << self.newest - day
-        self._span(first, last)
+        self._extend_span(first, last)
         return True
 
-    def _span(self, first: int, last: int) -> None:
+    def _extend_span(self, first: int, last: int) -> None:
         oldest = (self.newest - self.days + 1) * DAY
         self.first = max(min(self.first or first, first), oldest)
         self.last = max(self.last, last)
 
-    def _turn(self, day: int) -> None:
-        """A new day begins; what is too old goes."""
-        held, hours = self.by_day(), self.looked()
+    def _begin_day(self, day: int) -> None:
+        """Begin a new day, and drop the days that are too old."""
+        histograms, hours = self.by_day(), self.looked()
         self.today = UsageHistogram()
         self._move_to(day)
-        self._keep(held, hours)
+        self._retain(histograms, hours)
 
     def _move_to(self, day: int) -> None:
-        """That day is the newest from now on."""
+        """Make a day the newest, and shift the bits of unstored days with it."""
+        # Days that fall out of the window lose their bit.
         self.unstored = self.unstored << (day - self.newest) & (1 << self.days) - 1 if self.unstored else 0
         self.newest = day
 
-    def _late(self, day: int, values: Sequence[float]) -> None:
-        held = self.by_day()
-        held.setdefault(day, UsageHistogram()).extend(values)
-        self._keep(held, self.looked())
+    def _add_late(self, day: int, values: Sequence[float]) -> None:
+        histograms = self.by_day()
+        histograms.setdefault(day, UsageHistogram()).extend(values)
+        self._retain(histograms, self.looked())
 
-    def _keep(self, held: Mapping[int, UsageHistogram], hours: Hours) -> None:
-        """These days and hours, as far as they are young enough; the newest is `today`."""
-        kept = {day: counts for day, counts in held.items() if day > self.newest - self.days}
-        self.today = kept.pop(self.newest, self.today)
-        self.past = _past(kept) if kept else b""
+    def _retain(self, histograms: Mapping[int, UsageHistogram], hours: Hours) -> None:
+        """Hold these days and hours as far as they are young enough; the newest becomes `today`."""
+        recent = {day: counts for day, counts in histograms.items() if day > self.newest - self.days}
+        self.today = recent.pop(self.newest, self.today)
+        self.past = _pack_past(recent) if recent else b""
         self.hours = ring(hours, self.newest, self.days)
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
     def by_day(self) -> dict[int, UsageHistogram]:
-        """Day (since 1970) → what was seen in it; the newest is not a copy."""
-        found = dict(unpack(zlib.decompress(self.past))) if self.past else {}
+        """Day (since 1970) → its histogram; the newest is not a copy."""
+        histograms = dict(unpack(zlib.decompress(self.past))) if self.past else {}
         if self.last or self.today.total:
-            found[self.newest] = self.today
-        return found
+            histograms[self.newest] = self.today
+        return histograms
 
     def counts_of(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
-        """The counts of those of these days on which something was seen; the newest is not a copy."""
+        """The histograms of those of these days that have values; the newest is not a copy."""
         wanted = set(days)
         if wanted == {self.newest} and (self.last or self.today.total):
-            return {self.newest: self.today}  # without opening the past
+            return {self.newest: self.today}  # the past days stay packed
         return {day: counts for day, counts in self.by_day().items() if day in wanted}
 
     def whole(self) -> UsageHistogram:
-        """All days as one."""
+        """All days as one histogram."""
         return merged(self.by_day().values())
 
     def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
-        """Of all that was seen; zeros where nothing was."""
+        """Percentiles of all values; zeros for an empty window."""
         return self.whole().percentiles(shares)
 
     def looked(self) -> Hours:
-        """In which hours of which days something was seen."""
+        """Day → the hours in which usage was observed."""
         return unring(self.hours, self.newest)
 
     def hours_of(self, day: int) -> int:
-        """The same of one day."""
+        """The hours of one day in which usage was observed."""
         ago = self.newest - day
         return self.hours >> A_DAY * ago & WHOLE if ago >= 0 else 0
 
     @property
     def days_seen(self) -> int:
-        """On how many days something was seen, for however long."""
+        """The number of days on which usage was observed, however short."""
         return len(self.looked())
 
     @property
     def seconds(self) -> int:
-        """For how long something was seen: every hour in which it was, but no more than from the first value to the
-        last. What lies in between and was not seen is no history."""
+        """The observed time: each hour with a value counts in full, but no more than from the first value to the last.
+        A gap is no history."""
         return min(HOUR * self.hours.bit_count(), max(0, self.last - self.first))
 
     def merge(self, other: "DailyHistograms") -> None:
-        """As if every value of the other had been added here, day by day."""
+        """Add every value of another window, day by day."""
         if not other.last:
             return
         theirs = other.by_day()
-        if theirs.keys() == {self.newest} and self.last:  # nearly always: what the last minutes brought
+        if theirs.keys() == {self.newest} and self.last:  # the common case: values of the last minutes
             self.today.merge(other.today)
             self.hours |= other.hours
             self.unstored |= 1
-            self._span(other.first, other.last)
+            self._extend_span(other.first, other.last)
             return
         mine, hours = self.by_day(), dict(self.looked())
         join(hours, other.looked())
@@ -266,60 +271,66 @@ class DailyHistograms:
             else:
                 mine[day] = counts.copy()
         self.unstored &= (1 << self.days) - 1
-        self._keep(mine, hours)
-        self._span(other.first, other.last)
+        self._retain(mine, hours)
+        self._extend_span(other.first, other.last)
 
     def unstored_days(self) -> list[int]:
-        """The days whose counts changed since `set_stored`, the newest last."""
+        """The days whose histograms changed since `set_stored`, the newest last."""
         bits = self.unstored
         return [self.newest - ago for ago in range(bits.bit_length() - 1, -1, -1) if bits >> ago & 1]
 
     def set_stored(self, day: int) -> None:
-        """What that day holds now is stored somewhere."""
+        """Note that what this day holds now is stored."""
         if 0 <= self.newest - day < self.days:
             self.unstored &= ~(1 << self.newest - day)
 
     def dump(self) -> bytes:
-        """All of it, for a checkpoint."""
-        body = self.hours.to_bytes(_A_DAY * self.days, "little") + (zlib.decompress(self.past) if self.past else b"")
+        """The whole window as bytes, for `load`."""
+        body = self.hours.to_bytes(_DAY_BYTES * self.days, "little") + (
+            zlib.decompress(self.past) if self.past else b""
+        )
         if self.last or self.today.total:
             body += pack(self.newest, self.today, over=False)
-        return _HISTOGRAMS_HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _pressed(body)
+        return _HISTOGRAMS_HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _compress(body)
 
     @classmethod
     def load(cls, dumped: bytes) -> "DailyHistograms":
-        """What `dump` wrote. Raises Damaged, and never gives half of it."""
+        """The window that `dump` wrote. Raises DamagedHistogram; there is no partial result."""
         try:
             version, days, newest, first, last = _HISTOGRAMS_HEAD.unpack_from(dumped)
             body = zlib.decompress(dumped[_HISTOGRAMS_HEAD.size :])
         except (struct.error, zlib.error) as error:
             raise DamagedHistogram(str(error)) from None
-        if version != _VERSION and version not in _BEFORE:
+        if version != _VERSION and version not in _EARLIER_VERSIONS:
             raise DamagedHistogram(f"version {version}; this one reads version {_VERSION}")
-        found = cls(days)
-        found.newest, found.first, found.last = newest, first, last
-        told = 0 if version in _BEFORE else _A_DAY * days
-        held = dict(unpack(body[told:]))
-        hours = unring(int.from_bytes(body[:told], "little"), newest) if told else _spanned(held, first, last)
-        found._keep(held, hours)
-        found._set_unstored(held)
-        return found
+        window = cls(days)
+        window.newest, window.first, window.last = newest, first, last
+        hours_length = 0 if version in _EARLIER_VERSIONS else _DAY_BYTES * days
+        histograms = dict(unpack(body[hours_length:]))
+        hours = (
+            unring(int.from_bytes(body[:hours_length], "little"), newest)
+            if hours_length
+            else _hours_without_record(histograms, first, last)
+        )
+        window._retain(histograms, hours)
+        window._set_unstored(histograms)
+        return window
 
     @classmethod
     def of(
-        cls, held: Mapping[int, UsageHistogram], hours: Hours, first: int, last: int, days: int = DAYS
+        cls, histograms: Mapping[int, UsageHistogram], hours: Hours, first: int, last: int, days: int = DAYS
     ) -> "DailyHistograms":
-        """The last of these days, seen from `first` to `last` in these hours."""
-        found = cls(days)
-        found.newest = max(held, default=0)
-        found._keep(held, hours)
-        found._set_unstored(held)
-        found._span(first, last)
-        return found
+        """A window of the last of these days, observed from `first` to `last` in these hours."""
+        window = cls(days)
+        window.newest = max(histograms, default=0)
+        window._retain(histograms, hours)
+        window._set_unstored(histograms)
+        window._extend_span(first, last)
+        return window
 
-    def _set_unstored(self, held: Iterable[int]) -> None:
-        """These days, as far as they are young enough, are stored nowhere yet."""
-        for day in held:
+    def _set_unstored(self, days: Iterable[int]) -> None:
+        """Note that these days are stored nowhere, as far as they are young enough."""
+        for day in days:
             if self.newest - day < self.days:
                 self.unstored |= 1 << self.newest - day
 
@@ -330,26 +341,28 @@ class DailyHistograms:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _spanned(held: Iterable[int], first: int, last: int) -> Hours:
-    """Of who told no hours: all between the first and the last of the days in which something was seen."""
-    days = set(held)
+def _hours_without_record(days_with_values: Iterable[int], first: int, last: int) -> Hours:
+    """The hours of a window that recorded none: all between the first and the last value, on the days that have
+    values."""
+    days = set(days_with_values)
     return {day: hours for day, hours in during(first, last).items() if day in days}
 
 
 def observe(windows: Sequence[DailyHistograms], at: int, values: Sequence[float]) -> None:
-    """One value for each of many windows at one moment, no earlier than before: what a poll of everything brings."""
-    began = at // HOUR * HOUR
-    for window, value, half in zip(windows, values, halves(values), strict=True):
-        counts = window.today
-        place = (half >> counts.shift) - counts.base
-        if window.last < began or not 0 <= place < len(counts.counts):
-            window.add(at, value)  # as well as the first of each hour
+    """Add one value to each of many windows at one moment that is no earlier than their last: the result of one poll of
+    all containers."""
+    hour_start = at // HOUR * HOUR
+    for window, value, upper_half in zip(windows, values, halves(values), strict=True):
+        histogram = window.today
+        cell = (upper_half >> histogram.shift) - histogram.base
+        if window.last < hour_start or not 0 <= cell < len(histogram.counts):
+            window.add(at, value)  # also the first value of each hour, which sets its bit
             continue
         try:
-            counts.counts[place] += 1
+            histogram.counts[cell] += 1
         except OverflowError:
-            counts.add(value)
-        if value > counts.top:
-            counts.top = value
+            histogram.add(value)
+        if value > histogram.top:
+            histogram.top = value
         window.last = at
         window.unstored |= 1

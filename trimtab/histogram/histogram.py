@@ -1,10 +1,8 @@
-"""Which bucket does a value fall into, and what does a bucket hold?
+"""A histogram of usage with logarithmic buckets, and the arithmetic that locates values in them.
 
-A float32's upper bits are a logarithm already: the exponent and six bits of the mantissa number 64 buckets an octave,
-none wider than 1/64 of its lower end. So a million values become bucket numbers without a line of arithmetic: written
-as float32, read again as 16-bit halves, counted in C.
-
-How many values fell into each bucket?
+The upper bits of a float32 are a logarithm already: the exponent and six bits of the mantissa number 64 buckets per
+octave, none wider than 1/64 of its lower end. So a million values become bucket numbers without arithmetic in Python:
+they are written as float32, read again as 16-bit halves, and counted in C.
 """
 
 import operator
@@ -18,114 +16,119 @@ from math import ceil
 
 PER_OCTAVE = 64
 ERROR = 1 / PER_OCTAVE
-"""The width of a bucket as a share of its lower end: no answer from within it is further off."""
+"""The width of a bucket as a share of its lower end: an answer from within the bucket is at most so far off."""
 
-_HALF = slice(1, None, 2) if sys.byteorder == "little" else slice(0, None, 2)
-_FLOAT, _UPPER = struct.Struct("<f"), struct.Struct("<2xH")
+_UPPER_HALVES = slice(1, None, 2) if sys.byteorder == "little" else slice(0, None, 2)
+_FLOAT32, _UPPER_HALF = struct.Struct("<f"), struct.Struct("<2xH")
 GREATEST = 2.0**127
-"""What is above is no amount of anything."""
+"""Larger values are invalid: no amount of cpu or memory comes near."""
 BEYOND = (127 + 127) * PER_OCTAVE
-"""The first number of no amount."""
-_LOW = memoryview(array("I", (number << 17 for number in range(BEYOND + 1)))).cast("B").cast("f")
+"""The first bucket number of invalid values."""
+# A bucket's number is the upper 15 bits of a float32: with 17 zero bits below them it is the bucket's lower end.
+_BUCKET_STARTS = memoryview(array("I", (number << 17 for number in range(BEYOND + 1)))).cast("B").cast("f")
 
 LEAST = 2.0**-14
-"""Sixty millionths of a core: what is below is nothing. Bytes never come near."""
+"""Sixty millionths of a core; smaller values count as zero. Bytes never come near."""
 FIRST = (127 - 14) * PER_OCTAVE
 """The number of the bucket that begins at `LEAST`."""
 NOTHING = 0
-"""The number of whatever is below `LEAST`."""
+"""The bucket number of every value below `LEAST`."""
 
 
 def halves(values: Sequence[float]) -> "array[int]":
-    """The upper half of each value's float32: twice its bucket's number, or one more. What is no amount is at or
-    beyond `2 * BEYOND`."""
-    return array("H", _floats(len(values))(*values))[_HALF]
+    """The upper half of each value's float32: twice the number of its bucket, or one more. An invalid value has a half
+    of `2 * BEYOND` or more."""
+    return array("H", _float_packer(len(values))(*values))[_UPPER_HALVES]
 
 
 @lru_cache(maxsize=64)
-def _floats(count: int) -> Callable[..., bytes]:
-    """Numbers as so many float32: a third of the time that an array takes to be filled."""
+def _float_packer(count: int) -> Callable[..., bytes]:
+    """A function that packs so many numbers as float32, in a third of the time that filling an array takes."""
     return struct.Struct(f"{count}f").pack
 
 
-def offsets(found: "array[int]", first: int) -> bytes | None:
-    """How far each half's bucket is above the first, a byte each; None where one is below it, or 256 or more above.
+def offsets(halves_: "array[int]", first: int) -> bytes | None:
+    """The distance of each half's bucket from the first bucket, a byte each; None where one is below it, or 256 or more
+    above.
 
-    All at once: the halves as one long number, of which one subtraction takes the first from each. The upper bit of
-    each place is set before, and lends: where it is gone, or others above the byte are there, a half was outside.
+    All distances are computed at once: the halves form one long number, and a single subtraction takes the first bucket
+    from each 16-bit lane. The upper bit of each lane is set before, so that no lane borrows from the next: where it is
+    cleared, or bits above the byte are set, a half was outside.
     """
-    ones, lent, above, bytes_ = _lanes(len(found))
-    lanes = int.from_bytes(found.tobytes(), sys.byteorder)
-    apart = (lanes | lent) - 2 * first * ones
-    if lanes & lent or apart & above != lent:
+    lane_ones, guard_bits, outside_bits, byte_masks = _lane_masks(len(halves_))
+    lanes = int.from_bytes(halves_.tobytes(), sys.byteorder)
+    differences = (lanes | guard_bits) - 2 * first * lane_ones
+    if lanes & guard_bits or differences & outside_bits != guard_bits:
         return None
-    told = ((apart >> 1) & bytes_).to_bytes(2 * len(found), sys.byteorder)
-    return told[::2] if sys.byteorder == "little" else told[1::2]
+    distances = ((differences >> 1) & byte_masks).to_bytes(2 * len(halves_), sys.byteorder)
+    return distances[::2] if sys.byteorder == "little" else distances[1::2]
 
 
 def spread(values: Sequence[float]) -> tuple[int, bytes] | None:
-    """A bucket, and how far each value's is above it. None where there are no values, some are nothing or no amount,
-    or they lie more than about four octaves apart."""
-    found = halves(values)
-    # The first few tell where all of them lie, nearly always; else the greatest does.
-    for some, above in ((values[:_FEW], PER_OCTAVE), (values, 0)):
-        last = number(max(some, default=0.0))
-        if last is not None and last >= FIRST:
-            first = max(FIRST, last + above - 255)
-            told = offsets(found, first)
-            if told is not None:
-                return first, told
+    """A bucket, and the distance of each value's bucket above it, a byte each. None where there are no values, where
+    some are zero or invalid, or where they are more than about four octaves apart."""
+    upper_halves = halves(values)
+    # The first values nearly always show the range of all of them, for a fraction of the cost of the maximum.
+    for sample, headroom in ((values[:_SAMPLE_SIZE], PER_OCTAVE), (values, 0)):
+        highest = number(max(sample, default=0.0))
+        if highest is not None and highest >= FIRST:
+            first = max(FIRST, highest + headroom - 255)
+            distances = offsets(upper_halves, first)
+            if distances is not None:
+                return first, distances
     return None
 
 
-_FEW = 256
+_SAMPLE_SIZE = 256
+"""The number of values from which the range of all is guessed."""
 
 
 @lru_cache(maxsize=64)
-def _lanes(count: int) -> tuple[int, int, int, int]:
-    """In each of so many places of 16 bits: a one, the upper bit, what is above twice a byte, a byte."""
+def _lane_masks(count: int) -> tuple[int, int, int, int]:
+    """For so many lanes of 16 bits: a one in each, the upper bit, all bits above twice a byte, a byte."""
     ones = int.from_bytes(b"\1\0" * count, "little")
     return ones, 0x8000 * ones, 0xFE00 * ones, 0xFF * ones
 
 
-def numbers(found: Iterable[int]) -> Counter[int]:
-    """Bucket number → how many of these halves fall into it, without those of what is no amount."""
-    counted: Counter[int] = Counter()
-    for half, count in Counter(found).items():
-        number = half >> 1
-        if number < BEYOND:
-            counted[number if number >= FIRST else NOTHING] += count
-    return counted
+def numbers(upper_halves: Iterable[int]) -> Counter[int]:
+    """Bucket number → the number of halves in it, without invalid values."""
+    counts: Counter[int] = Counter()
+    for half, count in Counter(upper_halves).items():
+        bucket = half >> 1
+        if bucket < BEYOND:
+            counts[bucket if bucket >= FIRST else NOTHING] += count
+    return counts
 
 
 def number(value: float) -> int | None:
-    """The bucket of one value; None where it is no amount."""
+    """The bucket number of one value; None for an invalid value."""
     try:
-        half = _UPPER.unpack(_FLOAT.pack(value))[0]
+        half = _UPPER_HALF.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
         return None
-    found: int = half >> 1
-    return None if found >= BEYOND else found if found >= FIRST else NOTHING
+    bucket: int = half >> 1
+    return None if bucket >= BEYOND else bucket if bucket >= FIRST else NOTHING
 
 
 def low(number: int) -> float:
-    """Where a bucket begins."""
-    return _LOW[number] if number >= FIRST else 0.0
+    """The lower end of a bucket."""
+    return _BUCKET_STARTS[number] if number >= FIRST else 0.0
 
 
 def high(number: int) -> float:
-    """Where a bucket ends, and the next begins."""
-    return _LOW[number + 1] if number >= FIRST else LEAST
+    """The upper end of a bucket, where the next one begins."""
+    return _BUCKET_STARTS[number + 1] if number >= FIRST else LEAST
 
 
 FINE = 448
-"""Buckets at most that are counted one by one: seven octaves. What is spread wider is counted in pairs of buckets."""
+"""The maximum of single buckets: seven octaves. Values that are further apart are counted in pairs of buckets."""
 WIDEST = 896
-"""Buckets at most: fourteen octaves. What is below 1/16384 of the greatest value is counted as that much."""
+"""The maximum of buckets: fourteen octaves. A value below 1/16384 of the largest value counts as that much."""
 
 
 class UsageHistogram:
-    """A distribution. Mutable: it is added to and merged into; everything else asks."""
+    """A mutable distribution of values: values are added and other histograms are merged in; everything else only
+    reads."""
 
     __slots__ = ("base", "counts", "nothing", "shift", "top")
 
@@ -141,121 +144,128 @@ class UsageHistogram:
         self.base = base
         """The number of the bucket (or of the pair of buckets) of counts[0]."""
         self.counts = array("B") if counts is None else counts
-        """A byte each, or wider where a count asks for it: what is spread wide has low counts."""
+        """A byte per bucket, or wider where a count needs it: widely spread values have low counts."""
         self.nothing = nothing
-        """How many values were (almost) zero."""
+        """The number of values below `LEAST`."""
         self.top = top
-        """The greatest value, exact."""
+        """The largest value, exact."""
         self.shift = 1 + paired
-        """Lower bits of a half (see `buckets`) that are not told apart: 1, or 2 where buckets are counted in pairs."""
+        """Lower bits of a half (see `halves`) that are not told apart: 1, or 2 where buckets are counted in pairs."""
 
     @property
     def paired(self) -> bool:
-        """Pairs of buckets are counted: no more than that can be told apart."""
+        """Whether pairs of buckets are counted instead of single buckets."""
         return self.shift == 2
 
     @property
     def total(self) -> int:
+        """The number of values."""
         return self.nothing + sum(self.counts)
 
     def add(self, value: float) -> None:
-        """One value; what is no amount is left out."""
-        found = number(value)
-        if found is None:
+        """Add one value; an invalid value is dropped."""
+        bucket = number(value)
+        if bucket is None:
             return
         if value > self.top:
             self.top = value
-        self._count(found, 1)
+        self._add_to_bucket(bucket, 1)
 
     def extend(self, values: Sequence[float]) -> None:
-        """Many values at once."""
-        found = spread(values)
-        if found is None:
+        """Add many values at once; invalid values are dropped."""
+        located = spread(values)
+        if located is None:
             self.take(numbers(halves(values)), greatest(values))
         else:
-            self.tally(*found, values)
+            self.tally(*located, values)
 
-    def tally(self, first: int, told: bytes, values: Sequence[float]) -> None:
-        """Values, at least one, and their buckets as `spread` gives them: a short step for each."""
+    def tally(self, first: int, distances: bytes, values: Sequence[float]) -> None:
+        """Add values, at least one, with their buckets as `spread` gives them: little work per value."""
         cells = [0] * 256
-        for offset in told:
+        for offset in distances:
             cells[offset] += 1
         try:
-            body = bytes(cells).rstrip(b"\0")
+            counts = bytes(cells).rstrip(b"\0")
         except ValueError:
             self.take({first + offset: count for offset, count in enumerate(cells) if count}, max(values))
             return
-        held, highest = body.lstrip(b"\0"), len(body) - 1
-        top = _topmost(told, highest, values) if cells[highest] < _MANY else max(values)
-        base = first + len(body) - len(held)
+        used, highest = counts.lstrip(b"\0"), len(counts) - 1
+        top = _max_in_bucket(distances, highest, values) if cells[highest] < _MAX_LOOKUPS else max(values)
+        base = first + len(counts) - len(used)
         if len(self.counts) or self.paired:
-            self.merge(UsageHistogram(base, array("B", held), 0, top))
+            self.merge(UsageHistogram(base, array("B", used), 0, top))
             return
-        self.base, self.counts = base, array("B", held)
+        self.base, self.counts = base, array("B", used)
         if top > self.top:
             self.top = top
 
-    def take(self, found: Mapping[int, int], top: float) -> None:
-        """Bucket number → count, and the greatest of the values."""
-        if not found:
+    def take(self, counts_by_bucket: Mapping[int, int], top: float) -> None:
+        """Add values that are counted by bucket number; `top` is the largest of them."""
+        if not counts_by_bucket:
             return
         self.top = max(self.top, top)
-        self.nothing += found.get(NOTHING, 0)
-        held = found if NOTHING not in found else {b: n for b, n in found.items() if b != NOTHING}
-        if not held:
+        self.nothing += counts_by_bucket.get(NOTHING, 0)
+        nonzero = (
+            counts_by_bucket
+            if NOTHING not in counts_by_bucket
+            else {b: n for b, n in counts_by_bucket.items() if b != NOTHING}
+        )
+        if not nonzero:
             return
-        self._room(max(held))
-        self._room(min(held))
-        base, cells, wide = self.base, self.counts, self.shift - 1
-        for bucket, count in held.items():
+        self._place_of(max(nonzero))
+        self._place_of(min(nonzero))
+        base, cells, pair_shift = self.base, self.counts, self.shift - 1
+        for bucket, count in nonzero.items():
             try:
-                cells[max(0, (bucket >> wide) - base)] += count
+                cells[max(0, (bucket >> pair_shift) - base)] += count
             except OverflowError:
-                self._count(bucket, count)
+                self._add_to_bucket(bucket, count)
                 cells = self.counts
 
     def merge(self, other: "UsageHistogram") -> None:
-        """As if every value of the other had been added here."""
+        """Add every value of another histogram."""
         self.top = max(self.top, other.top)
         self.nothing += other.nothing
         if other.paired:
             self._pair()
         if not len(other.counts):
             return
-        wide = other.shift - 1
-        self._room((other.base + len(other.counts) - 1 << wide) | wide)
-        start = max(0, self._room(other.base << wide))
+        pair_shift = other.shift - 1
+        self._place_of((other.base + len(other.counts) - 1 << pair_shift) | pair_shift)
+        start = max(0, self._place_of(other.base << pair_shift))
         base, cells = (other.base, other.counts) if self.shift == other.shift else pairs(other.base, other.counts)
         below = max(0, self.base - base)
-        part = cells[below:]
-        self._put(start, list(map(operator.add, self.counts[start : start + len(part)], part)))
+        added = cells[below:]
+        self._set_counts(start, list(map(operator.add, self.counts[start : start + len(added)], added)))
         if below:
-            self._put(0, (self.counts[0] + sum(cells[:below]),))
+            self._set_counts(0, (self.counts[0] + sum(cells[:below]),))
 
-    def _count(self, bucket: int, count: int) -> None:
+    def _add_to_bucket(self, bucket: int, count: int) -> None:
         if bucket == NOTHING:
             self.nothing += count
             return
-        place = max(0, self._room(bucket))
+        place = max(0, self._place_of(bucket))
         try:
             self.counts[place] += count
         except OverflowError:
-            self._put(place, (self.counts[place] + count,))
+            self._set_counts(place, (self.counts[place] + count,))
 
-    def _put(self, start: int, counts: Sequence[int]) -> None:
-        """These counts from there on, in wider cells where they need them."""
-        for wider in ("", "H", "I"):
-            if wider > "B" and wider != self.counts.typecode:
-                self.counts = array(wider, self.counts)
+    def _set_counts(self, start: int, counts: Sequence[int]) -> None:
+        """Store these counts from a place on, in wider cells where they need them."""
+        # Most writes fit the current width: the arrays are widened one step at a time, only after an overflow.
+        for typecode in ("", "H", "I"):
+            if typecode > "B" and typecode != self.counts.typecode:
+                self.counts = array(typecode, self.counts)
             try:
                 self.counts[start : start + len(counts)] = array(self.counts.typecode, counts)
                 return
             except OverflowError:
                 continue
-        raise OverflowError("more than four thousand million values in a bucket")
+        raise OverflowError("a bucket holds more than four thousand million values")
 
-    def _room(self, bucket: int) -> int:
-        """The place of a bucket, made if it has none; negative where it is below what is told apart."""
+    def _place_of(self, bucket: int) -> int:
+        """The place of a bucket in `counts`, which grow to hold it; negative where it is too far below the highest to
+        be told apart."""
         if not len(self.counts):
             self.base, self.counts = bucket >> (self.shift - 1), array("B", [0])
         lowest, highest = min(bucket, self.base), max(bucket, self.base + len(self.counts) - 1)
@@ -266,49 +276,53 @@ class UsageHistogram:
             self.counts.frombytes(bytes((place - len(self.counts) + 1) * self.counts.itemsize))
             self._fold()
         elif place < 0:
-            more = min(-place, self.base - self._floor())
-            self.counts = array(self.counts.typecode, bytes(more * self.counts.itemsize)) + self.counts
-            self.base -= more
+            added = min(-place, self.base - self._lowest_place())
+            self.counts = array(self.counts.typecode, bytes(added * self.counts.itemsize)) + self.counts
+            self.base -= added
         return (bucket >> (self.shift - 1)) - self.base
 
     def _pair(self) -> None:
-        """From now on pairs of buckets are counted."""
+        """Count pairs of buckets from now on."""
         if not self.paired:
             self.base, self.counts, self.shift = *pairs(self.base, self.counts), 2
 
-    def _floor(self) -> int:
-        """The lowest place that is told apart from the highest. Only pairs come so far."""
+    def _lowest_place(self) -> int:
+        """The lowest number that is told apart from the highest. Only pairs reach it."""
         return self.base + len(self.counts) - (WIDEST >> (self.shift - 1))
 
     def _fold(self) -> None:
-        """What is too low is counted in the lowest."""
-        surplus = self._floor() - self.base
+        """Count everything below the lowest place in it."""
+        surplus = self._lowest_place() - self.base
         if surplus > 0:
             lowest = sum(self.counts[: surplus + 1])
             self.base += surplus
             self.counts = self.counts[surplus:]
-            self._put(0, (lowest,))
+            self._set_counts(0, (lowest,))
 
     def __eq__(self, other: object) -> bool:
-        """The same values were seen, as far as anybody can tell."""
-        return isinstance(other, UsageHistogram) and self._told() == other._told()
+        """Whether both hold the same values, as far as buckets tell."""
+        return isinstance(other, UsageHistogram) and self._comparable() == other._comparable()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _told(self) -> tuple[float, int, bool, dict[int, int]]:
-        found = {place: count for place, count in enumerate(self.counts, start=self.base) if count}
-        return self.top, self.nothing, self.paired, found
+    def _comparable(self) -> tuple[float, int, bool, dict[int, int]]:
+        counts = {place: count for place, count in enumerate(self.counts, start=self.base) if count}
+        return self.top, self.nothing, self.paired, counts
 
     def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
-        """For each share, the value that so much is not above, by nearest rank; all 0 where nothing was seen.
+        """For each share, the value that so much of the values does not exceed, by nearest rank; all 0 for an empty
+        histogram.
 
-        Within a bucket its values are taken to be spread evenly; of a pair the answer is the middle. Both are within
-        1/64 of the exact value.
+        The values of a bucket are taken to be spread evenly over it; of a pair the answer is the middle. Both are
+        within 1/64 of the exact value.
         """
         total = self.total
-        return tuple(self._at(min(total, max(1, ceil(share * total - 1e-9)))) if total else 0.0 for share in shares)
+        # 1e-9: a share such as 0.07 of 100 values must not become rank 8 by the error of its float.
+        return tuple(
+            self._value_at_rank(min(total, max(1, ceil(share * total - 1e-9)))) if total else 0.0 for share in shares
+        )
 
-    def _at(self, rank: int) -> float:
+    def _value_at_rank(self, rank: int) -> float:
         before = self.nothing
         if rank >= self.total:
             return self.top
@@ -316,68 +330,69 @@ class UsageHistogram:
             return 0.0
         for place, count in enumerate(self.counts):
             if rank <= before + count:
-                return self._within(place, 0.5 if self.paired else (rank - before - 0.5) / count)
+                return self._value_in(place, 0.5 if self.paired else (rank - before - 0.5) / count)
             before += count
         return self.top
 
-    def _within(self, place: int, part: float) -> float:
-        """So far from the beginning of what is counted there to its end."""
-        wide = self.shift - 1
-        first = self.base + place << wide
-        start, end = low(first), high(first | wide)
+    def _value_in(self, place: int, part: float) -> float:
+        """The value at a part (0 to 1) of the way from the lower to the upper end of a place."""
+        pair_shift = self.shift - 1
+        first = self.base + place << pair_shift
+        start, end = low(first), high(first | pair_shift)
         if end > self.top and not self.paired:
             end = self.top
         return min(self.top, start + part * (end - start))
 
     def values(self) -> Iterator[tuple[float, int]]:
-        """Every bucket that holds something: its middle, and how many values it holds."""
+        """Each used bucket as its middle and the number of its values."""
         if self.nothing:
             yield 0.0, self.nothing
         for place, count in enumerate(self.counts):
             if count:
-                yield self._within(place, 0.5), count
+                yield self._value_in(place, 0.5), count
 
     def copy(self) -> "UsageHistogram":
         return UsageHistogram(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)
 
 
 def pairs(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
-    """The same, counted in pairs of buckets: the number of the first pair, and the counts."""
+    """The counts of pairs of buckets: the number of the first pair, and the counts."""
+    # Pairs begin at even bucket numbers.
     even = [0] * (base & 1) + list(counts)
     even += [0] * (len(even) & 1)
     return base >> 1, narrow(list(map(operator.add, even[::2], even[1::2])))
 
 
 def narrow(counts: Sequence[int]) -> "array[int]":
-    """As narrow as they fit."""
-    most = max(counts, default=0)
-    return array("B" if most < 256 else "H" if most < 65536 else "I", counts)
+    """The counts as an array with the narrowest type that holds them."""
+    largest = max(counts, default=0)
+    return array("B" if largest < 256 else "H" if largest < 65536 else "I", counts)
 
 
-_MANY = 32
-"""Values in a bucket beyond which going through all values is quicker than finding them."""
+_MAX_LOOKUPS = 32
+"""The number of values in a bucket above which a pass over all values is faster than looking each one up."""
 
 
-def _topmost(told: bytes, highest: int, values: Sequence[float]) -> float:
-    """The greatest value: one of the few in the highest bucket."""
-    at = told.find(highest)
-    top = values[at]
-    while (at := told.find(highest, at + 1)) >= 0:
-        if values[at] > top:
-            top = values[at]
+def _max_in_bucket(distances: bytes, highest: int, values: Sequence[float]) -> float:
+    """The largest value: one of the few in the highest bucket."""
+    position = distances.find(highest)
+    top = values[position]
+    while (position := distances.find(highest, position + 1)) >= 0:
+        if values[position] > top:
+            top = values[position]
     return top
 
 
 def greatest(values: Sequence[float]) -> float:
-    """Of those that are amounts."""
-    found = max(values, default=0.0)
-    if 0 <= found < GREATEST:
-        return found
+    """The largest valid value; 0 where there is none."""
+    largest = max(values, default=0.0)
+    if 0 <= largest < GREATEST:
+        return largest
     return max((value for value in values if 0 <= value < GREATEST), default=0.0)
 
 
 def merged(parts: Iterable[UsageHistogram]) -> UsageHistogram:
-    """All of them as one; the parts stay as they are."""
+    """All parts as one new histogram."""
     whole = UsageHistogram()
     for part in parts:
         whole.merge(part)

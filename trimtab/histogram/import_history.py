@@ -1,4 +1,4 @@
-"""Stored texts, as many as there are, back into a diary."""
+"""Restores a live history from any number of stored texts."""
 
 from __future__ import annotations
 
@@ -14,99 +14,105 @@ from trimtab.histogram.time_buckets import DAY, INTERVAL, MemoryPeaks
 
 
 @dataclass(slots=True)
-class _Day:
-    """The copy of one day that counts the most values."""
+class _DayCopy:
+    """The copy of one day with the most values."""
 
     total: int
     packed: bytes
     hours: int
     stored: bool
-    """Does a text of that day hold it, or one of what changes?"""
+    """Whether a text of that day holds it, rather than a text of what still changes."""
 
 
 @dataclass(slots=True)
-class _Found:
-    """One resource of one container, from all texts."""
+class _ResourceParts:
+    """One resource of one container, collected from all texts."""
 
     first: int
     last: int
-    days: dict[int, _Day] = field(default_factory=dict)
+    days: dict[int, _DayCopy] = field(default_factory=dict)
 
     def add(self, part: WindowPart, *, stored: bool) -> None:
         self.first, self.last = min(self.first, part.first), max(self.last, part.last)
         for (day, counts), hours in zip(unpack(part.days), part.hours, strict=True):
-            known, total = self.days.get(day), counts.total
-            if known is None or (total, stored) > (known.total, known.stored):
+            copy, total = self.days.get(day), counts.total
+            # The copy with more values is the newer one; of equal copies the stored one, so that it is not stored
+            # again.
+            if copy is None or (total, stored) > (copy.total, copy.stored):
                 packed = pack(day, counts, over=False)
-                self.days[day] = _Day(total, packed, hours | (known.hours if known else 0), stored)
+                self.days[day] = _DayCopy(total, packed, hours | (copy.hours if copy else 0), stored)
             else:
-                known.hours |= hours
+                copy.hours |= hours
 
     def window(self, days: int) -> DailyHistograms:
-        counts = {day: unpack(found.packed)[0][1] for day, found in self.days.items()}
+        counts = {day: unpack(copy.packed)[0][1] for day, copy in self.days.items()}
         window = DailyHistograms.of(
-            counts, {day: found.hours for day, found in self.days.items()}, self.first, self.last, days
+            counts, {day: copy.hours for day, copy in self.days.items()}, self.first, self.last, days
         )
-        for day, found in self.days.items():
-            if found.stored:
+        for day, copy in self.days.items():
+            if copy.stored:
                 window.set_stored(day)
         return window
 
 
 @dataclass(slots=True)
-class _Gathered:
-    windows: dict[tuple[ContainerKey, str], _Found] = field(default_factory=dict)
+class _RestoredParts:
+    """The parts of all containers, collected from all texts."""
+
+    windows: dict[tuple[ContainerKey, str], _ResourceParts] = field(default_factory=dict)
     running: dict[ContainerKey, tuple[int, StoredContainer]] = field(default_factory=dict)
-    """What tells of the peaks that run, of several the one that saw last, and when that was."""
+    """For each container, the stored open peaks of the text with the newest usage, and the second of that usage."""
 
 
-def load(diary: LiveHistory, shards: Iterable[Shard]) -> None:
-    """All of what `decode` found sound, into an empty diary."""
-    gathered = _Gathered()
+def load(history: LiveHistory, shards: Iterable[Shard]) -> None:
+    """Restore the content of these shards into an empty history."""
+    restored = _RestoredParts()
     for shard in shards:
-        for container, stored in _containers(shard):
-            _gather(gathered, diary, container, stored, of_day=shard.day is not None)
-        for namespace, at in shard.until.items():
-            diary.until[namespace] = min(at, diary.until.get(namespace, at))
-    for (container, resource), found in gathered.windows.items():
-        diary.put(container, resource, found.window(diary.days))
-    for container, (_, stored) in gathered.running.items():
-        _run(diary, container, stored, gathered.windows.get((container, "memory")))
+        for container, stored in _stored_containers(shard):
+            _collect_container(restored, history, container, stored, of_day=shard.day is not None)
+        for namespace, second in shard.until.items():
+            history.until[namespace] = min(second, history.until.get(namespace, second))
+    for (container, resource), parts in restored.windows.items():
+        history.put(container, resource, parts.window(history.days))
+    for container, (_, stored) in restored.running.items():
+        _restore_open_peaks(history, container, stored, restored.windows.get((container, "memory")))
 
 
-def _containers(shard: Shard) -> Iterable[tuple[ContainerKey, StoredContainer]]:
+def _stored_containers(shard: Shard) -> Iterable[tuple[ContainerKey, StoredContainer]]:
     for name, containers in shard.workloads.items():
         namespace, _, rest = name.partition("/")
-        kind, _, own = rest.partition("/")
+        kind, _, workload = rest.partition("/")
         for container, stored in containers.items():
-            yield ContainerKey(namespace, kind, own, container), stored
+            yield ContainerKey(namespace, kind, workload, container), stored
 
 
-def _gather(
-    gathered: _Gathered, diary: LiveHistory, container: ContainerKey, stored: StoredContainer, *, of_day: bool
+def _collect_container(
+    restored: _RestoredParts, history: LiveHistory, container: ContainerKey, stored: StoredContainer, *, of_day: bool
 ) -> None:
-    seen = 0
+    newest = 0
     for resource in RESOURCES:
         part = stored.part(resource)
         if part is not None:
-            found = gathered.windows.setdefault((container, resource), _Found(part.first, part.last))
-            found.add(part, stored=of_day)
-            seen = max(seen, part.last)
-    for pod, at in stored.kills.items():
-        diary.kills[container, pod] = max(at, diary.kills.get((container, pod), at))
+            parts = restored.windows.setdefault((container, resource), _ResourceParts(part.first, part.last))
+            parts.add(part, stored=of_day)
+            newest = max(newest, part.last)
+    for pod, second in stored.kills.items():
+        history.kills[container, pod] = max(second, history.kills.get((container, pod), second))
     if stored.oom is not None:
-        at, used, count, last = stored.oom
-        diary.put_oom_record(container, OomRecord(at=at, used=used, count=count, last=last))
+        second, used, count, last = stored.oom
+        history.put_oom_record(container, OomRecord(at=second, used=used, count=count, last=last))
     for resource, pods in stored.pods.items():
         averages = {name: (last, count, mean * POD_UNIT[resource]) for name, (last, count, mean) in pods.items()}
-        diary.pods.take((container, resource), averages)
-    if stored.peaks and seen >= gathered.running.get(container, (0, stored))[0]:
-        gathered.running[container] = seen, stored
+        history.pods.take((container, resource), averages)
+    if stored.peaks and newest >= restored.running.get(container, (0, stored))[0]:
+        restored.running[container] = newest, stored
 
 
-def _run(diary: LiveHistory, container: ContainerKey, stored: StoredContainer, memory: _Found | None) -> None:
-    """The peaks that ran, but for those of a day that was over when it was stored: there they are counted."""
-    over = {day for day, found in memory.days.items() if found.stored} if memory is not None else set()
+def _restore_open_peaks(
+    history: LiveHistory, container: ContainerKey, stored: StoredContainer, memory: _ResourceParts | None
+) -> None:
+    """Restore open peaks, except those of a day that was over when it was stored: its text counts them."""
+    over = {day for day, copy in memory.days.items() if copy.stored} if memory is not None else set()
     running = {pod: peak for pod, peak in stored.peaks.items() if peak[0] * INTERVAL // DAY not in over}
     if running:
-        diary.peaks.setdefault(container, MemoryPeaks()).running.update(running)
+        history.peaks.setdefault(container, MemoryPeaks()).running.update(running)

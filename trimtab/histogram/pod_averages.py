@@ -1,7 +1,7 @@
-"""What does each pod use on average, of those that were seen lately?
+"""The average use of each pod with recent values, of workloads with several pods.
 
 A window pools the pods of a workload. One pod among thirty that uses fifteen times as much as the others is less than
-P95 of them together; so the average of each pod is kept beside, for as long as the pod is seen.
+their common P95; so the average of each pod is recorded as well, for as long as the pod has values.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Generic, TypeVar
 from trimtab.histogram.time_buckets import DAY
 
 MAX_VALUES = 1440
-"""Values after which a new one replaces its share of the average: a day of one a minute."""
+"""The number of values after which a new one replaces its share of the average: a day of one a minute."""
 MIN_VALUES = 12
-"""Fewer say nothing of what a pod uses steadily."""
+"""Fewer values say nothing about what a pod uses steadily."""
 PRESENT_SECONDS = 2 * 3600
-"""A pod whose last value is so much older than the newest of all is gone."""
+"""A pod whose last value is older than the newest of all pods by more than this no longer exists."""
 MAX_KEPT = 64
-"""Pods of a workload that a checkpoint holds: of more, as many evenly by their averages, the largest among them."""
+"""The maximum of pods of a workload in a checkpoint: of more pods, as many are stored evenly by their averages, the
+largest among them."""
 
 Average = tuple[int, int, float]
-"""(last second, values, average)."""
+"""(last second, number of values, average)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,116 +40,117 @@ class PodAverages:
 
     pods: dict[str, Average] = field(default_factory=dict)
 
-    def see(self, pod: str, at: int, value: float) -> None:
-        """One value."""
+    def see(self, pod: str, second: int, value: float) -> None:
+        """Add one value."""
         _, count, mean = self.pods.get(pod, (0, 0, 0.0))
         count = min(count + 1, MAX_VALUES)
-        self.pods[pod] = (at, count, mean + (value - mean) / count)
+        self.pods[pod] = (second, count, mean + (value - mean) / count)
 
     def extend(self, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """A piece of a pod's series, of which the last day counts; times ascend."""
+        """Add a part of a pod's series, of which the last day counts; times ascend."""
         last = times[-1] if times else 0
-        recent = [value for at, value in zip(times, values, strict=True) if at > last - DAY]
+        recent = [value for second, value in zip(times, values, strict=True) if second > last - DAY]
         if not recent:
             return
         before, count, mean = self.pods.get(pod, (0, 0, 0.0))
         if last <= before:
             return
-        more = min(len(recent), MAX_VALUES)
-        count = min(count, MAX_VALUES - more)
-        mean = (mean * count + sum(recent) / len(recent) * more) / (count + more)
-        self.pods[pod] = (int(last), count + more, mean)
+        added = min(len(recent), MAX_VALUES)
+        count = min(count, MAX_VALUES - added)
+        mean = (mean * count + sum(recent) / len(recent) * added) / (count + added)
+        self.pods[pod] = (int(last), count + added, mean)
 
     def present(self) -> list[PodUse]:
-        """The pods that were seen lately, and often enough."""
-        return [PodUse(name, mean) for name, (_, count, mean) in self._lately().items() if count >= MIN_VALUES]
+        """The pods with recent values, and enough of them."""
+        return [PodUse(name, mean) for name, (_, count, mean) in self._recent().items() if count >= MIN_VALUES]
 
-    def _lately(self) -> dict[str, Average]:
+    def _recent(self) -> dict[str, Average]:
         newest = max((last for last, _, _ in self.pods.values()), default=0)
-        return {name: known for name, known in self.pods.items() if known[0] >= newest - PRESENT_SECONDS}
+        return {name: average for name, average in self.pods.items() if average[0] >= newest - PRESENT_SECONDS}
 
     def kept(self) -> dict[str, Average]:
-        """What a checkpoint holds: the pods that were seen lately, `MAX_KEPT` at the most."""
-        lately = self._lately()
+        """The averages for a checkpoint: the pods with recent values, `MAX_KEPT` at most."""
+        lately = self._recent()
         if len(lately) <= MAX_KEPT:
             return lately
         ordered = sorted(lately.items(), key=lambda pod: (pod[1][2], pod[0]))
         return dict(ordered[round(n * (len(ordered) - 1) / (MAX_KEPT - 1))] for n in range(MAX_KEPT))
 
     def take(self, pods: Mapping[str, Average]) -> None:
-        """Averages that somebody else kept; of two of one pod the one that was seen later counts."""
-        for name, known in pods.items():
-            self.pods[name] = max(known, self.pods.get(name, known))
+        """Merge averages of a checkpoint; of two of one pod the later one counts."""
+        for name, average in pods.items():
+            self.pods[name] = max(average, self.pods.get(name, average))
 
     def forget(self, oldest: int) -> None:
-        """Drop pods that were not seen since."""
-        self.pods = {name: known for name, known in self.pods.items() if known[0] >= oldest}
+        """Drop pods without a value since then."""
+        self.pods = {name: average for name, average in self.pods.items() if average[0] >= oldest}
 
 
 Key = TypeVar("Key")
-_Alone = tuple[str, int, int, float]
-"""A pod that is the only one so far, and its `Average`."""
+_SinglePod = tuple[str, int, int, float]
+"""The only pod so far, and its `Average`."""
 
 
 @dataclass(slots=True)
 class PodAverageIndex(Generic[Key]):
-    """The averages of the pods of everything that has more than one: a pod alone is what its window says."""
+    """The averages of the pods of everything that has more than one pod. The average of a single pod is that of its
+    window."""
 
-    held: dict[Key, _Alone | PodAverages] = field(default_factory=dict)
-    """The only pod so far, or the averages of several from then on."""
+    held: dict[Key, _SinglePod | PodAverages] = field(default_factory=dict)
+    """Key → the only pod so far, or the averages of all pods once there are several."""
 
-    def see(self, key: Key, pod: str, at: int, value: float) -> None:
-        """One value. A pod that is alone costs no arithmetic: what it uses is averaged once there is another."""
-        known = self.held.get(key)
-        if known is None:
+    def see(self, key: Key, pod: str, second: int, value: float) -> None:
+        """Add one value. A single pod costs no arithmetic: its values are averaged once there is another pod."""
+        entry = self.held.get(key)
+        if entry is None:
             self.held[key] = (pod, 0, 0, 0.0)
-        elif isinstance(known, PodAverages):
-            known.see(pod, at, value)
-        elif known[0] != pod:
-            self._several(key, known).see(pod, at, value)
+        elif isinstance(entry, PodAverages):
+            entry.see(pod, second, value)
+        elif entry[0] != pod:
+            self._split_single(key, entry).see(pod, second, value)
 
     def extend(self, key: Key, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """A piece of a pod's series; times ascend. Series without the name of a pod are none of one."""
-        known = self.held.get(key)
+        """Add a part of a pod's series; times ascend. A series without the name of a pod is ignored."""
+        entry = self.held.get(key)
         if not pod or not times:
             return
-        if isinstance(known, PodAverages):
-            known.extend(pod, times, values)
-        elif known is not None and known[0] != pod:
-            self._several(key, known).extend(pod, times, values)
+        if isinstance(entry, PodAverages):
+            entry.extend(pod, times, values)
+        elif entry is not None and entry[0] != pod:
+            self._split_single(key, entry).extend(pod, times, values)
         else:
-            alone = PodAverages({} if known is None else {pod: known[1:]})
-            alone.extend(pod, times, values)
-            self.held[key] = (pod, *alone.pods[pod])
+            averages = PodAverages({} if entry is None else {pod: entry[1:]})
+            averages.extend(pod, times, values)
+            self.held[key] = (pod, *averages.pods[pod])
 
-    def _several(self, key: Key, alone: _Alone) -> PodAverages:
-        found = self.held[key] = PodAverages({alone[0]: alone[1:]} if alone[2] else {})
-        return found
+    def _split_single(self, key: Key, single: _SinglePod) -> PodAverages:
+        averages = self.held[key] = PodAverages({single[0]: single[1:]} if single[2] else {})
+        return averages
 
     def kept(self, key: Key) -> dict[str, Average]:
-        """What a checkpoint holds; nothing of a pod that is alone."""
-        known = self.held.get(key)
-        found = known.kept() if isinstance(known, PodAverages) else {}
-        return found if len(found) > 1 else {}
+        """The averages for a checkpoint; empty for a single pod."""
+        entry = self.held.get(key)
+        averages = entry.kept() if isinstance(entry, PodAverages) else {}
+        return averages if len(averages) > 1 else {}
 
     def take(self, key: Key, pods: Mapping[str, Average]) -> None:
-        """What a checkpoint held."""
-        known = self.held.get(key)
-        if not isinstance(known, PodAverages):
-            known = PodAverages() if known is None else self._several(key, known)
-            self.held[key] = known
-        known.take(pods)
+        """Merge averages of a checkpoint."""
+        entry = self.held.get(key)
+        if not isinstance(entry, PodAverages):
+            entry = PodAverages() if entry is None else self._split_single(key, entry)
+            self.held[key] = entry
+        entry.take(pods)
 
     def present(self, key: Key) -> list[PodUse]:
-        """The pods that were seen lately; none where there is but one."""
-        known = self.held.get(key)
-        return known.present() if isinstance(known, PodAverages) else []
+        """The pods with recent values; empty where there is only one."""
+        entry = self.held.get(key)
+        return entry.present() if isinstance(entry, PodAverages) else []
 
     def forget(self, oldest: int, keys: Container[Key]) -> None:
-        """Drop pods that were not seen since, and what is not among the keys."""
-        for known in self.held.values():
-            if isinstance(known, PodAverages):
-                known.forget(oldest)
+        """Drop pods without a value since then, and entries that are not among the keys."""
+        for entry in self.held.values():
+            if isinstance(entry, PodAverages):
+                entry.forget(oldest)
         self.held = {
-            key: known for key, known in self.held.items() if key in keys and (isinstance(known, tuple) or known.pods)
+            key: entry for key, entry in self.held.items() if key in keys and (isinstance(entry, tuple) or entry.pods)
         }

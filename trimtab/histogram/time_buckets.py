@@ -1,16 +1,12 @@
-"""Where does a series pass from one day to the next, or from one hour, one interval of peaks?
+"""Divisions of time: slices of a series by day, hour or interval; observed hours; memory peaks by interval.
 
-In which hours was something seen?
+The age of a history does not follow from its first and last moment: there may have been no poll for days in between, or
+nothing to measure. So observed hours are counted: an hour with any value counts in full, and an hour without one does
+not count. The hours of several histories are merged, in any order.
 
-How old a history is does not follow from its first moment and its last: nobody may have looked for days in between,
-or there was nothing to see. So hours are counted: one in which anything was seen counts as an hour, however often it
-was seen, and one in which nothing was seen counts as none. Those of several histories are joined, in any order.
-
-What is the most that was held, interval by interval?
-
-Memory does not come back when it is asked to: what counts is the peak. Of every pod the greatest value of each six
-hours goes into the sketch, so four values a day, and every percentile of memory is one of *peaks*. What a container
-needs that was killed for want of memory stands apart (see `oom_kills`): a kill is no peak.
+Memory that is allocated is seldom returned, so its peak counts. The largest value of each pod in each six hours goes
+into the histogram, four values a day, and every percentile of memory is one of *peaks*. The floor of a container with
+OOM kills is separate (see `oom_kills`): a kill is no peak.
 """
 
 from bisect import bisect_left
@@ -19,21 +15,22 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 Piece = tuple[int, int, int]
-"""The number of the day (hour, interval), where in the series it begins, and where the next does."""
+"""The number of the day (hour, interval), the index in the series where it begins, and the index where the next one
+begins."""
 
 
 def cut(times: Sequence[int], length: int) -> Sequence[Piece]:
-    """Each `length` seconds with a moment in them; times ascend. Most series of an answer have the same moments, as a
-    range."""
-    return _of_range(times, length) if isinstance(times, range) else tuple(_pieces(times, length))
+    """A slice for each `length` seconds with a value in them; times ascend. Most series of a response share the same
+    times, as a range, so the slices of ranges are cached."""
+    return _slices_of_range(times, length) if isinstance(times, range) else tuple(_iter_slices(times, length))
 
 
 @lru_cache(maxsize=256)
-def _of_range(times: range, length: int) -> Sequence[Piece]:
-    return tuple(_pieces(times, length))
+def _slices_of_range(times: range, length: int) -> Sequence[Piece]:
+    return tuple(_iter_slices(times, length))
 
 
-def _pieces(times: Sequence[int], length: int) -> Iterator[Piece]:
+def _iter_slices(times: Sequence[int], length: int) -> Iterator[Piece]:
     start = 0
     while start < len(times):
         number = int(times[start]) // length
@@ -46,59 +43,60 @@ HOUR = 3600
 A_DAY = 24
 DAY = A_DAY * HOUR
 WHOLE = (1 << A_DAY) - 1
-"""Every hour of a day."""
+"""A bit for every hour of a day."""
 
 Hours = Mapping[int, int]
-"""Day since 1970 → a bit for each of its hours in which something was seen, the lowest for the first."""
+"""Day since 1970 → a bit for each of its hours with a value, the lowest bit for the first hour."""
 
 
 def within(first: int, last: int) -> int:
-    """The hours of one day from this second to that."""
+    """The hours of one day from one second to another, a bit each."""
     return (2 << last % DAY // HOUR) - (1 << first % DAY // HOUR)
 
 
 def during(first: int, last: int) -> Hours:
-    """All from this second to that."""
+    """All hours from one second to another."""
     days = range(first // DAY, last // DAY + 1)
     return {day: within(max(first, day * DAY), min(last, day * DAY + DAY - 1)) for day in days}
 
 
 def of(times: Sequence[int]) -> Hours:
-    """Of moments that ascend. Most series of an answer have the same, as a range."""
-    return _hours_of_range(times) if isinstance(times, range) else _of(times)
+    """The hours of ascending times. Most series of a response share the same times, as a range, so the hours of ranges
+    are cached."""
+    return _hours_of_range(times) if isinstance(times, range) else _hours_of_times(times)
 
 
 @lru_cache(maxsize=64)
 def _hours_of_range(times: range) -> Hours:
-    return _of(times)
+    return _hours_of_times(times)
 
 
-def _of(times: Sequence[int]) -> Hours:
-    found: dict[int, int] = {}
+def _hours_of_times(times: Sequence[int]) -> Hours:
+    hours_by_day: dict[int, int] = {}
     for number, _, _ in cut(times, HOUR):
         day, hour = divmod(number, A_DAY)
-        found[day] = found.get(day, 0) | 1 << hour
-    return found
+        hours_by_day[day] = hours_by_day.get(day, 0) | 1 << hour
+    return hours_by_day
 
 
-def join(found: dict[int, int], more: Hours) -> None:
-    """These as well."""
+def join(target: dict[int, int], more: Hours) -> None:
+    """Add hours to `target`."""
     for day, hours in more.items():
-        found[day] = found.get(day, 0) | hours
+        target[day] = target.get(day, 0) | hours
 
 
 def ring(hours: Hours, newest: int, days: int) -> int:
-    """Of the last days one number: the newest day's hours are its lowest bits."""
+    """The hours of the last days as one number: the newest day's hours are the lowest bits."""
     return sum(hours[day] << A_DAY * (newest - day) for day in hours if 0 <= newest - day < days)
 
 
 def unring(number: int, newest: int) -> Hours:
-    """The other way."""
-    parts = _parts(number)
+    """The hours that `ring` encoded."""
+    parts = _split_days(number)
     return {newest - ago: part for ago, part in enumerate(parts) if part}
 
 
-def _parts(number: int) -> Iterable[int]:
+def _split_days(number: int) -> Iterable[int]:
     while number:
         yield number & WHOLE
         number >>= A_DAY
@@ -107,7 +105,7 @@ def _parts(number: int) -> Iterable[int]:
 INTERVAL = 6 * 3600
 
 Peak = tuple[int, float]
-"""(second at which its interval ends, bytes)."""
+"""(second at which its interval begins, bytes)."""
 
 
 def of_series(times: Sequence[int], values: Sequence[float], interval: int = INTERVAL) -> dict[int, float]:
@@ -117,27 +115,27 @@ def of_series(times: Sequence[int], values: Sequence[float], interval: int = INT
 
 @dataclass(slots=True)
 class MemoryPeaks:
-    """Running intervals of many pods."""
+    """The open intervals of many pods."""
 
     interval: int = INTERVAL
     running: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Pod → (interval number, its peak so far)."""
 
-    def see(self, pod: str, at: int, value: float) -> Peak | None:
-        """A value; the peak of the pod's interval before when this one begins another. What comes late is not lost:
-        it counts for the running interval."""
-        number = at // self.interval
-        known = self.running.get(pod)
-        if known is not None and number <= known[0]:
-            self.running[pod] = (known[0], max(known[1], value))
+    def see(self, pod: str, second: int, value: float) -> Peak | None:
+        """Add a value; the peak of the pod's previous interval where this value begins a new one. A late value counts
+        for the open interval."""
+        number = second // self.interval
+        current = self.running.get(pod)
+        if current is not None and number <= current[0]:
+            self.running[pod] = (current[0], max(current[1], value))
             return None
         self.running[pod] = (number, value)
-        return self._closed(known) if known is not None else None
+        return self._peak_at_start(current) if current is not None else None
 
     def gone(self, living: Iterable[str]) -> Iterator[Peak]:
-        """The last peaks of pods that live no more; they are forgotten."""
+        """The last peaks of pods that no longer exist; they are removed."""
         for pod in self.running.keys() - set(living):
-            yield self._closed(self.running.pop(pod))
+            yield self._peak_at_start(self.running.pop(pod))
 
-    def _closed(self, known: tuple[int, float]) -> Peak:
-        return known[0] * self.interval, known[1]
+    def _peak_at_start(self, interval_peak: tuple[int, float]) -> Peak:
+        return interval_peak[0] * self.interval, interval_peak[1]

@@ -1,12 +1,9 @@
-"""Where do the VPA's buckets begin?
+"""The histogram, container state and checkpoints of the Vertical Pod Autoscaler (VPA 1.6), reproduced exactly.
 
-The VPA's histogram: weights that fade by growing what comes later.
-
-What the VPA records of one container: cpu as it comes, memory by the peak of a day, a bump for every OOM kill.
-
-A VerticalPodAutoscalerCheckpoint's status as a container's histograms, and back (version v3).
-
-What we saw, as a VPA would remember it: a history for one that is fresh.
+Buckets and weights are those of recommender/util: a weight fades because later ones grow. A container's state is that
+of recommender/model: cpu values, memory as one peak a day, a bump for every OOM kill. The status of a
+VerticalPodAutoscalerCheckpoint (version v3) is decoded and encoded, and Trimtab's windows are converted into the
+history that a VPA would have, for a fresh VPA.
 """
 
 from __future__ import annotations
@@ -25,13 +22,13 @@ from trimtab.histogram.oom_kills import needed
 
 @dataclass(frozen=True, slots=True)
 class ExponentialBuckets:
-    """Each bucket `ratio` times as wide as the one before."""
+    """Each bucket is `ratio` times as wide as the one before (exponentialHistogramOptions)."""
 
     greatest: float
     first: float
     ratio: float
     epsilon: float
-    """A bucket that weighs less is empty."""
+    """A bucket with a smaller weight is empty."""
 
     @property
     def count(self) -> int:
@@ -48,11 +45,12 @@ class ExponentialBuckets:
 
 @dataclass(frozen=True, slots=True)
 class LinearBuckets:
-    """Buckets all as wide."""
+    """All buckets have the same width (linearHistogramOptions)."""
 
     greatest: float
     width: float
     epsilon: float
+    """A bucket with a smaller weight is empty."""
 
     @property
     def count(self) -> int:
@@ -73,11 +71,12 @@ MEMORY = ExponentialBuckets(greatest=1e12, first=1e7, ratio=1.05, epsilon=0.001 
 
 DAY = 86400.0
 MOST_HALF_LIVES = 100
-"""Beyond that the reference moves, and all weights shrink by as much."""
+"""A sample further than this many half-lives after the reference moves the reference, and all weights shrink
+accordingly (maxDecayExponent)."""
 _YEAR_ONE = 62_135_596_800
 """Seconds from the year 1, where Go's times begin, to 1970."""
 FULL = 10_000
-"""What the heaviest bucket weighs in a checkpoint."""
+"""The weight of the heaviest bucket in a checkpoint (MaxCheckpointWeight)."""
 
 
 class CheckpointRejected(ValueError):
@@ -86,78 +85,78 @@ class CheckpointRejected(ValueError):
 
 @dataclass(slots=True)
 class Histogram:
-    """`half_life` in seconds; None keeps every weight as it was."""
+    """A histogram with decaying weights. `half_life` is in seconds; None means that weights do not decay."""
 
     scale: Scale
     half_life: float | None = None
     weights: dict[int, float] = field(default_factory=dict)
     total: float = 0.0
     reference: float | None = None
-    """Second at which a sample weighs what it weighs."""
+    """The second at which a sample has its own weight."""
 
-    def add(self, value: float, weight: float, at: float = 0.0) -> None:
-        self._change(value, weight * self._factor(at))
+    def add(self, value: float, weight: float, timestamp: float = 0.0) -> None:
+        self._add_weight(value, weight * self._decay_factor(timestamp))
 
-    def subtract(self, value: float, weight: float, at: float = 0.0) -> None:
-        """What would be left below epsilon is nothing."""
-        self._change(value, -weight * self._factor(at))
+    def subtract(self, value: float, weight: float, timestamp: float = 0.0) -> None:
+        """Subtract a sample. A remainder below epsilon is zero."""
+        self._add_weight(value, -weight * self._decay_factor(timestamp))
 
-    def _change(self, value: float, weight: float) -> None:
+    def _add_weight(self, value: float, weight: float) -> None:
         bucket = self.scale.find(value)
-        self._set(bucket, self.weights.get(bucket, 0.0) + weight)
-        self.total = self._kept(self.total + weight)
+        self._set_weight(bucket, self.weights.get(bucket, 0.0) + weight)
+        self.total = self._zero_below_epsilon(self.total + weight)
 
-    def _set(self, bucket: int, weight: float) -> None:
-        self.weights[bucket] = self._kept(weight) if weight < self.scale.epsilon else weight
+    def _set_weight(self, bucket: int, weight: float) -> None:
+        self.weights[bucket] = self._zero_below_epsilon(weight) if weight < self.scale.epsilon else weight
 
-    def _kept(self, weight: float) -> float:
+    def _zero_below_epsilon(self, weight: float) -> float:
         return 0.0 if weight < self.scale.epsilon else weight
 
     @property
     def empty(self) -> bool:
-        return not self._held()
+        return not self._used_buckets()
 
-    def _held(self) -> list[int]:
-        """Buckets that hold something, from the lowest."""
+    def _used_buckets(self) -> list[int]:
+        """Buckets that are not empty, from the lowest."""
         return sorted(bucket for bucket, weight in self.weights.items() if weight >= self.scale.epsilon)
 
     def percentile(self, share: float) -> float:
-        """The end of the first bucket with so much of the weight at or below it; 0 when empty."""
-        held = self._held()
-        if not held:
+        """The upper end of the first bucket with so much of the weight at or below it; 0 when empty."""
+        buckets = self._used_buckets()
+        if not buckets:
             return 0.0
-        threshold, seen, bucket = share * self.total, 0.0, held[-1]
-        for bucket in held:
-            seen += self.weights[bucket]
-            if seen >= threshold:
+        threshold, weight_so_far, bucket = share * self.total, 0.0, buckets[-1]
+        for bucket in buckets:
+            weight_so_far += self.weights[bucket]
+            if weight_so_far >= threshold:
                 break
         return self.scale.start(bucket + 1 if bucket < self.scale.count - 1 else bucket)
 
     def merge(self, other: Histogram) -> None:
-        """The older reference is moved to the younger first."""
+        """Add the weights of another histogram. The older reference is moved to the newer one first."""
         factor = self._align(other)
         for bucket, weight in other.weights.items():
-            self._set(bucket, self.weights.get(bucket, 0.0) + weight * factor)
+            self._set_weight(bucket, self.weights.get(bucket, 0.0) + weight * factor)
         self.total += other.total * factor
 
     def _align(self, other: Histogram) -> float:
-        """What the other's weights are worth here."""
+        """The factor for the other's weights, after the references are aligned."""
         if self.half_life is None or other.reference is None:
             return 1.0
         if self.reference is None or self.reference < other.reference:
-            self._move(other.reference)
+            self._move_reference(other.reference)
             return 1.0
         return float(2.0 ** ((other.reference - self.reference) / self.half_life))
 
-    def _factor(self, at: float) -> float:
+    def _decay_factor(self, timestamp: float) -> float:
         if self.half_life is None:
             return 1.0
-        if self.reference is None or at > self.reference + self.half_life * MOST_HALF_LIVES:
-            self._move(_rounded(at, self.half_life))
+        if self.reference is None or timestamp > self.reference + self.half_life * MOST_HALF_LIVES:
+            self._move_reference(_round_time(timestamp, self.half_life))
         assert self.reference is not None
-        return float(2.0 ** ((at - self.reference) / self.half_life))
+        return float(2.0 ** ((timestamp - self.reference) / self.half_life))
 
-    def _move(self, reference: float) -> None:
+    def _move_reference(self, reference: float) -> None:
         if self.reference is not None and self.half_life is not None:
             factor = 2.0 ** ((self.reference - reference) / self.half_life)
             self.weights = {bucket: weight * factor for bucket, weight in self.weights.items()}
@@ -165,38 +164,39 @@ class Histogram:
         self.reference = reference
 
     def checkpoint(self) -> tuple[float, dict[int, int]]:
-        """Total weight, and the buckets scaled so that the heaviest is 10000; those that round to 0 are left out."""
-        held = self._held()
-        if not held:
+        """The total weight, and the buckets scaled so that the heaviest is 10000; buckets that round to 0 are left
+        out."""
+        buckets = self._used_buckets()
+        if not buckets:
             return 0.0, {}
-        ratio = FULL / max(self.weights[bucket] for bucket in held)
-        found = {bucket: int(self.weights[bucket] * ratio + 0.5) for bucket in held}
-        return self.total, {bucket: weight for bucket, weight in found.items() if weight}
+        ratio = FULL / max(self.weights[bucket] for bucket in buckets)
+        scaled = {bucket: int(self.weights[bucket] * ratio + 0.5) for bucket in buckets}
+        return self.total, {bucket: weight for bucket, weight in scaled.items() if weight}
 
     def load(self, total: float, buckets: Mapping[int, int], reference: float | None = None) -> None:
-        """What a checkpoint holds, in place of what is here. Raises Refused and changes nothing then."""
-        wrong = [bucket for bucket in buckets if not 0 <= bucket < self.scale.count]
-        if wrong:
-            raise CheckpointRejected(f"bucket {wrong[0]} is not one of {self.scale.count}")
+        """Replace the content by that of a checkpoint. Raises CheckpointRejected and changes nothing then."""
+        unknown_buckets = [bucket for bucket in buckets if not 0 <= bucket < self.scale.count]
+        if unknown_buckets:
+            raise CheckpointRejected(f"bucket {unknown_buckets[0]}, which is not one of {self.scale.count}")
         if total < 0:
             raise CheckpointRejected(f"a negative total weight: {total}")
-        stored = sum(buckets.values())
-        factor = total / stored if stored else 0.0
+        stored_weight = sum(buckets.values())
+        factor = total / stored_weight if stored_weight else 0.0
         self.weights = {bucket: weight * factor for bucket, weight in buckets.items()}
-        self.total = total if stored else 0.0
+        self.total = total if stored_weight else 0.0
         self.reference = reference
 
 
-def _rounded(at: float, to: float) -> float:
+def _round_time(timestamp: float, unit: float) -> float:
     """The nearest multiple, counted from the year 1; a half rounds up (Go's Time.Round)."""
-    since = at + _YEAR_ONE
-    return since - since % to + (to if since % to * 2 >= to else 0.0) - _YEAR_ONE
+    since = timestamp + _YEAR_ONE
+    return since - since % unit + (unit if since % unit * 2 >= unit else 0.0) - _YEAR_ONE
 
 
 CPU_WEIGHT = 0.1
 MEMORY_WEIGHT = 1.0
 INTERVALS = 8
-"""Intervals of memory that are kept; a container not seen for as long is forgotten."""
+"""Memory intervals in a history; a container without a sample for as long expires (MemoryAggregationIntervalCount)."""
 
 
 class TooOld(ValueError):
@@ -204,16 +204,16 @@ class TooOld(ValueError):
 
 
 class Samples(Protocol):
-    """Where samples go."""
+    """A target for samples."""
 
-    def add(self, value: float, weight: float, at: float = 0.0) -> None: ...
+    def add(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
-    def subtract(self, value: float, weight: float, at: float = 0.0) -> None: ...
+    def subtract(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
 
 @dataclass(slots=True)
 class AggregateContainerState:
-    """Times in seconds, cpu in cores, memory in bytes."""
+    """The state of one container. Times are seconds, cpu is cores, memory is bytes."""
 
     cpu: Samples = field(default_factory=lambda: Histogram(CPU, DAY))
     memory: Samples = field(default_factory=lambda: Histogram(MEMORY, DAY))
@@ -224,47 +224,48 @@ class AggregateContainerState:
     peak: float = 0.0
     oom_peak: float = 0.0
 
-    def use_cpu(self, at: float, cores: float) -> bool:
-        """False where the sample is not newer than the last, or negative."""
-        if cores < 0 or (self.last_cpu is not None and at <= self.last_cpu):
+    def use_cpu(self, timestamp: float, cores: float) -> bool:
+        """Add a cpu sample; False where it is not newer than the last one, or negative."""
+        if cores < 0 or (self.last_cpu is not None and timestamp <= self.last_cpu):
             return False
-        self.last_cpu = at
-        self.cpu.add(cores, CPU_WEIGHT, at)
+        self.last_cpu = timestamp
+        self.cpu.add(cores, CPU_WEIGHT, timestamp)
         return True
 
-    def use_memory(self, at: float, held: float) -> bool:
-        """False where the sample is older than the last, or negative."""
-        if held < 0 or (self.last_memory is not None and at < self.last_memory):
+    def use_memory(self, timestamp: float, used_bytes: float) -> bool:
+        """Add a memory sample; False where it is older than the last one, or negative."""
+        if used_bytes < 0 or (self.last_memory is not None and timestamp < self.last_memory):
             return False
-        self._take(at, held, oom=False)
+        self._add_memory(timestamp, used_bytes, oom=False)
         return True
 
-    def kill(self, at: float, request: float) -> None:
-        """Killed for want of memory. The bump of an earlier kill does not count for this one. Raises TooOld."""
-        if self.last_memory is not None and at < self.last_memory - self.interval:
-            raise TooOld(f"an OOM kill {self.last_memory - at:.0f} s before the last sample")
-        self._take(at, needed(max(self.peak, request)), oom=True)
+    def kill(self, timestamp: float, request: float) -> None:
+        """Add an OOM kill. The bump of an earlier kill does not count for this one. Raises TooOld."""
+        if self.last_memory is not None and timestamp < self.last_memory - self.interval:
+            raise TooOld(f"an OOM kill {self.last_memory - timestamp:.0f} s before the last sample")
+        self._add_memory(timestamp, needed(max(self.peak, request)), oom=True)
 
-    def _take(self, at: float, held: float, *, oom: bool) -> None:
-        self.last_memory = at if self.last_memory is None else max(self.last_memory, at)
+    def _add_memory(self, timestamp: float, used_bytes: float, *, oom: bool) -> None:
+        self.last_memory = timestamp if self.last_memory is None else max(self.last_memory, timestamp)
         if self.window_end is None:
-            self.window_end = at
-        if at < self.window_end:
+            self.window_end = timestamp
+        if timestamp < self.window_end:
             before = max(self.peak, self.oom_peak)
-            if held <= before:
+            if used_bytes <= before:
                 return
+            # The interval's sample is replaced by a larger one (VPA: recommender/model/container.go, addMemorySample).
             self.memory.subtract(before, MEMORY_WEIGHT, self.window_end)
         else:
-            self.window_end += (at - self.window_end) // self.interval * self.interval + self.interval
+            self.window_end += (timestamp - self.window_end) // self.interval * self.interval + self.interval
             self.peak = self.oom_peak = 0.0
-        self.memory.add(held, MEMORY_WEIGHT, self.window_end)
+        self.memory.add(used_bytes, MEMORY_WEIGHT, self.window_end)
         if oom:
-            self.oom_peak = held
+            self.oom_peak = used_bytes
         else:
-            self.peak = held
+            self.peak = used_bytes
 
     def forgotten(self, now: float) -> bool:
-        """No sample for eight intervals."""
+        """Whether there was no sample for eight intervals."""
         return self.last_cpu is not None and now - self.last_cpu >= INTERVALS * self.interval
 
 
@@ -288,7 +289,7 @@ class CheckpointStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownContainers:
-    """What a checkpoint tells of one container. Memory: one peak a day, so no P5 or P95 of memory comes from here."""
+    """The history of one container in a checkpoint. Memory has one peak a day, so it gives no P5 or P95 of memory."""
 
     cpu: Histogram
     memory: Histogram
@@ -298,38 +299,40 @@ class KnownContainers:
 
 
 def read(status: CheckpointStatus, half_life: float = DAY) -> KnownContainers:
-    """Raises Refused where the VPA would refuse it."""
+    """Decode a checkpoint's status. Raises CheckpointRejected where the VPA would reject it."""
     if status.version != VERSION:
-        raise CheckpointRejected(f"version {status.version or 'none'}; {VERSION} is read")
+        raise CheckpointRejected(f"version {status.version or 'none'}; only {VERSION} is supported")
     return KnownContainers(
-        cpu=_histogram(status.cpu_histogram, CPU, half_life),
-        memory=_histogram(status.memory_histogram, MEMORY, half_life),
+        cpu=_decode_histogram(status.cpu_histogram, CPU, half_life),
+        memory=_decode_histogram(status.memory_histogram, MEMORY, half_life),
         first=seconds(status.first_sample_start) or 0,
         last=seconds(status.last_sample_start) or 0,
         samples=status.total_samples_count,
     )
 
 
-def _histogram(status: HistogramStatus, scale: Scale, half_life: float) -> Histogram:
-    found = Histogram(scale, half_life)
+def _decode_histogram(status: HistogramStatus, scale: Scale, half_life: float) -> Histogram:
+    histogram = Histogram(scale, half_life)
     try:
         buckets = {int(bucket): weight for bucket, weight in status.bucket_weights.items()}
     except ValueError as error:
-        raise CheckpointRejected(f"a bucket that is no number: {error}") from None
-    found.load(status.total_weight, buckets, seconds(status.reference_timestamp))
-    return found
+        raise CheckpointRejected(f"a bucket that is not a number: {error}") from None
+    histogram.load(status.total_weight, buckets, seconds(status.reference_timestamp))
+    return histogram
 
 
-def write(known: KnownContainers) -> CheckpointStatus:
-    """What a VPA loads."""
+def write(history: KnownContainers) -> CheckpointStatus:
+    """Encode a history as a checkpoint's status that a VPA loads."""
     return CheckpointStatus(
-        version=VERSION, cpu_histogram=_status(known.cpu), memory_histogram=_status(known.memory),
-        first_sample_start=written(known.first), last_sample_start=written(known.last),
-        total_samples_count=known.samples,
+        version=VERSION,
+        cpu_histogram=_encode_histogram(history.cpu),
+        memory_histogram=_encode_histogram(history.memory),
+        first_sample_start=written(history.first), last_sample_start=written(history.last),
+        total_samples_count=history.samples,
     )  # fmt: skip
 
 
-def _status(histogram: Histogram) -> HistogramStatus:
+def _encode_histogram(histogram: Histogram) -> HistogramStatus:
     total, buckets = histogram.checkpoint()
     reference = None if histogram.reference is None else written(int(histogram.reference))
     weights = {str(bucket): weight for bucket, weight in buckets.items()}
@@ -337,24 +340,26 @@ def _status(histogram: Histogram) -> HistogramStatus:
 
 
 def known(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> KnownContainers:
-    """Of cpu every day's values, faded by their age; of memory the greatest of each of the last eight days."""
+    """The history that a VPA would have of two windows: all cpu values, faded by the age of their day; the largest
+    memory peak of each of the last eight days."""
     return KnownContainers(
-        cpu=_cpu(cpu, half_life), memory=_memory(memory, half_life), first=min(filter(None, (cpu.first, memory.first))),
+        cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
+        first=min(filter(None, (cpu.first, memory.first))),
         last=max(cpu.last, memory.last), samples=cpu.whole().total,
     )  # fmt: skip
 
 
-def _cpu(window: DailyHistograms, half_life: float) -> Histogram:
-    found = Histogram(CPU, half_life)
+def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:
+    histogram = Histogram(CPU, half_life)
     for day, counts in sorted(window.by_day().items()):
         middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
         for value, count in counts.values():
-            found.add(value, CPU_WEIGHT * count, middle)
-    return found
+            histogram.add(value, CPU_WEIGHT * count, middle)
+    return histogram
 
 
-def _memory(window: DailyHistograms, half_life: float) -> Histogram:
-    found = Histogram(MEMORY, half_life)
+def _memory_histogram(window: DailyHistograms, half_life: float) -> Histogram:
+    histogram = Histogram(MEMORY, half_life)
     for day, counts in sorted(window.by_day().items())[-INTERVALS:]:
-        found.add(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
-    return found
+        histogram.add(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
+    return histogram

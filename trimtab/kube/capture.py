@@ -1,7 +1,7 @@
-"""A cluster as a file: what `kubectl get … -o json` would print, no more than is read here.
+"""A cluster as a file: what `kubectl get … -o json` would print, reduced to the fields that Trimtab reads.
 
-Reading a cluster live and reading its capture give the same answers, because live is a capture that was not written
-down. Secrets, environments and command lines cannot be in it: nothing decodes them (`keep`).
+Reading a live cluster and reading its capture give the same results, because both have the same fields. Secrets,
+environments and command lines cannot be in a capture: nothing decodes them (`transform`).
 """
 
 from __future__ import annotations
@@ -23,29 +23,38 @@ from trimtab.kube.listing import ClusterListing, observe
 from trimtab.kube.resources import OWNER_TEMPLATES, PLACES, sources
 
 TEMPLATE = "Template"
-"""Ends the name of a kind that is a list of owners, read for what they make pods of."""
+"""The suffix of a kind that is a list of owners, read for their pod templates."""
 
 
 def observed(
-    client: Client, kinds: Iterable[str], told: Callable[[str], None] = lambda list_: None, *, templates: bool = False
+    client: Client,
+    kinds: Iterable[str],
+    on_list: Callable[[str], None] = lambda list_: None,
+    *,
+    templates: bool = False,
 ) -> ClusterListing:
-    """Everything of these kinds; and templates, where they are asked for, or where a policy or a VPA was found."""
-    found = observe(client, sources(kinds), told)
-    if not templates and not any(found.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")):
-        return found
-    more = observe(client, sources(OWNER_TEMPLATES), told)
+    """All objects of these kinds; and owners' templates, where requested, or where a policy or a VPA exists."""
+    cluster_listing = observe(client, sources(kinds), on_list)
+    if not templates and not any(
+        cluster_listing.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")
+    ):
+        return cluster_listing
+    owners = observe(client, sources(OWNER_TEMPLATES), on_list)
     return ClusterListing(
-        Snapshot({**found.snapshot.objects, **more.snapshot.objects}, forbidden=found.snapshot.forbidden),
-        (*found.unreadable, *more.unreadable),
-        found.absent,
+        Snapshot(
+            {**cluster_listing.snapshot.objects, **owners.snapshot.objects},
+            forbidden=cluster_listing.snapshot.forbidden,
+        ),
+        (*cluster_listing.unreadable, *owners.unreadable),
+        cluster_listing.absent,
     )
 
 
 def items(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every object, with its kind, as plain values; an owner with its template, where that was read, too."""
+    """Every object, with its kind, as plain values; an owner with its template, where that was read."""
     objects = {kind: found for kind, found in snapshot.objects.items() if kind not in OWNER_TEMPLATES}
     return [
-        {"apiVersion": PLACES[kind].group_version, "kind": kind, **_with_template(_bare(found), templates)}
+        {"apiVersion": PLACES[kind].group_version, "kind": kind, **_with_template(_to_plain(found), templates)}
         for kind, all_ in objects.items()
         for templates in (_templates(snapshot, kind),)
         for found in all_
@@ -53,51 +62,51 @@ def items(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _templates(snapshot: Snapshot, kind: str) -> dict[Key, dict[str, Any]]:
-    """Owner → its template. Those that want no pods, as old ReplicaSets do, make none."""
-    found = snapshot.objects.get(kind + TEMPLATE, ())
+    """Owner → its template. Owners without replicas, such as old ReplicaSets, are left out."""
+    owners = snapshot.objects.get(kind + TEMPLATE, ())
     return {
-        decode.key(one.metadata): _bare(one.spec.template)
-        for one in found
-        if isinstance(one, Templated) and get(one.spec.replicas, 1)
+        decode.key(owner.metadata): _to_plain(owner.spec.template)
+        for owner in owners
+        if isinstance(owner, Templated) and get(owner.spec.replicas, 1)
     }
 
 
 def _with_template(item: dict[str, Any], templates: Mapping[Key, dict[str, Any]]) -> dict[str, Any]:
     meta = item.get("metadata", {})
-    found = templates.get((meta.get("namespace", ""), meta.get("name", "")))
-    return item if found is None else {**item, "spec": {**item.get("spec", {}), "template": found}}
+    template = templates.get((meta.get("namespace", ""), meta.get("name", "")))
+    return item if template is None else {**item, "spec": {**item.get("spec", {}), "template": template}}
 
 
 def written(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: bytes | None = None) -> bytes:
-    """The file's content; with a salt, names are hashed with it.
+    """The content of the file; with a salt, names are hashed with it.
 
-    What could not be read is in it by name alone, so that nobody plans as if it were not there: who loads the file is
-    told of a mistake, as who reads the cluster is. Kinds that could not be listed are named.
+    An object that cannot be decoded is in it by name alone, so that no plan ignores it: loading the file reports it as
+    an error, just as reading the cluster does. Kinds that could not be listed are named.
     """
-    found = [*items(snapshot), *map(_mark, unreadable)]
+    documents = [*items(snapshot), *map(_unreadable_item, unreadable)]
     if salt is not None:
-        found = hashed(found, salt)
-    found += map(_forbidden, sorted(snapshot.forbidden))
-    # An item a line: a large capture can still be looked at and compared.
-    body = b",\n".join(msgspec.json.encode(item) for item in found)
+        documents = hashed(documents, salt)
+    documents += map(_forbidden_item, sorted(snapshot.forbidden))
+    # One item per line: a large capture can still be read and compared.
+    body = b",\n".join(msgspec.json.encode(item) for item in documents)
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"
 
 
-def _forbidden(kind: str) -> dict[str, Any]:
+def _forbidden_item(kind: str) -> dict[str, Any]:
     return {"apiVersion": "trimtab.dev/v1alpha1", "kind": FORBIDDEN_KIND, "metadata": {"name": kind}}
 
 
-def _mark(wrong: Unreadable) -> dict[str, Any]:
-    """`where` is "Pod shop/web" or "Node n1" (`decode.item`)."""
-    kind, _, where = wrong.where.partition(" ")
+def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
+    """An object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see `decode.item`)."""
+    kind, _, where = unreadable.where.partition(" ")
     kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind
     namespace, _, name = where.rpartition("/")
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": PLACES[kind].group_version, "kind": kind, "metadata": meta, UNREADABLE: wrong.problem}
+    return {"apiVersion": PLACES[kind].group_version, "kind": kind, "metadata": meta, UNREADABLE: unreadable.problem}
 
 
-def _bare(found: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(found)
-    if getattr(found, "kind", "") in ODD and "selector" in plain.get("spec", {}):
+def _to_plain(shape: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(shape)
+    if getattr(shape, "kind", "") in ODD and "selector" in plain.get("spec", {}):
         plain["spec"]["selector"] = plain["spec"]["selector"].get("matchLabels", {})
     return {name: value for name, value in plain.items() if name not in ("kind", "apiVersion")}

@@ -1,23 +1,19 @@
-"""One request, its bytes; or a stream of lines. Both with a deadline.
+"""Requests to the API server: one request and its bytes, or a stream of lines, each with a deadline.
 
-Nothing is tried twice in here: who asks knows whether asking again makes sense.
+No request is retried here: the caller knows whether a retry makes sense.
 
-Who waits for an answer, and how does another thread end that?
+A thread that waits for a server that hangs is blocked in the socket until its deadline; only the end of that socket
+wakes it. So `WaitingRequests` has the socket of each thread while it waits, and no longer: a connection that another
+request uses by now is never ended.
 
-A thread that waits for a frozen server sits in the socket until its deadline; all that wakes it is the end of that
-socket. So each thread's is known here while it waits, and no longer: a connection that somebody else uses by now is
-never ended.
+One TLS context serves all connections to a cluster, also to one whose certificate authority is older than Python 3.13's
+rules. Since 3.13 a default context sets VERIFY_X509_STRICT (docs.python.org, ssl.create_default_context), and urllib3
+follows: an authority without keyUsage, as many clusters have, is refused. Go's clients, and with them all other clients
+of that cluster, accept it. So exactly that flag is cleared, and nothing else.
 
-What came back, whatever its status: for who asks how a server answers, not only what.
-
-One TLS context for all connections to a cluster, also to one whose authority is older than Python 3.13's rules.
-
-Since 3.13 a default context asks for VERIFY_X509_STRICT (docs.python.org, ssl.create_default_context), and urllib3
-follows: an authority that was made without keyUsage, as many clusters' were, is refused. Go's clients, and with them
-everything else that talks to that cluster, accept it. So we take exactly that flag off, and nothing else.
-
-Authority and login are loaded here, once: urllib3 would load them into the context again for every connection, and
-two threads that do so at the same moment crash inside OpenSSL (seen with 23 watches that came back together).
+The certificate authority and the client certificate are loaded here, once: urllib3 would load them into the context
+again for every connection, and two threads that do so at the same moment crash inside OpenSSL (observed with 23 watches
+that reconnected together).
 """
 
 from __future__ import annotations
@@ -48,50 +44,52 @@ from trimtab.runtime.clock import elapsed
 
 
 class WaitingRequests:
-    """By thread, the socket it waits for."""
+    """Thread → the socket that it waits for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sockets: dict[int, socket.socket] = {}
 
     @contextlib.contextmanager
-    def on(self, found: socket.socket | None) -> Iterator[None]:
-        """This thread waits for what comes from here; None: for nothing that could be ended."""
-        me = threading.get_ident()
+    def on(self, waiting: socket.socket | None) -> Iterator[None]:
+        """While the block runs, this thread waits for this socket; None: for nothing that could be ended."""
+        thread = threading.get_ident()
         with self._lock:
-            if found is not None:
-                self._sockets[me] = found
+            if waiting is not None:
+                self._sockets[thread] = waiting
         try:
             yield
         finally:
             with self._lock:
-                self._sockets.pop(me, None)
+                self._sockets.pop(thread, None)
 
     def end(self, thread: int) -> None:
-        """What the thread waits for ends within milliseconds, as if the server had gone. Otherwise nothing happens."""
+        """End the socket that a thread waits for, within milliseconds, as if the server had closed it; no effect on a
+        thread that does not wait."""
         with self._lock, contextlib.suppress(OSError):
-            if (found := self._sockets.get(thread)) is not None:
-                socket.socket.shutdown(found, socket.SHUT_RDWR)  # TLS' own takes its object away from under the reader
+            if (waiting := self._sockets.get(thread)) is not None:
+                # ssl's own shutdown would detach the reader's TLS object
+                socket.socket.shutdown(waiting, socket.SHUT_RDWR)
 
     def watch(self, manager: PoolManager) -> None:
-        """From now on the beginning of every answer to this pool is waited for here."""
+        """Track every request of this pool while it waits for the start of its response."""
         classes = manager.pool_classes_by_scheme
-        manager.pool_classes_by_scheme = {scheme: self._pool(classes[scheme]) for scheme in classes}
+        manager.pool_classes_by_scheme = {scheme: self._tracking_pool(classes[scheme]) for scheme in classes}
 
-    def _pool(self, found: Any) -> Any:
+    def _tracking_pool(self, pool_class: Any) -> Any:
         on = self.on
 
-        class Connection(found.ConnectionCls):  # type: ignore[misc]
+        class Connection(pool_class.ConnectionCls):  # type: ignore[misc]
             def getresponse(self) -> Any:
                 with on(self.sock):
                     return super().getresponse()
 
-        return type(found.__name__, (found,), {"ConnectionCls": Connection})
+        return type(pool_class.__name__, (pool_class,), {"ConnectionCls": Connection})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One answer."""
+    """One response, of any status."""
 
     status: int
     content: bytes
@@ -99,7 +97,7 @@ class Exchange:
 
     @property
     def at(self) -> datetime | None:
-        """The server's own time, to the second; None where it does not say."""
+        """The server's own time, to the second; None where the response has none."""
         try:
             return parsedate_to_datetime(self.headers.get("Date") or "")
         except ValueError:
@@ -107,17 +105,17 @@ class Exchange:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Texts of the warnings an API server sent along, webhooks' among them."""
-        found = (_WARNING.match(line) for line in self.headers.getlist("Warning"))
-        return tuple(re.sub(r"\\(.)", r"\1", line[1]) for line in found if line)
+        """The texts of the warnings of the API server, including those of webhooks."""
+        matches = (_WARNING.match(line) for line in self.headers.getlist("Warning"))
+        return tuple(re.sub(r"\\(.)", r"\1", line[1]) for line in matches if line)
 
 
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-"""RFC 9110 took them out, Kubernetes still sends them: code, agent, quoted text; one to a line."""
+"""RFC 9110 removed this header, but Kubernetes still sends it: code, agent, quoted text; one to a line."""
 
 
 def lenient(api: ApiClient) -> None:
-    """Make the client's connections as strict as Go's. Raises OSError where a certificate cannot be read."""
+    """Make the client's TLS checks as strict as those of Go. Raises OSError where a certificate cannot be read."""
     configuration = api.configuration
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -128,13 +126,13 @@ def lenient(api: ApiClient) -> None:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file)
     pool = api.rest_client.pool_manager.connection_pool_kw
-    for loaded in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
-        pool.pop(loaded, None)
+    for option in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
+        pool.pop(option, None)
     pool["ssl_context"] = context
 
 
 Query = Mapping[str, str | int | None]
-"""Parameters of a request; those that are None are left out."""
+"""The parameters of a request; None leaves one out."""
 
 JSON: Final = "application/json"
 MERGE: Final = "application/merge-patch+json"
@@ -143,18 +141,18 @@ APPLY: Final = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """Seconds from asking to the last byte of the answer."""
+    """Seconds from the start of a request to the last byte of its response."""
 
     connect: float = 5.0
-    """To a TCP and TLS connection; a control plane that takes longer is down."""
+    """For a TCP and TLS connection; a control plane that takes longer is down."""
     read: float = 30.0
-    """A page of a list: 500 pods of 100 KB over a slow line."""
+    """For a page of a list: 500 pods of 100 KB over a slow line."""
     write: float = 10.0
-    """A write: the API server itself gives webhooks no more than 10 s by default."""
+    """For a write: the API server itself gives webhooks no more than 10 s by default."""
 
 
 class Client:
-    """One identity at one API server. Safe to use from several threads."""
+    """One identity at one API server. Thread-safe."""
 
     def __init__(self, api: ApiClient, deadlines: Deadlines | None = None) -> None:
         self._api = api
@@ -166,11 +164,11 @@ class Client:
 
     @property
     def server(self) -> str:
-        """Its URL."""
+        """The URL of the API server."""
         return str(self._api.configuration.host)
 
     def get(self, path: str, query: Query | None = None, *, doing: str = "", accept: str = JSON) -> bytes:
-        """The answer's bytes."""
+        """The body of the response to a GET. Raises any `KubeFault`."""
         return self.request("GET", path, query=query, deadline=self.deadlines.read, doing=doing, accept=accept)
 
     def write(
@@ -183,7 +181,7 @@ class Client:
         query: Query | None = None,
         doing: str = "",
     ) -> bytes:
-        """POST, PUT, PATCH or DELETE; the answer's bytes."""
+        """The body of the response to a POST, PUT, PATCH or DELETE. Raises any `KubeFault`."""
         return self.request(
             method, path, query=query, body=body, content_type=content_type, deadline=self.deadlines.write, doing=doing
         )
@@ -200,15 +198,16 @@ class Client:
         doing: str = "",
         accept: str = JSON,
     ) -> bytes:
-        """The answer's bytes, all of them within the deadline. Raises any `KubeFault`; `doing` begins its text."""
+        """The body of the response, complete within the deadline. Raises any `KubeFault`; its text begins with
+        `doing`."""
         doing = doing or f"{method} {path}"
-        found = self.exchange(
+        response = self.exchange(
             method, path, deadline=deadline, query=query, body=body, content_type=content_type, doing=doing,
             accept=accept,
         )  # fmt: skip
-        if found.status >= 300:
-            raise refused(doing, found.status, found.content, found.headers.get("Retry-After"))
-        return found.content
+        if response.status >= 300:
+            raise refused(doing, response.status, response.content, response.headers.get("Retry-After"))
+        return response.content
 
     def exchange(
         self,
@@ -222,41 +221,42 @@ class Client:
         doing: str,
         accept: str = JSON,
     ) -> Exchange:
-        """The same with status and headers; a refusal is an answer too. Raises any `KubeFault` but `RequestRefused`."""
-        begun, patience = elapsed(), deadline / 2
-        with _told(doing):
-            # The beginning of the answer may take half of it, and its rest what is left then.
+        """The response with status and headers, of any status. Raises any `KubeFault` but `RequestRefused`."""
+        started, patience = elapsed(), deadline / 2
+        with _library_errors_as_faults(doing):
+            # The start of the response may take half of the deadline, and the rest of it what is left then.
             timeout = (min(self.deadlines.connect, patience), patience)
-            answer = self._call(method, path, query, body, content_type, timeout, accept)
+            response = self._send(method, path, query, body, content_type, timeout, accept)
             try:
-                with self._waiting.on(getattr(answer.connection, "sock", None)):
-                    content = _whole(answer, begun + deadline, patience, doing)
+                with self._waiting.on(getattr(response.connection, "sock", None)):
+                    content = _read_body(response, started + deadline, patience, doing)
             except BaseException:
-                answer.close()
+                response.close()
                 raise
-            answer.release_conn()
-        return Exchange(status=answer.status, content=content, headers=answer.headers)
+            response.release_conn()
+        return Exchange(status=response.status, content=content, headers=response.headers)
 
     def stream(self, path: str, query: Query, *, idle: float, doing: str = "", accept: str = JSON) -> Stream:
-        """An answer without an end. Silence of `idle` seconds is `Unreachable`."""
+        """A response without an end. Silence of `idle` seconds raises `Unreachable`."""
         doing = doing or f"watch {path}"
-        with _told(doing):
-            answer = self._call("GET", path, query, None, JSON, (self.deadlines.connect, idle), accept)
-            if answer.status >= 300:
-                with contextlib.closing(answer):
-                    content = answer.read(1 << 16)
-                raise refused(doing, answer.status, content, answer.headers.get("Retry-After"))
-        return Stream(answer, doing)
+        with _library_errors_as_faults(doing):
+            response = self._send("GET", path, query, None, JSON, (self.deadlines.connect, idle), accept)
+            if response.status >= 300:
+                with contextlib.closing(response):
+                    content = response.read(1 << 16)
+                raise refused(doing, response.status, content, response.headers.get("Retry-After"))
+        return Stream(response, doing)
 
     def interrupt(self, thread: int) -> None:
-        """The request this thread waits for ends within milliseconds, as `Unreachable`; see `threading.get_ident`."""
+        """End the request that a thread waits for within milliseconds: it raises `Unreachable`. The thread is that of
+        `threading.get_ident`."""
         self._waiting.end(thread)
 
     def close(self) -> None:
-        """Lets go of idle connections."""
+        """Close idle connections."""
         self._api.close()
 
-    def _call(
+    def _send(
         self,
         method: str,
         path: str,
@@ -266,45 +266,45 @@ class Client:
         timeout: tuple[float, float],
         accept: str,
     ) -> urllib3.HTTPResponse:
-        given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
+        parameters = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
         headers = {"Accept": accept, **({"Content-Type": content_type} if body is not None else {})}
-        asked = self._api.param_serialize(
-            method, path, query_params=given, header_params=headers, body=body, auth_settings=["BearerToken"]
+        arguments = self._api.param_serialize(
+            method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
         )
-        found: urllib3.HTTPResponse = self._api.call_api(*asked, _request_timeout=timeout).response
-        return found
+        response: urllib3.HTTPResponse = self._api.call_api(*arguments, _request_timeout=timeout).response
+        return response
 
 
 class Stream:
-    """Lines as they come. `close` from any thread ends the reader within milliseconds."""
+    """Lines as they arrive. `close` from any thread ends the reader within milliseconds."""
 
-    def __init__(self, answer: urllib3.HTTPResponse, doing: str) -> None:
-        self._answer = answer
+    def __init__(self, response: urllib3.HTTPResponse, doing: str) -> None:
+        self._response = response
         self._doing = doing
         self._closed = False
 
     def chunks(self) -> Iterator[bytes]:
-        """Whole lines, one or more at a time, each with its newline. A line cut short at the end is dropped.
+        """Whole lines, one or more at a time, each with its newline. A line that is cut short at the end is dropped.
 
-        Raises Unreachable when the stream breaks or stays silent; just ends when it was closed.
+        Raises Unreachable when the stream breaks or stays silent; ends without an error after `close`.
         """
         rest = b""
-        with _told(self._doing), contextlib.closing(self._answer):
-            for found in self._parts():
-                end = found.rfind(b"\n") + 1
+        with _library_errors_as_faults(self._doing), contextlib.closing(self._response):
+            for part in self._iter_parts():
+                end = part.rfind(b"\n") + 1
                 if end:
-                    yield rest + found[:end]  # mostly the very bytes that came: nothing is copied then
-                    rest = found[end:]
+                    yield rest + part[:end]  # usually the received bytes themselves: nothing is copied
+                    rest = part[end:]
                 else:
-                    rest += found
+                    rest += part
 
-    def _parts(self) -> Iterator[bytes]:
-        """What the server sent at one time, as it comes; ends quietly where we ended it ourselves."""
+    def _iter_parts(self) -> Iterator[bytes]:
+        """The bytes of the server, as they arrive; ends without an error after `close`."""
         try:
-            if self._answer.chunked:
-                yield from self._answer.read_chunked(1 << 20)
+            if self._response.chunked:
+                yield from self._response.read_chunked(1 << 20)
             else:
-                yield from iter(lambda: self._answer.read1(1 << 16), b"")
+                yield from iter(lambda: self._response.read1(1 << 16), b"")
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
             if not self._is_closed():
                 raise
@@ -313,83 +313,85 @@ class Stream:
         return self._closed
 
     def close(self) -> None:
-        """Ends it, also while somebody reads."""
+        """End the stream, also while another thread reads it."""
         self._closed = True
         with contextlib.suppress(ValueError, RuntimeError, OSError):
-            self._answer.shutdown()
+            self._response.shutdown()
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None, *, deadlines: Deadlines | None = None) -> Client:
-    """The cluster a kubeconfig speaks of (default: KUBECONFIG, then ~/.kube/config), or the one we run in.
+    """A client for the cluster of a kubeconfig (default: KUBECONFIG, then ~/.kube/config), or the cluster of this pod.
 
-    Nothing is asked yet. Raises NotConfigured.
+    Sends no request. Raises NotConfigured.
     """
-    found = Configuration()
+    configuration = Configuration()
     try:
-        named = kubeconfig or context or os.environ.get("KUBECONFIG")
-        if not named and _inside(found):
-            return _client(found, deadlines)
-        config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=found)
-        return _client(found, deadlines)
+        has_kubeconfig = kubeconfig or context or os.environ.get("KUBECONFIG")
+        if not has_kubeconfig and _load_in_cluster(configuration):
+            return _client_of(configuration, deadlines)
+        config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=configuration)
+        return _client_of(configuration, deadlines)
     except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-        asked = f"kubeconfig {kubeconfig}" if kubeconfig else "the current kubeconfig"
-        raise NotConfigured(f"{asked}{f', context {context}' if context else ''}: {error}") from error
+        source = f"kubeconfig {kubeconfig}" if kubeconfig else "the current kubeconfig"
+        raise NotConfigured(f"{source}{f', context {context}' if context else ''}: {error}") from error
 
 
-def _inside(found: Configuration) -> bool:
-    """Are we a pod?"""
+def _load_in_cluster(configuration: Configuration) -> bool:
+    """Load the configuration of a pod; False where this process is not in one."""
     try:
-        config.load_incluster_config(client_configuration=found)
+        config.load_incluster_config(client_configuration=configuration)
     except ConfigException:
         return False
     return True
 
 
-def _client(found: Configuration, deadlines: Deadlines | None) -> Client:
-    # urllib3 would try three times at once, and write a line for each.
-    found.retries = False
-    found.connection_pool_maxsize = 64
-    return Client(ApiClient(found), deadlines)
+def _client_of(configuration: Configuration, deadlines: Deadlines | None) -> Client:
+    # By default urllib3 retries three times at once, and logs each retry.
+    configuration.retries = False
+    configuration.connection_pool_maxsize = 64
+    return Client(ApiClient(configuration), deadlines)
 
 
 def segment(name: str) -> str:
-    """A name as part of a path."""
+    """A name as a segment of a path."""
     return quote(name, safe="")
 
 
-def _whole(answer: urllib3.HTTPResponse, until: float, patience: float, doing: str) -> bytes:
+def _read_body(response: urllib3.HTTPResponse, deadline: float, patience: float, doing: str) -> bytes:
+    """The body of a response. Raises Unreachable where it does not end in time."""
     parts = []
-    while _in_time(answer, until - elapsed(), patience, doing) and (part := answer.read1(1 << 20)):
+    while _set_read_timeout(response, deadline - elapsed(), patience, doing) and (part := response.read1(1 << 20)):
         parts.append(part)
     return b"".join(parts)
 
 
-def _in_time(answer: urllib3.HTTPResponse, left: float, patience: float, doing: str) -> bool:
-    """The next silence lasts no longer than what is left; a closing connection's cannot be told, it is `patience`."""
-    if answer.closed:
-        return True  # all of it is here
-    socket = getattr(answer.connection, "sock", None)
-    if left < (0.001 if socket else patience):
-        raise Unreachable(f"{doing}: the answer did not end in time")
+def _set_read_timeout(response: urllib3.HTTPResponse, seconds_left: float, patience: float, doing: str) -> bool:
+    """Limit the next read to the remaining seconds; always True. The socket of a connection that closes is not
+    available: its reads may take `patience`. Raises Unreachable where no time is left."""
+    if response.closed:
+        return True  # the whole body is read
+    socket = getattr(response.connection, "sock", None)
+    if seconds_left < (0.001 if socket else patience):
+        raise Unreachable(f"{doing}: the response did not end in time")
     if socket:
-        socket.settimeout(left)
+        socket.settimeout(seconds_left)
     return True
 
 
 @contextlib.contextmanager
-def _told(doing: str) -> Iterator[None]:
-    """What the libraries raise, as ours."""
+def _library_errors_as_faults(doing: str) -> Iterator[None]:
+    """Raise the errors of the libraries as `KubeFault`."""
     try:
         yield
     except KubeFault:
         raise
     except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-        raise Unreachable(f"{doing}: {_reason(error)}") from error
+        raise Unreachable(f"{doing}: {_describe_error(error)}") from error
     except ConfigException as error:
         raise NotConfigured(f"{doing}: {error}") from error
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, ApiException):
         return str(error.reason).replace("\n", ": ")
     return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """Bytes of the API server → shapes of `trimtab.cluster.api`.
 
-An item is decoded by itself, so that a page of 500 is never held as objects; what cannot be decoded is named, never
-left out in silence: a pod nobody sees is a node that looks empty.
+Items are decoded one at a time, so that a page of 500 is never held as objects. An item that cannot be decoded is
+reported by name, never left out silently: without its pods a node looks empty.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from trimtab.kube.errors import ApiStatus, InvalidResponse
 from trimtab.kube.resources import PLACES, SHAPES
 
 Key = tuple[str, str]
-"""(namespace, name); the namespace is empty for what has none."""
+"""(namespace, name); the namespace is empty for a cluster-scoped object."""
 
 
 class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -27,29 +27,29 @@ class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """One page of a list; `items` are views into the answer's bytes, to be decoded before it is let go."""
+    """One page of a list; `items` are views into the response's bytes, to be decoded before the page is released."""
 
     metadata: ListMetadata = ListMetadata()
     items: list[Raw] | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One line of a watch; `object` is a view too."""
+    """One line of a watch; `object` is a view as well."""
 
     type: str
     object: Raw = Raw()
 
 
-class _Mark(msgspec.Struct, frozen=True, rename="camel"):
-    """So little that also an object with nonsense in it has it."""
+class _MinimalMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """So few fields that even an object with invalid fields has them."""
 
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
 
 
-class _Marked(msgspec.Struct, frozen=True):
-    metadata: _Mark = _Mark()
+class _MinimalObject(msgspec.Struct, frozen=True):
+    metadata: _MinimalMetadata = _MinimalMetadata()
 
 
 class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,120 +57,126 @@ class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
 
 
-_page = msgspec.json.Decoder(ListPage)
-_event = msgspec.json.Decoder(Event)
-_marked = msgspec.json.Decoder(_Marked)
-_status = msgspec.json.Decoder(ApiStatus)
-_typed = {
+_page_decoder = msgspec.json.Decoder(ListPage)
+_event_decoder = msgspec.json.Decoder(Event)
+_minimal_decoder = msgspec.json.Decoder(_MinimalObject)
+_status_decoder = msgspec.json.Decoder(ApiStatus)
+_typed_event_decoders = {
     kind: msgspec.json.Decoder(msgspec.defstruct(f"{kind}Event", [("type", str), ("object", shape)], frozen=True))
     for kind, shape in SHAPES.items()
 }
-_by_kind = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
+_shape_decoders = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
 
 
 ODD = frozenset({"ReplicationController"})
-"""Its selector is a plain map of labels, everybody else's is a LabelSelector."""
+"""Kinds whose selector is a plain map of labels; all others have a LabelSelector."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndecodableObject:
-    """An object that is there and makes no sense."""
+    """An object that exists and cannot be decoded."""
 
     metadata: Metadata
     why: Unreadable
 
 
 def page(body: bytes, doing: str) -> ListPage:
-    """Raises Garbled."""
+    """Decode a page of a list. Raises InvalidResponse."""
     try:
-        return _page.decode(body)
+        return _page_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InvalidResponse(f"{doing}: this is no list: {error}") from error
+        raise InvalidResponse(f"{doing}: the response is not a list: {error}") from error
 
 
 def event(line: bytes, doing: str) -> Event:
-    """Raises Garbled: also for a line that was cut short."""
+    """Decode a line of a watch. Raises InvalidResponse, also for a line that was cut short."""
     try:
-        return _event.decode(line)
+        return _event_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InvalidResponse(f"{doing}: this is no event: {error}") from error
+        raise InvalidResponse(f"{doing}: the line is not a watch event: {error}") from error
 
 
 def changed(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
-    """The quick way for what nearly every line is: an object that came, changed or (True) went.
+    """Decode a line that is a plain change, which nearly every line is: (whether the object was deleted, the object).
 
-    None: look closer, with `event`.
+    None: any other line, which `event` decodes.
     """
     if kind in ODD:
         return None
     try:
-        found: Any = _typed[kind].decode(bare(line))
+        watch_event: Any = _typed_event_decoders[kind].decode(bare(line))
     except (msgspec.DecodeError, UnicodeError):
         return None
-    return (found.type == "DELETED", _named(kind, found.object)) if found.type in _CHANGES else None
+    return (
+        (watch_event.type == "DELETED", _with_kind(kind, watch_event.object))
+        if watch_event.type in _CHANGE_TYPES
+        else None
+    )
 
 
 def bare(line: bytes) -> bytes:
-    """The line without `managedFields`: half of an object that nobody here reads, and letter by letter it costs most.
+    """The line without `managedFields`: half of an object, which nothing here reads, and the slowest part to parse.
 
-    There is no array in them, so the first "]" is their end, where it ends the metadata and the spec comes next: that
-    is how the API server writes. No text looks like that, since quotes inside of texts are escaped; a "]" in a text,
-    another order, a space: and the line stays as it is.
+    There is no array in them, so the first "]" is their end, provided that it ends the metadata and the spec follows:
+    the API server writes it so. No string looks like that, since quotes inside of strings are escaped. With a "]" in a
+    string, another order or a space, the line stays as it is.
     """
     begin = line.find(b',"managedFields":[')
     end = line.find(b"]", begin) if begin > 0 else -1
     return line[:begin] + line[end + 1 :] if end > 0 and line.startswith(b'},"spec":{', end + 1) else line
 
 
-_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_CHANGE_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 def status(raw: Raw) -> ApiStatus:
-    """The Status an ERROR event carries; an empty one where it is none."""
+    """The Status of an ERROR event; an empty one where it is none."""
     try:
-        return _status.decode(raw)
+        return _status_decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeError):
         return ApiStatus()
 
 
 def metadata(raw: Raw) -> Metadata:
-    """Name, namespace and version of whatever this is: a bookmark, or an object that has just broken its decoder."""
+    """Name, namespace and version of any object: a bookmark, or an object that could not be decoded."""
     try:
-        found = _marked.decode(raw).metadata
-        return Metadata(name=found.name, namespace=found.namespace, resource_version=found.resource_version)
+        minimal = _minimal_decoder.decode(raw).metadata
+        return Metadata(name=minimal.name, namespace=minimal.namespace, resource_version=minimal.resource_version)
     except (msgspec.DecodeError, UnicodeError):
         return Metadata()
 
 
 def item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
-    """One object of a kind in `SHAPES`. Nulls are taken for absence, as the API server takes them."""
+    """One object of a kind in `SHAPES`. A null counts as an absent field, as the API server treats it."""
     try:
         if kind not in ODD:
-            return _named(kind, _by_kind[kind].decode(raw))
+            return _with_kind(kind, _shape_decoders[kind].decode(raw))
     except (msgspec.DecodeError, UnicodeError):
         pass
     try:
+        # The fast decoder refuses nulls and plain selectors: only then is the object decoded as plain values.
         plain: Any = without_nulls(msgspec.json.decode(raw))
         if kind in ODD:
-            _legible(plain)
-        return _named(kind, msgspec.convert(plain, SHAPES[kind]))
+            _wrap_selector(plain)
+        return _with_kind(kind, msgspec.convert(plain, SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
-        found = metadata(raw)
-        where = f"{kind} {found.namespace}/{found.name}" if found.namespace else f"{kind} {found.name}"
-        return UndecodableObject(found, Unreadable(where, str(error)))
+        meta = metadata(raw)
+        where = f"{kind} {meta.namespace}/{meta.name}" if meta.namespace else f"{kind} {meta.name}"
+        return UndecodableObject(meta, Unreadable(where, str(error)))
 
 
-def _legible(plain: Any) -> None:
-    """As `cluster.snapshot` reads it from a file."""
+def _wrap_selector(plain: Any) -> None:
+    """Make a plain selector a LabelSelector, as `cluster.snapshot` does for a file."""
     spec = plain.get("spec") if isinstance(plain, dict) else None
     if isinstance(spec, dict) and isinstance(spec.get("selector"), dict):
         spec["selector"] = {"matchLabels": spec["selector"]}
 
 
-def _named(kind: str, found: ApiObject) -> ApiObject:
-    """The items of a list carry no kind; workloads, which share a shape, are told apart by it."""
-    return change(found, kind=kind, api_version=PLACES[kind].group_version) if isinstance(found, Workload) else found
+def _with_kind(kind: str, shape: ApiObject) -> ApiObject:
+    """The object with its kind. The items of a list have no kind, and workloads, which share a shape, need it."""
+    return change(shape, kind=kind, api_version=PLACES[kind].group_version) if isinstance(shape, Workload) else shape
 
 
-def key(found: Metadata) -> Key:
-    return (found.namespace, found.name)
+def key(meta: Metadata) -> Key:
+    """The key of an object."""
+    return (meta.namespace, meta.name)

@@ -1,16 +1,16 @@
-"""What can go wrong at the door, as one tree; each text says what was being done to what.
+"""Errors of requests to the API server, as one tree; each text names the operation and the object.
 
 KubeFault                    all of them
-├── NotConfigured            nothing tells where the cluster is, or how to log in
-├── Unreachable              no answer: refused, reset, cut short, not in time
-├── Refused                  an answer of 300 and more: status, reason, message, retry_after, causes
-│   ├── NotAllowed           401, 403: who we are may not do this
-│   ├── NotFound             404: not there, or this server does not serve the kind
-│   ├── Conflict             409: it is there already, or changed since it was read, or is another one by now
-│   ├── Gone                 410: the version asked for is no longer kept
-│   └── TooMany              429: not now; `retry_after` is None where the server does not say when
-├── Garbled                  an answer that makes no sense
-└── NotLeading               a write that may only be done by the leader, and we are not (or not for long enough)
+├── NotConfigured            no configuration says where the cluster is, or how to authenticate
+├── Unreachable              no complete response: refused, reset, cut short, not in time
+├── RequestRefused           a response with status 300 or more: status, reason, message, retry_after, causes
+│   ├── NotAllowed           401, 403: the identity may not do this
+│   ├── NotFound             404: the object does not exist, or the server does not serve the kind
+│   ├── Conflict             409: the object exists already, changed since it was read, or is a different one by now
+│   ├── ResourceVersionGone  410: the requested version is no longer available
+│   └── TooManyRequests      429: try later; `retry_after` is None where the server does not say when
+├── InvalidResponse          a response that cannot be decoded
+└── NotLeading               a write that only the leader may do, and this replica does not lead (long enough)
 """
 
 import msgspec
@@ -19,27 +19,27 @@ from trimtab.runtime.files import RuntimeFault
 
 
 class KubeFault(RuntimeFault):
-    """Something at the door to the API server."""
+    """An error of a request to the API server."""
 
 
 class NotConfigured(KubeFault):
-    """Nothing tells where the cluster is, or how to log in."""
+    """No configuration says where the cluster is, or how to authenticate."""
 
 
 class Unreachable(KubeFault):
-    """Nobody answered, or not in time, or not to the end."""
+    """No response, or not a complete one in time."""
 
 
 class InvalidResponse(KubeFault):
-    """The answer makes no sense to us."""
+    """The response cannot be decoded."""
 
 
 class NotLeading(KubeFault):
-    """Only the leader may write this, and we are not it, or not for long enough to finish."""
+    """Only the leader may write this, and this replica does not lead, or not for long enough to finish."""
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One of the details of a Status."""
+    """One cause in the details of a Status."""
 
     reason: str = ""
     message: str = ""
@@ -52,7 +52,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """A metav1.Status, as far as we read it."""
+    """A metav1.Status, reduced to the fields that are read."""
 
     code: int = 0
     reason: str = ""
@@ -61,11 +61,13 @@ class ApiStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RequestRefused(KubeFault):
-    """The API server said no, in its own words."""
+    """The API server refused the request, with its own message."""
 
     def __init__(self, doing: str, code: int, status: ApiStatus, retry_after: float | None = None) -> None:
-        said = status.message or status.reason or "no reason given"
-        super().__init__(f"{doing}: {code} {status.reason}: {said}" if status.reason else f"{doing}: {code}: {said}")
+        message = status.message or status.reason or "no reason given"
+        super().__init__(
+            f"{doing}: {code} {status.reason}: {message}" if status.reason else f"{doing}: {code}: {message}"
+        )
         self.status = code
         self.reason = status.reason
         self.message = status.message
@@ -100,27 +102,27 @@ _BY_CODE: dict[int, type[RequestRefused]] = {
 
 
 def refused(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
-    """The error for an answer of 300 and more. What is no Status is quoted."""
-    return of_status(doing, code, _status(body), retry_after)
+    """The error for a response with status 300 or more. A body that is not a Status is quoted."""
+    return of_status(doing, code, _decode_status(body), retry_after)
 
 
 def of_status(doing: str, code: int, status: ApiStatus, retry_after: str | None = None) -> RequestRefused:
-    """The header counts before the body: a proxy may have written it."""
-    seconds = _seconds(retry_after)
+    """The error for a Status. The Retry-After header counts before the body: a proxy may have set it."""
+    seconds = _retry_after_seconds(retry_after)
     if seconds is None and status.details and status.details.retry_after_seconds > 0:
         seconds = float(status.details.retry_after_seconds)
     return _BY_CODE.get(code, RequestRefused)(doing, code, status, seconds)
 
 
-def _status(body: bytes) -> ApiStatus:
+def _decode_status(body: bytes) -> ApiStatus:
     try:
         return msgspec.json.decode(body, type=ApiStatus)
     except (msgspec.DecodeError, UnicodeError):
         return ApiStatus(message=body[:500].decode(errors="replace").strip())
 
 
-def _seconds(header: str | None) -> float | None:
+def _retry_after_seconds(header: str | None) -> float | None:
     try:
         return float(header) if header else None
     except ValueError:
-        return None  # a date: nobody in front of an API server writes one
+        return None  # a date, which no API server and no proxy in front of one sends

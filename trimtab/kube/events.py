@@ -1,8 +1,8 @@
-"""Events: one series per thing that happens again and again, not one per loop.
+"""Events: one series for an occurrence that repeats, not one Event per loop.
 
-The first time an Event is made; from then on its series counts, written at the 2nd time, and again no more often than
-once in `quiet` seconds. Its name is made of what it is about, so that a restarted process goes on with the same one.
-(events.k8s.io/v1; an API server forgets Events after an hour by default.)
+The first occurrence creates an Event; after that its series counts, and is written at the second occurrence and again
+at most once in `quiet` seconds. The Event's name is derived from its content, so that a restarted process continues the
+series. (events.k8s.io/v1; an API server deletes Events after an hour by default.)
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from trimtab.kube.objects import Writer, parsed
 from trimtab.kube.resources import PLACES, collection, one
 from trimtab.runtime import clock
 
-_MOST = 4096
-"""Things remembered; the ones not heard of for longest are forgotten."""
-_NOTE = 1024
-"""The longest note the API server takes (pkg/apis/core/validation/events.go)."""
+_MAX_SERIES = 4096
+"""The maximum of series in memory; beyond it those without occurrences for longest are dropped."""
+_MAX_NOTE = 1024
+"""The longest note that the API server accepts (pkg/apis/core/validation/events.go)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The object an Event is about."""
+    """The object that an Event is about."""
 
     kind: str
     name: str
@@ -44,68 +44,68 @@ class _Series:
     written: float = 0.0
 
 
-class _Counted(msgspec.Struct):
+class _StoredSeries(msgspec.Struct):
     count: int = 1
 
 
 class _Stored(msgspec.Struct):
-    series: _Counted | None = None
+    series: _StoredSeries | None = None
 
 
 @dataclass(slots=True)
 class Recorder:
     """Writes Events as one controller, from any thread, one at a time.
 
-    Nothing is raised: an Event that is lost must not stop the work.
+    Raises nothing: a lost Event must not stop the work.
     """
 
     writer: Writer
     controller: str
-    """Such as trimtab.dev/compactor."""
+    """The reporting controller, such as trimtab.dev/compactor."""
     instance: str
-    """Which replica."""
+    """The reporting instance: the replica."""
     quiet: float = 300.0
     now: clock.Clock = clock.utc
     elapsed: Callable[[], float] = clock.elapsed
     lost: int = 0
-    """Events that could not be written."""
-    _known: OrderedDict[str, _Series] = field(default_factory=OrderedDict)
+    """The number of Events that could not be written."""
+    _series_by_name: OrderedDict[str, _Series] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
-        """It happened (again). True where the API server was told; the note is that of the first time."""
-        name = self._name(about, reason, action)
-        with self._lock:  # also while it is written: of two that tell the same first, one makes the Event
+        """Record an occurrence; True where a request was written. The note is that of the first occurrence."""
+        name = self._event_name(about, reason, action)
+        with self._lock:  # held while it writes: of two threads with the same first occurrence, one creates the Event
             try:
-                return self._tell(name, about, reason, note[:_NOTE], action, "Warning" if warning else "Normal")
+                return self._record(name, about, reason, note[:_MAX_NOTE], action, "Warning" if warning else "Normal")
             except KubeFault:
                 self.lost += 1
                 return False
 
-    def _tell(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> bool:
-        series = self._known.pop(name, None)
+    def _record(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> bool:
+        series = self._series_by_name.pop(name, None)
         if series is None:
-            series = self._first(name, about, reason, note, action, kind)
+            series = self._create(name, about, reason, note, action, kind)
         else:
             series.count += 1
-        self._known[name] = series
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
+        self._series_by_name[name] = series
+        while len(self._series_by_name) > _MAX_SERIES:
+            self._series_by_name.popitem(last=False)
         if series.count == 1:
             return True
         if series.count > 2 and self.elapsed() - series.written < self.quiet:
             return False
-        return self._again(name, series, about, reason, note, action, kind)
+        return self._count_occurrence(name, series, about, reason, note, action, kind)
 
-    def _first(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> _Series:
-        """A new Event; or, where an earlier life of ours has made it, its count so far and this one."""
+    def _create(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> _Series:
+        """Create an Event; or, where an earlier process created it, continue its count."""
         namespace = about.namespace or "default"
         body = {
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace},
-            "eventTime": self._micro(), "reportingController": self.controller, "reportingInstance": self.instance,
+            "eventTime": self._micro_time(), "reportingController": self.controller, "reportingInstance": self.instance,
             "action": action, "reason": reason, "note": note, "type": kind, "regarding": _reference(about),
         }  # fmt: skip
-        doing = f"tell {reason} of {about.kind} {about.name}"
+        doing = f"record {reason} of {about.kind} {about.name}"
         try:
             self.writer.write("POST", collection(PLACES["Event"], namespace), body, doing=doing)
         except Conflict:
@@ -113,26 +113,26 @@ class Recorder:
             return _Series(count=(stored.series.count if stored.series else 1) + 1)
         return _Series(written=self.elapsed())
 
-    def _again(self, name: str, series: _Series, about: About, *said: str) -> bool:
-        body = {"series": {"count": series.count, "lastObservedTime": self._micro()}}
+    def _count_occurrence(self, name: str, series: _Series, about: About, *rest: str) -> bool:
+        body = {"series": {"count": series.count, "lastObservedTime": self._micro_time()}}
         path = one(PLACES["Event"], about.namespace or "default", name)
         try:
             self.writer.write("PATCH", path, body, doing=f"count Event {name}", content_type=MERGE)
-        except NotFound:  # forgotten by the server: this one is a first again
-            self._known[name] = self._first(name, about, *said)
+        except NotFound:  # the server has deleted it: create it again
+            self._series_by_name[name] = self._create(name, about, *rest)
             return True
         series.written = self.elapsed()
         return True
 
-    def _name(self, about: About, reason: str, action: str) -> str:
-        """At most 253 characters, whatever the object's name."""
-        said = "\0".join((about.kind, about.namespace, about.name, about.uid, reason, action, self.controller))
-        return f"{about.name[:200].rstrip('.-')}.{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    def _event_name(self, about: About, reason: str, action: str) -> str:
+        """A name of at most 253 characters, whatever the object's name."""
+        content = "\0".join((about.kind, about.namespace, about.name, about.uid, reason, action, self.controller))
+        return f"{about.name[:200].rstrip('.-')}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
-    def _micro(self) -> str:
+    def _micro_time(self) -> str:
         return self.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _reference(about: About) -> dict[str, str]:
-    found = {"kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid}
-    return {"apiVersion": about.api_version, **{name: value for name, value in found.items() if value}}
+    fields = {"kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid}
+    return {"apiVersion": about.api_version, **{name: value for name, value in fields.items() if value}}

@@ -1,7 +1,8 @@
-"""An eviction, and what can become of it.
+"""An eviction, and its outcomes.
 
-Measured on Kubernetes 1.36: success is 201 with a Status; a spent budget is 429 without Retry-After, a budget the
-controller has not seen yet 429 with it; two budgets over one pod are 500; another pod under that name is 409.
+Measured on Kubernetes 1.36: success is 201 with a Status; an exhausted PodDisruptionBudget is 429 without Retry-After,
+one that its controller has not observed yet is 429 with it; two budgets over one pod are 500; another pod under that
+name is 409.
 """
 
 from __future__ import annotations
@@ -15,34 +16,35 @@ from trimtab.kube.errors import Conflict, NotFound, RequestRefused, TooManyReque
 from trimtab.kube.objects import Writer, parsed
 from trimtab.kube.resources import PLACES, one
 
-_TWO = "more than one PodDisruptionBudget"
-"""pkg/registry/core/pod/storage/eviction.go; the answer has no reason and no details."""
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
+"""pkg/registry/core/pod/storage/eviction.go; the response has no reason and no details."""
 
 
 _DENIALS = (400, 403, 422)
-"""A webhook's no (400 unless it says otherwise), or a namespace that is being deleted (403): about this pod alone."""
+"""A denial by a webhook (400 unless it says otherwise), or a namespace that is being deleted (403): about this pod
+alone."""
 
 
 class EvictionStatus(StrEnum):
     EVICTED = "evicted"
-    """It is being ended, or would be in a dry run."""
+    """The pod is terminating, or would be without a dry run."""
     GONE = "gone"
-    """There was no such pod any more."""
+    """The pod does not exist any more."""
     ANOTHER = "another-pod"
-    """A pod of that name is there, but not the one that was meant."""
+    """A pod of that name exists, but it is a different one."""
     NO_ROOM = "no-room"
-    """Its budget is spent; nobody says until when."""
+    """Its budget is exhausted; the server does not say for how long."""
     WAIT = "wait"
-    """Ask again after `retry_after`: a budget's numbers are being worked out, or the server has too much to do."""
+    """Try again after `retry_after`: a budget's status is being computed, or the server has too many requests."""
     DENIED = "denied"
-    """Somebody in front of the API says no to this very eviction; it may be asked for again."""
+    """An admission webhook or the namespace denies this eviction; a later attempt may succeed."""
     TWO_BUDGETS = "two-budgets"
-    """The eviction API cannot evict it at all, now or later."""
+    """The eviction API cannot evict the pod at all, now or later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionOutcome:
-    """What became of it, in the server's words where it refused."""
+    """The outcome of an eviction, in the server's words where it refused."""
 
     became: EvictionStatus
     message: str = ""
@@ -51,20 +53,21 @@ class EvictionOutcome:
 
     @property
     def done(self) -> bool:
-        """Is the pod that was meant gone, or going?"""
+        """Whether the pod is gone or terminating."""
         return self.became in (EvictionStatus.EVICTED, EvictionStatus.GONE, EvictionStatus.ANOTHER)
 
 
 def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> EvictionOutcome:
-    """Evict exactly this pod. `grace` overrides its seconds to end. Raises KubeFault for what no eviction answers.
+    """Evict exactly this pod. `grace` overrides its termination grace period in seconds. Raises KubeFault for errors
+    that are no outcome of an eviction.
 
-    The pod is looked at first: of a pod with another uid the API server thinks for ten seconds before it says so
-    (it takes the precondition for a conflict to be tried again; measured on 1.36). The precondition stays all the
-    same: should the pod be replaced in between, this ends in Unreachable, and nobody's pod is evicted by mistake.
+    The pod is read first: for a pod with another uid the API server takes ten seconds to respond (it treats the
+    precondition as a conflict that it retries; measured on 1.36). The precondition is sent all the same: should the pod
+    be replaced in between, the request ends in Unreachable, and no other pod is evicted by mistake.
     """
-    there = _uid(writer, namespace, name)
-    if there != uid:
-        return EvictionOutcome(became=EvictionStatus.ANOTHER if there else EvictionStatus.GONE)
+    current_uid = _uid(writer, namespace, name)
+    if current_uid != uid:
+        return EvictionOutcome(became=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE)
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
@@ -80,9 +83,9 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     except Conflict as error:
         return _conflict(writer, namespace, name, uid, error)
     except TooManyRequests as error:
-        return _not_now(error)
+        return _too_many_requests(error)
     except RequestRefused as error:
-        if error.status == 500 and _TWO in error.message:
+        if error.status == 500 and _TWO_BUDGETS in error.message:
             return EvictionOutcome(became=EvictionStatus.TWO_BUDGETS, message=error.message)
         if error.status in _DENIALS:
             return EvictionOutcome(became=EvictionStatus.DENIED, message=error.message)
@@ -91,14 +94,14 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
 
 
 def _uid(writer: Writer, namespace: str, name: str) -> str:
-    """Of the pod of this name; empty where there is none."""
+    """The uid of the pod of this name; empty where there is none."""
     doing = f"evict Pod {namespace}/{name}"
     deadline = writer.client.deadlines.write
     try:
-        found = writer.client.request("GET", one(PLACES["Pod"], namespace, name), deadline=deadline, doing=doing)
+        body = writer.client.request("GET", one(PLACES["Pod"], namespace, name), deadline=deadline, doing=doing)
     except NotFound:
         return ""
-    pod: _Pod = parsed(found, _Pod, doing)
+    pod: _Pod = parsed(body, _Pod, doing)
     return pod.metadata.uid
 
 
@@ -111,15 +114,16 @@ class _Pod(msgspec.Struct):
 
 
 def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Conflict) -> EvictionOutcome:
-    """Another pod by now, or this very pod changed at the same moment: then it is still there."""
-    there = _uid(writer, namespace, name)
-    if there == uid:
+    """The outcome of a conflict: another pod by now, or a change of this very pod at the same moment, which then still
+    exists."""
+    current_uid = _uid(writer, namespace, name)
+    if current_uid == uid:
         return EvictionOutcome(became=EvictionStatus.WAIT, message=error.message, retry_after=1.0)
-    return EvictionOutcome(became=EvictionStatus.ANOTHER if there else EvictionStatus.GONE, message=error.message)
+    return EvictionOutcome(became=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE, message=error.message)
 
 
-def _not_now(error: TooManyRequests) -> EvictionOutcome:
-    """Only Retry-After tells "wait" from "no room": the reason is TooManyRequests in both."""
+def _too_many_requests(error: TooManyRequests) -> EvictionOutcome:
+    """The outcome of a 429. Only Retry-After tells WAIT from NO_ROOM: the reason is TooManyRequests in both."""
     words = "; ".join(cause.message for cause in error.causes) or error.message
     if error.retry_after is None:
         return EvictionOutcome(became=EvictionStatus.NO_ROOM, message=words)

@@ -1,6 +1,6 @@
-"""Many lists, kept equal to the server's, and read as one Snapshot.
+"""Many lists that follow the server's, read as one Snapshot; and their changes, consumed by one thread.
 
-What watches tell, taken by one thread: some lists from the start, and more that come and go with what was heard.
+Some lists are watched from the start; others are added and removed as their owners are found.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from trimtab.kube.watch_state import WatchEvent, WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed
 
 Holds = Mapping[str, Callable[[ApiObject], Any]]
-"""Kind → what is held of its objects instead of the shape (read them with `held`)."""
+"""Kind → a function that makes what is stored of an object, instead of its shape (read it with
+`ClusterInformers.held`)."""
 
 
 class ClusterInformers:
-    """Begin it with `start`, or as a context; `stop` ends it in milliseconds."""
+    """Starts with `start`, or as a context; `stop` ends it in milliseconds."""
 
     def __init__(
         self,
@@ -34,27 +35,29 @@ class ClusterInformers:
         *,
         terms: WatchSettings | None = None,
         holds: Holds | None = None,
-        told: Callable[[WatchEvent[Any]], None] | None = None,
+        on_change: Callable[[WatchEvent[Any]], None] | None = None,
     ) -> None:
-        """`told` hears every real difference, from several threads; `holds` must be safe to call in a thread."""
+        """`on_change` is called for every real difference, from several threads; `holds` must be safe to call in a
+        thread."""
         wanted = tuple(kinds)
         lists = sources(kind for kind in wanted if isinstance(kind, str)) + tuple(
             source for source in wanted if isinstance(source, ListSource)
         )
         self._lock = threading.RLock()
         self._holds = dict(holds or {})
-        road = ReconnectGate()
+        reconnect_gate = ReconnectGate()
         self.reflectors: tuple[Reflector[Any], ...] = tuple(
             Reflector(
-                client, source, self._holds.get(source.kind) or FieldPruner(), terms=terms, lock=self._lock, told=told,
-                road=road,
+                client, source, self._holds.get(source.kind) or FieldPruner(), settings=terms, lock=self._lock,
+                on_change=on_change,
+                reconnect_gate=reconnect_gate,
             )
             for source in lists
         )  # fmt: skip
         self._threads: list[threading.Thread] = []
 
     def start(self) -> ClusterInformers:
-        """Returns at once; `wait` for the first lists."""
+        """Start all watches. Returns at once; `wait` waits for the first lists."""
         for reflector in self.reflectors:
             thread = threading.Thread(target=reflector.run, name=f"watch-{reflector.source}", daemon=True)
             self._threads.append(thread)
@@ -62,14 +65,15 @@ class ClusterInformers:
         return self
 
     def stop(self, within: float = 1.0) -> bool:
-        """True when every thread has ended; one that is making a connection may need until its deadline."""
+        """Stop all watches; True when every thread has ended. A thread that is connecting may need until its
+        deadline."""
         for reflector in self.reflectors:
             reflector.stop()
-        until = elapsed() + within
+        deadline = elapsed() + within
         for reflector, thread in zip(self.reflectors, self._threads, strict=False):
-            while thread.is_alive() and elapsed() < until:
+            while thread.is_alive() and elapsed() < deadline:
                 thread.join(0.05)
-                reflector.stop()  # again: it may just have been about to ask when it was told
+                reflector.stop()  # again: its thread may have been about to send a request
         return not any(thread.is_alive() for thread in self._threads)
 
     def __enter__(self) -> ClusterInformers:
@@ -79,8 +83,8 @@ class ClusterInformers:
         self.stop()
 
     def read_again(self, kind: str) -> None:
-        """List this kind anew and hold all of it anew, for `holds` makes something else of it now. What is held stays
-        until then."""
+        """List this kind again and transform all of it again, because `holds` now gives different values. The previous
+        values stay until then."""
         for reflector in self.reflectors:
             if reflector.source.kind == kind:
                 reflector.store.doubt()
@@ -88,58 +92,59 @@ class ClusterInformers:
 
     @property
     def synced(self) -> bool:
-        """Was every list read at least once? It stays true: how old it all is, `age` tells."""
+        """Whether every list was read at least once. It stays true: `age` says how old the content is."""
         return all(reflector.state.synced for reflector in self.reflectors)
 
     def wait(self, within: float) -> bool:
-        """Until everything is synced, no longer than so many seconds; whether it is."""
-        until = elapsed() + within
+        """Wait until everything is synced, at most so many seconds; returns whether it is."""
+        deadline = elapsed() + within
         pause = threading.Event()
-        while not self.synced and elapsed() < until:
+        while not self.synced and elapsed() < deadline:
             pause.wait(0.02)
         return self.synced
 
     def age(self) -> float | None:
-        """Seconds since the oldest of the lists was known to be true; None while one was never read.
+        """Seconds since the oldest of the lists was known to be current; None while one was never read.
 
-        A quiet cluster's is up to about a minute: that is how often the API server speaks unasked (bookmarks).
+        In a quiet cluster it is up to about a minute: that is how often the API server sends bookmarks.
         """
         now = elapsed()
         ages = [r.state.age(now) for r in self.reflectors if not r.state.absent]
-        known = [age for age in ages if age is not None]
-        return None if len(known) < len(ages) else max(known, default=0.0)
+        known_ages = [age for age in ages if age is not None]
+        return None if len(known_ages) < len(ages) else max(known_ages, default=0.0)
 
     def states(self) -> dict[str, WatchHealth]:
-        """By list."""
+        """List → its health."""
         return {str(reflector.source): reflector.state for reflector in self.reflectors}
 
     def troubles(self) -> dict[str, str]:
-        """What goes wrong now, by list."""
+        """List → its current error."""
         return {name: state.error for name, state in self.states().items() if state.error}
 
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What is there and could not be decoded: missing from the snapshot, so nobody may act as if it were not."""
-        return tuple(found for reflector in self.reflectors for found in reflector.store.unreadable())
+        """Objects that could not be decoded. They are missing from the snapshot, so no plan may assume that they do not
+        exist."""
+        return tuple(unreadable for reflector in self.reflectors for unreadable in reflector.store.unreadable())
 
     def held(self, kind: str) -> tuple[Any, ...]:
-        """What is held of a kind."""
+        """What is stored of a kind."""
         with self._lock:
             return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.values())
 
     def snapshot(self) -> Snapshot:
-        """All kinds at one moment, apart from those held as something else."""
+        """All kinds at one moment, apart from those in `holds`."""
         with self._lock:
             kinds = dict.fromkeys(r.source.kind for r in self.reflectors if r.source.kind not in self._holds)
-            found = {kind: self.held(kind) for kind in kinds}
-        return Snapshot({kind: values for kind, values in found.items() if values})
+            values_by_kind = {kind: self.held(kind) for kind in kinds}
+        return Snapshot({kind: values for kind, values in values_by_kind.items() if values})
 
 
 TERMS = WatchSettings(absent=10.0)
-"""A CustomResourceDefinition that is installed while we run is noticed within ten seconds."""
+"""A CustomResourceDefinition that is installed later is noticed within ten seconds."""
 
 
 class ChangeQueue:
-    """Begin it with `start`; `stop` ends it in milliseconds."""
+    """The changes of several lists, for one thread. Starts with `start`; `stop` ends it in milliseconds."""
 
     def __init__(
         self,
@@ -148,57 +153,60 @@ class ChangeQueue:
         holds: Holds,
         wanted: Callable[[WatchEvent[Any]], bool] = lambda _change: True,
     ) -> None:
-        """`wanted` changes of `sources` are told; it is called in the watches' threads."""
+        """Changes of `sources` for which `wanted` is true are queued; it is called in the watches' threads."""
         self._client, self._holds = client, holds
         self._changes: SimpleQueue[WatchEvent[Any]] = SimpleQueue()
 
-        def told(change: WatchEvent[Any]) -> None:
+        def on_change(change: WatchEvent[Any]) -> None:
             if wanted(change):
                 self._changes.put(change)
 
-        self.watch = ClusterInformers(client, sources, terms=TERMS, holds=holds, told=told)
-        """Of the lists from the start."""
-        self._more: ClusterInformers | None = None
-        self._followed: tuple[ListSource, ...] = ()
+        self.watch = ClusterInformers(client, sources, terms=TERMS, holds=holds, on_change=on_change)
+        """The informers of the lists that are watched from the start."""
+        self._added: ClusterInformers | None = None
+        self._added_sources: tuple[ListSource, ...] = ()
 
     def start(self) -> None:
-        """Returns at once."""
+        """Start all watches. Returns at once."""
         self.watch.start()
 
     def stop(self) -> None:
         self.watch.stop()
-        if self._more is not None:
-            self._more.stop()
+        if self._added is not None:
+            self._added.stop()
 
     @property
     def synced(self) -> bool:
-        """Was every list read at least once, those that came later, too?"""
-        return self.watch.synced and (self._more is None or self._more.synced)
+        """Whether every list was read at least once, including those added later."""
+        return self.watch.synced and (self._added is None or self._added.synced)
 
     def troubles(self) -> dict[str, str]:
-        """What goes wrong now, by list."""
-        return {**self.watch.troubles(), **(self._more.troubles() if self._more else {})}
+        """List → its current error."""
+        return {**self.watch.troubles(), **(self._added.troubles() if self._added else {})}
 
     def taken(self, within: float = 0.0, settle: float = 0.0) -> list[WatchEvent[Any]]:
-        """What was told since the last time. While there is nothing, waits for it `within` so many seconds, and then
-        `settle` more for what comes together with it."""
+        """The changes since the last call. While there are none, wait for `within` seconds, and then `settle` more for
+        changes that belong together."""
         try:
             first = self._changes.get(within > 0, within)
         except Empty:
             return []
         if settle > 0:
             threading.Event().wait(settle)
+        # Only this thread takes changes, so the size cannot shrink in between.
         return [first, *(self._changes.get() for _ in range(self._changes.qsize()))]
 
-    def follow(self, more: Iterable[ListSource]) -> bool:
-        """Watch these beside the others, and no longer those of before. True where they differ: what was heard of
-        those is no longer told when it changes, and all there is of these will be."""
-        wanted = tuple(more)
-        if wanted == self._followed:
+    def follow(self, sources: Iterable[ListSource]) -> bool:
+        """Watch these lists beside the others, in place of those of the last call. True where they differ: then objects
+        of the previous lists are no longer reported, and all objects of these will be."""
+        wanted = tuple(sources)
+        if wanted == self._added_sources:
             return False
-        if self._more is not None:
-            self._more.stop()
-        self._followed = wanted
-        self._more = ClusterInformers(self._client, wanted, terms=TERMS, holds=self._holds, told=self._changes.put)
-        self._more.start()
+        if self._added is not None:
+            self._added.stop()
+        self._added_sources = wanted
+        self._added = ClusterInformers(
+            self._client, wanted, terms=TERMS, holds=self._holds, on_change=self._changes.put
+        )
+        self._added.start()
         return True

@@ -1,17 +1,17 @@
-"""One leader among the replicas, whose writes end before another's begin.
+"""One leader among the replicas, whose writes end before another leader's begin.
 
-A Lease does not fence: a leader that slept may still believe in itself. Three rules make it hold:
+A Lease does not fence: a leader that was suspended may still believe that it leads. Three rules prevent two writers:
 
-- a leader stops believing `renew_deadline` after it *began* its last renewal that worked, by its own clock;
-- each write asks first (`LeaderElector.fence`), and ends within the client's write deadline; the two together are
+- a leader stops leading `renew_deadline` after it *began* its last successful renewal, by its own clock;
+- each write checks first (`LeaderElector.fence`), and ends within the client's write deadline; the two together are
   shorter than the lease;
-- a new leader takes over only when it has watched the lease unchanged for as long as it lasts, and then waits one
-  write deadline more before its first write; as long as a lease lasts where somebody took it from its holder by hand
-  (emptied it), who does not know of it before its next renewal, and where there is none: a replica that has just
-  started cannot know whether there never was one, or somebody deleted it.
+- a new leader takes over only after it has observed the lease unchanged for its whole duration, and then waits one
+  write deadline more before its first write. It waits a whole lease duration where somebody emptied the Lease by hand,
+  since its holder does not know of it before its next renewal, and where there is no Lease: a replica that has just
+  started cannot know whether there never was one, or whether it was deleted.
 
-Clocks of different machines are never compared: only time that passed here counts, that of a suspended machine too.
-A Lease is created by PUT, not by POST: then the right to create it can name it.
+Clocks of different machines are never compared: only time that passed on this machine counts, including time that it
+was suspended. A Lease is created by PUT, not by POST: so the right to create it can name it.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from trimtab.runtime import clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimings:
-    """Seconds."""
+    """Durations in seconds."""
 
     lease: int = 30
-    """How long a lease lasts unrenewed: how long nobody leads after a leader died."""
+    """The time that a lease lasts unrenewed: the time without a leader after a leader died."""
     renew_deadline: float = 15.0
     """A leader whose last renewal began longer ago than this writes nothing any more."""
     retry: float = 3.0
-    """Until the next try after one that failed."""
+    """The time until the next attempt after a failed one."""
 
     @property
     def rhythm(self) -> float:
-        """Between renewals, and between looks of those who wait: half of the deadline leaves time to try again."""
+        """The time between renewals, and between reads of a replica that waits: half of the deadline leaves time for
+        another attempt."""
         return self.renew_deadline / 2
 
 
@@ -59,18 +60,18 @@ class _Spec(msgspec.Struct, rename="camel"):
 class _Lease(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
     whole: dict[str, Any] = {}
-    """All of it as it was read, its version and what others wrote into it among it."""
+    """The Lease as read, including its `resourceVersion` and fields of others."""
 
 
 GIVEN_BACK = 1
-"""Seconds that a Lease lasts by its own words when its holder has let go of it (as client-go writes it)."""
-_INVALID = 422
-_TRIES = 3
-"""To write when somebody else changed the Lease between our reading and our writing."""
+"""The duration in seconds of a Lease that its holder released (as client-go writes it)."""
+_UNPROCESSABLE = 422
+_MAX_ATTEMPTS = 3
+"""Attempts to write while others change the Lease between read and write."""
 
 
 class LeaderElector:
-    """One replica's part in it. `run` in a thread; `leading` and `fence` from any."""
+    """One replica's part in the election. `run` in a thread; `leading` and `fence` from any."""
 
     def __init__(
         self,
@@ -79,25 +80,26 @@ class LeaderElector:
         name: str,
         identity: str,
         *,
-        terms: LeaseTimings | None = None,
+        timings: LeaseTimings | None = None,
         now: clock.Clock = clock.utc,
         elapsed: Callable[[], float] = clock.elapsed,
-        told: Callable[[str], None] = lambda _trouble: None,
+        on_trouble: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
-        """`told` hears of each new trouble. Raises ValueError where the terms would let two replicas write at once."""
-        self.terms = terms or LeaseTimings()
+        """`on_trouble` is called with each new error. Raises ValueError where the timings would let two replicas write
+        at once."""
+        self.terms = timings or LeaseTimings()
         self.identity = identity
         self._client = client
         self._namespace, self._name = namespace, name
-        self._now, self._elapsed, self._told = now, elapsed, told
+        self._now, self._elapsed, self._on_trouble = now, elapsed, on_trouble
         self._write_deadline = client.deadlines.write
         self._renewed: float | None = None
         self._may_write = 0.0
-        self._seen: tuple[str | None, str | None] | None = None
-        self._seen_since = 0.0
-        self._written: _Lease | None = None
+        self._observed_record: tuple[str | None, str | None] | None = None
+        self._observed_since = 0.0
+        self._last_written: _Lease | None = None
         self.trouble = ""
-        """What went wrong last; empty while it goes well."""
+        """The last error; empty while there is none."""
         if self.terms.renew_deadline + self._write_deadline >= self.terms.lease:
             raise ValueError(
                 f"a renew deadline of {self.terms.renew_deadline:g} s and a write deadline of "
@@ -106,110 +108,119 @@ class LeaderElector:
 
     @property
     def leading(self) -> bool:
-        """May a write begin now?"""
+        """Whether a write may begin now."""
         now = self._elapsed()
         return self._renewed is not None and now - self._renewed < self.terms.renew_deadline and now >= self._may_write
 
     def fence(self, doing: str) -> None:
-        """For a `Writer`. Raises NotLeading."""
+        """Raise NotLeading where a write may not begin: the check of a `Writer`."""
         if not self.leading:
             raise NotLeading(f"{doing}: {self.identity} does not lead {self._namespace}/{self._name}")
 
     def run(self, stop: threading.Event) -> None:
-        """Renew or try to take over until `stop`; then give the lease back."""
+        """Renew the Lease, or try to acquire it, until `stop`; then release it."""
         while not stop.is_set():
             self.step()
             stop.wait(min(self.terms.retry, self.terms.rhythm) if self.trouble else self.terms.rhythm)
         self.release()
 
     def step(self) -> bool:
-        """One try to get or keep it; whether we hold it now. Never raises: trouble is told in `trouble`."""
-        begun = self._elapsed()
+        """One attempt to acquire or renew; returns whether this replica holds the Lease now. Raises nothing: an error
+        is in `trouble`."""
+        started = self._elapsed()
         try:
-            held = self._try(begun)
-            self._now_troubled("")
-        except KubeFault as error:  # nobody else was seen to hold it: we believe as long as the clock lets us
-            self._now_troubled(str(error))
+            holds_lease = self._try_acquire_or_renew(started)
+            self._set_trouble("")
+        except KubeFault as error:  # no other holder was observed: this replica leads for as long as the clock allows
+            self._set_trouble(str(error))
             return self.leading
-        except Exception as error:  # noqa: BLE001  a bug must not end the election in silence; and we step back
-            self._now_troubled(f"{type(error).__name__}: {error}")
-            held = False
-        if not held:
+        except Exception as error:  # noqa: BLE001  a bug must not end the election silently; this replica steps down
+            self._set_trouble(f"{type(error).__name__}: {error}")
+            holds_lease = False
+        if not holds_lease:
             self._renewed = None
-        return held
+        return holds_lease
 
     def release(self) -> None:
-        """Give it back, so that another need not wait for its end. Call it when no write is under way any more."""
+        """Release the Lease, so that another replica need not wait for its end. Call it when no write is in progress
+        any more."""
         if self._renewed is None:
             return
         self._renewed = None
         try:
-            found = self._read()
-            if found is not None and found.spec.holder_identity == self.identity:
-                self._put(found, self._spec(found, holder="", seconds=GIVEN_BACK))
+            lease = self._read()
+            if lease is not None and lease.spec.holder_identity == self.identity:
+                self._replace(lease, self._spec(lease, holder="", seconds=GIVEN_BACK))
         except Exception as error:  # noqa: BLE001  the lease ends by itself
-            self._now_troubled(f"{type(error).__name__}: {error}")
+            self._set_trouble(f"{type(error).__name__}: {error}")
 
-    def _now_troubled(self, trouble: str) -> None:
+    def _set_trouble(self, trouble: str) -> None:
         before, self.trouble = self.trouble, trouble
         if trouble not in ("", before):
-            self._told(trouble)
+            self._on_trouble(trouble)
 
-    def _try(self, begun: float) -> bool:
-        """Somebody's edit between reading and writing says nothing of who holds it: reading again does."""
-        for _ in range(_TRIES - 1):
+    def _try_acquire_or_renew(self, started: float) -> bool:
+        """Attempt to acquire or renew, again after a conflict: another writer's edit in between says nothing about the
+        holder, but reading again does."""
+        for _ in range(_MAX_ATTEMPTS - 1):
             try:
-                return self._once(begun)
+                return self._acquire_or_renew_once(started)
             except Conflict:
                 continue
-        return self._once(begun)
+        return self._acquire_or_renew_once(started)
 
-    def _once(self, begun: float) -> bool:
-        """What we wrote last is not read again: were it changed since, the server would not take our next."""
-        found, self._written = self._written if self._renewed is not None else None, None
-        found = found or self._read()
-        if found is None:
+    def _acquire_or_renew_once(self, started: float) -> bool:
+        """One attempt; returns whether this replica holds the Lease. Raises Conflict where the Lease changed in
+        between."""
+        # A renewal does not read: were the Lease changed since the last write, the server would refuse the old version.
+        lease, self._last_written = self._last_written if self._renewed is not None else None, None
+        lease = lease or self._read()
+        if lease is None:
             self._create()
-            return self._taken(begun, snatched=True)
-        spec = found.spec
+            return self._start_leading(started, without_notice=True)
+        spec = lease.spec
         if spec.holder_identity == self.identity and self._renewed is not None:
-            self._put(found, self._spec(found))
-            self._renewed = begun
+            self._replace(lease, self._spec(lease))
+            self._renewed = started
             return True
-        if not self._is_over(spec, begun):
+        if not self._is_expired(spec, started):
             return False
-        snatched = not spec.holder_identity and (spec.lease_duration_seconds or 0) > GIVEN_BACK
-        self._put(found, self._spec(found, taken=True))
-        return self._taken(begun, snatched=snatched)
+        # A released Lease has the duration that `release` writes; an emptied one still has its holder's.
+        without_notice = not spec.holder_identity and (spec.lease_duration_seconds or 0) > GIVEN_BACK
+        self._replace(lease, self._spec(lease, acquired=True))
+        return self._start_leading(started, without_notice=without_notice)
 
-    def _taken(self, begun: float, *, snatched: bool) -> bool:
-        """The one before us may have begun a write in its last moment.
+    def _start_leading(self, started: float, *, without_notice: bool) -> bool:
+        """Note the time from which this replica may write: the previous leader may have begun a write in its last
+        moment.
 
-        `snatched`: somebody emptied the Lease by hand, or may have deleted it. Its holder may not know of it yet.
+        `without_notice`: the Lease was emptied by hand, or may have been deleted, and its holder may not know that yet.
         """
-        self._renewed = begun
-        self._may_write = self._elapsed() + (self.terms.lease if snatched else self._write_deadline)
+        self._renewed = started
+        self._may_write = self._elapsed() + (self.terms.lease if without_notice else self._write_deadline)
         return True
 
-    def _is_over(self, spec: _Spec, now: float) -> bool:
-        """Free, or unchanged before our eyes for as long as it lasts. Our own of an earlier life is another's."""
+    def _is_expired(self, spec: _Spec, now: float) -> bool:
+        """Whether the Lease is free, or was observed unchanged for its whole duration. A Lease that this identity held
+        before a restart is treated as another's."""
         if not spec.holder_identity:
             return True
-        if (spec.holder_identity, spec.renew_time) != self._seen:
-            self._seen, self._seen_since = (spec.holder_identity, spec.renew_time), now
-        return now - self._seen_since > (spec.lease_duration_seconds or self.terms.lease)
+        if (spec.holder_identity, spec.renew_time) != self._observed_record:
+            self._observed_record, self._observed_since = (spec.holder_identity, spec.renew_time), now
+        return now - self._observed_since > (spec.lease_duration_seconds or self.terms.lease)
 
     def _spec(
-        self, found: _Lease | None, *, holder: str | None = None, seconds: int | None = None, taken: bool = False
+        self, lease: _Lease | None, *, holder: str | None = None, seconds: int | None = None, acquired: bool = False
     ) -> dict[str, Any]:
-        before = found.spec if found else _Spec()
-        now = _micro(self._now())
+        """The spec of the Lease to write. `acquired`: this replica was not the holder before."""
+        before = lease.spec if lease else _Spec()
+        now = _micro_time(self._now())
         return {
             "holderIdentity": self.identity if holder is None else holder,
             "leaseDurationSeconds": seconds or self.terms.lease,
             "renewTime": now,
-            "acquireTime": now if taken or found is None else before.acquire_time,
-            "leaseTransitions": (before.lease_transitions or 0) + taken,
+            "acquireTime": now if acquired or lease is None else before.acquire_time,
+            "leaseTransitions": (before.lease_transitions or 0) + acquired,
         }
 
     def _read(self) -> _Lease | None:
@@ -219,7 +230,7 @@ class LeaderElector:
             body = self._client.request("GET", path, deadline=self._write_deadline, doing=doing)
         except NotFound:
             return None
-        return self._decoded(body, doing)
+        return self._decode(body, doing)
 
     def _create(self) -> None:
         meta = {"name": self._name, "namespace": self._namespace}
@@ -227,31 +238,32 @@ class LeaderElector:
         doing = f"create Lease {self._namespace}/{self._name}"
         path = one(PLACES["Lease"], self._namespace, self._name)
         try:
-            self._keep(self._client.write("PUT", path, body, doing=doing), doing)
+            self._remember(self._client.write("PUT", path, body, doing=doing), doing)
         except RequestRefused as error:
-            if error.status == _INVALID:  # another replica was quicker: it is there now, and an update names a version
+            if error.status == _UNPROCESSABLE:  # another replica created it first: an update must name a version
                 raise Conflict(doing, error.status, ApiStatus(message=error.message)) from error
             raise
 
-    def _put(self, found: _Lease, spec: dict[str, Any]) -> None:
-        """The version goes along: of two that try at once one gets Conflict. What others wrote there stays."""
-        body = {**found.whole, **_KIND, "spec": {**found.whole.get("spec", {}), **spec}}
+    def _replace(self, lease: _Lease, spec: dict[str, Any]) -> None:
+        """Write the Lease with the version that was read: of two replicas that try at once, one gets Conflict. Fields
+        of others stay."""
+        body = {**lease.whole, **_KIND, "spec": {**lease.whole.get("spec", {}), **spec}}
         path = one(PLACES["Lease"], self._namespace, self._name)
         doing = f"renew Lease {self._namespace}/{self._name}"
-        self._keep(self._client.write("PUT", path, body, doing=doing), doing)
+        self._remember(self._client.write("PUT", path, body, doing=doing), doing)
 
-    def _keep(self, answer: bytes, doing: str) -> None:
-        """Only for the next renewal; whoever does not lead then, reads."""
-        self._written = self._decoded(answer, doing)
+    def _remember(self, body: bytes, doing: str) -> None:
+        """Keep the written Lease for the next renewal; a replica that does not lead by then reads it again."""
+        self._last_written = self._decode(body, doing)
 
-    def _decoded(self, body: bytes, doing: str) -> _Lease:
-        found: _Lease = parsed(body, _Lease, doing)
-        found.whole = parsed(body, dict, doing)
-        return found
+    def _decode(self, body: bytes, doing: str) -> _Lease:
+        lease: _Lease = parsed(body, _Lease, doing)
+        lease.whole = parsed(body, dict, doing)
+        return lease
 
 
 _KIND = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
 
 
-def _micro(moment: datetime) -> str:
+def _micro_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,9 +1,7 @@
-"""What can be set about every process of which one replica works and the others wait.
+"""A process of which one replica leads and the others wait: its settings, its election, its pages, its end.
 
-One replica among several, of which one works: its name, its part in the election, its pages, its end.
-
-However it ends, asked to or because something raised, its Lease is let go after its last write, so that another need
-not wait for the Lease's end. What it does while it leads is the process's own.
+However it ends, by a signal or by an error, its Lease is released after its last write, so that another replica need
+not wait for the Lease's end. The work of a leader is the process's own.
 """
 
 from __future__ import annotations
@@ -32,55 +30,62 @@ from trimtab.runtime.settings import ListenAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderProcessSettings:
-    """Each comes from `TRIMTAB_` and the field's name in capitals; what a process needs otherwise it says anew."""
+    """The settings of every process that waits for a Lease; a process overrides the defaults that do not fit it."""
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics and health. All interfaces, because Prometheus and the kubelet ask from outside."""
+    """The HOST:PORT for metrics and health. The default is all interfaces, because Prometheus and the kubelet connect
+    from outside the pod."""
 
     namespace: str = "trimtab-system"
-    """Our own namespace: the Lease is here."""
+    """Trimtab's own namespace, in which the Lease is."""
 
     kubeconfig: Path | None = None
-    """None: the account of the pod, or else the kubeconfig of the person who starts it."""
+    """A kubeconfig file. None: the pod's own account, or else the kubeconfig of the person who starts the process."""
 
-    lease: int = 30
-    """Seconds a leader that died keeps the lease."""
+    lease_duration_seconds: int = 30
+    """Seconds for which a leader that died keeps the Lease."""
 
-    renew_deadline: float = 15.0
-    """Seconds since its last renewal after which a leader writes nothing any more. It renews twice as often."""
+    renew_deadline_seconds: float = 15.0
+    """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
 
-    retry: float = 3.0
-    """Seconds until the next try to renew, or to become the leader, after one that failed."""
+    retry_period_seconds: float = 3.0
+    """Seconds before the process tries again to acquire or renew the Lease after a failed attempt."""
 
-    write_deadline: float = 10.0
-    """Seconds a write may take. With the renew deadline it must be shorter than the lease."""
+    write_timeout_seconds: float = 10.0
+    """The longest time in seconds that a write may take. Together with the renew deadline it must be shorter than the
+    lease duration."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written."""
+    """The lowest level that is logged."""
 
     log_format: Literal["auto", "json", "console"] = "auto"
     """`auto`: colours on a terminal, JSON lines everywhere else."""
 
     ready_file: Path | None = None
-    """Written when the pages are served: JSON with `url`, `pid` and `identity`. None: only the log line."""
+    """A file that the process writes when it serves its pages: JSON with `url`, `pid` and `identity`. None: only the
+    log line."""
 
     @property
     def lease_terms(self) -> LeaseTimings:
-        return LeaseTimings(lease=self.lease, renew_deadline=self.renew_deadline, retry=self.retry)
+        return LeaseTimings(
+            lease=self.lease_duration_seconds,
+            renew_deadline=self.renew_deadline_seconds,
+            retry=self.retry_period_seconds,
+        )
 
     @property
     def deadlines(self) -> Deadlines:
-        return Deadlines(write=self.write_deadline, connect=min(5.0, self.write_deadline / 2))
+        return Deadlines(write=self.write_timeout_seconds, connect=min(5.0, self.write_timeout_seconds / 2))
 
 
 LOOK = 0.2
-"""Seconds between two looks at whether we lead."""
+"""Seconds between two checks whether this replica leads."""
 
 T = TypeVar("T")
 
 
 class LeaderStatus(Protocol):
-    """Its part in an election."""
+    """This replica's part in an election."""
 
     trouble: str
 
@@ -92,7 +97,7 @@ class LeaderStatus(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderProcess:
-    """`name` is the process's: its Lease is `trimtab-NAME`, its lines of the log begin with it."""
+    """One replica. `name` is that of the process: its Lease is `trimtab-NAME`, and its log events begin with it."""
 
     name: str
     settings: LeaderProcessSettings
@@ -101,57 +106,60 @@ class LeaderProcess:
     election: LeaderStatus
     identity: str
     hung: float
-    """Seconds without a sign of life after which `/healthz` says that we are not well."""
+    """Seconds without a check of `may` after which `/healthz` fails."""
     stop: GracefulShutdown = field(default_factory=GracefulShutdown)
     elapsed: Callable[[], float] = clock.elapsed
-    _alive: float = field(init=False)
+    _last_check: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._alive = self.elapsed()
+        self._last_check = self.elapsed()
 
     @property
     def lease(self) -> str:
+        """The name of the Lease."""
         return lease_of(self.name)
 
     @property
     def writer(self) -> Writer:
-        """Writes only while we lead, under the process's name."""
+        """A writer that is fenced by the election, with the process's name as field manager."""
         return Writer(client=self.client, manager=self.lease, fence=self.election.fence)
 
     def leading(self) -> bool:
+        """Whether this replica leads."""
         return self.election.leading
 
     def may(self) -> bool:
-        """May the work go on: do we lead, and were we not asked to stop? Who asks shows that it lives."""
-        self._alive = self.elapsed()
+        """Whether the work may go on: this replica leads, and was not asked to stop. Each call counts as a sign of life
+        for `/healthz`."""
+        self._last_check = self.elapsed()
         return self.election.leading and not self.stop.begun
 
     def wait(self, seconds: float) -> None:
-        """No longer than the work may go on."""
-        until = self.elapsed() + seconds
-        while self.may() and (left := until - self.elapsed()) > 0:
-            self.stop.wait(min(left, 1.0))
+        """Wait, but no longer than the work may go on."""
+        deadline = self.elapsed() + seconds
+        while self.may() and (seconds_left := deadline - self.elapsed()) > 0:
+            self.stop.wait(min(seconds_left, 1.0))
 
     @contextmanager
-    def standing(self, registry: CollectorRegistry, more: Mapping[str, Page] | None = None) -> Iterator[None]:
-        """Pages are served and the election runs, to the end of the context."""
-        with HttpPages(self.settings.listen, {**self._pages(registry), **(more or {})}) as pages:
+    def standing(self, registry: CollectorRegistry, extra_pages: Mapping[str, Page] | None = None) -> Iterator[None]:
+        """While the block runs, serve the pages and take part in the election."""
+        with HttpPages(self.settings.listen, {**self._pages(registry), **(extra_pages or {})}) as pages:
             self._announce(pages.url)
             try:
-                with self._elected():
+                with self._run_election():
                     yield
             finally:
                 self.log.info(f"{self.name}.ended", identity=self.identity)
 
     def work(self, lead: Callable[[], object]) -> None:
-        """Until asked to stop: `lead` each time we do, and it returns once it may not go on."""
+        """Call `lead` each time this replica leads, until asked to stop; `lead` returns once it may not go on."""
         while not self.stop.begun:
             if self.may():
                 self.term(lead)
             self.stop.wait(LOOK)
 
     def term(self, lead: Callable[[], T]) -> T:
-        """From now until `lead` returns, told."""
+        """Call `lead`, and log the start and the end of leading."""
         self.log.info(f"{self.name}.leads", identity=self.identity)
         try:
             return lead()
@@ -159,17 +167,18 @@ class LeaderProcess:
             self.log.info(f"{self.name}.leads-no-more", identity=self.identity)
 
     def turn(self) -> bool:
-        """Wait until we lead, as long as whoever led before may keep the Lease, and no longer; whether we do."""
-        terms = self.settings.lease_terms
-        until = self.elapsed() + terms.lease + 2 * terms.retry + 2 * self.settings.write_deadline
+        """Wait until this replica leads, at most as long as a previous leader may hold the Lease; returns whether it
+        leads."""
+        timings = self.settings.lease_terms
+        deadline = self.elapsed() + timings.lease + 2 * timings.retry + 2 * self.settings.write_timeout_seconds
         while not self.may():
-            if self.stop.wait(LOOK) or self.elapsed() > until:
+            if self.stop.wait(LOOK) or self.elapsed() > deadline:
                 self.log.warning(f"{self.name}.not-our-turn", lease=self.lease, trouble=self.election.trouble or None)
                 return False
         return True
 
     @contextmanager
-    def _elected(self) -> Iterator[None]:
+    def _run_election(self) -> Iterator[None]:
         done = threading.Event()
         thread = threading.Thread(target=self.election.run, args=(done,), name="election", daemon=True)
         thread.start()
@@ -177,36 +186,39 @@ class LeaderProcess:
             yield
         finally:
             done.set()
-            thread.join(self.settings.write_deadline)
+            # The election's thread releases the Lease when `done` is set: wait for that write.
+            thread.join(self.settings.write_timeout_seconds)
 
     def _announce(self, url: str) -> None:
-        told = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        http_pages.tell(self.settings.ready_file, told)
-        self.log.info(f"{self.name}.ready", **told)
+        facts = {"url": url, "pid": os.getpid(), "identity": self.identity}
+        http_pages.tell(self.settings.ready_file, facts)
+        self.log.info(f"{self.name}.ready", **facts)
 
     def _pages(self, registry: CollectorRegistry) -> dict[str, Page]:
         return {
             "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render(registry)),
-            "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_well() else (500, TEXT, b"no round for too long\n"),
+            "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_alive() else (500, TEXT, b"no round for too long\n"),
             "/readyz": lambda: (503, TEXT, b"stopping\n") if self.stop.begun else (200, TEXT, b"ok\n"),
         }
 
-    def _is_well(self) -> bool:
-        """What hangs is mended by a restart, what cannot be read is not."""
-        return self.elapsed() - self._alive < self.hung
+    def _is_alive(self) -> bool:
+        """Whether the process made progress lately. A restart helps a process that hangs, but not one that cannot read
+        the cluster."""
+        return self.elapsed() - self._last_check < self.hung
 
 
 def lease_of(name: str) -> str:
-    """The Lease of a process."""
+    """The name of a process's Lease."""
     return f"trimtab-{name}"
 
 
 def replica(name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float) -> LeaderProcess:
-    """One that stands for election with this client. Raises ValueError where two could write at once."""
+    """A replica that takes part in the election with this client. Raises ValueError where two replicas could write at
+    once."""
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = LeaderElector(
-        client, settings.namespace, lease_of(name), identity, terms=settings.lease_terms,
-        told=lambda trouble: log.warning("election.trouble", error=trouble),
+        client, settings.namespace, lease_of(name), identity, timings=settings.lease_terms,
+        on_trouble=lambda trouble: log.warning("election.trouble", error=trouble),
     )  # fmt: skip
     return LeaderProcess(
         name=name, settings=settings, log=log, client=client, election=election, identity=identity, hung=hung
@@ -215,11 +227,11 @@ def replica(name: str, settings: LeaderProcessSettings, log: Logger, client: Cli
 
 @contextmanager
 def opened(name: str, settings: LeaderProcessSettings, log: Logger, *, hung: float) -> Iterator[LeaderProcess]:
-    """A replica with a client of its own, which a signal stops. Raises RuntimeFault where it cannot begin."""
+    """A replica with a client of its own, which a signal stops. Raises RuntimeFault where it cannot start."""
     client = connect(str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.deadlines)
     try:
-        made = replica(name, settings, log, client, hung=hung)
-        on_signals(made.stop)
-        yield made
+        process = replica(name, settings, log, client, hung=hung)
+        on_signals(process.stop)
+        yield process
     finally:
         client.close()

@@ -1,4 +1,4 @@
-"""Whole lists, page by page: a page is decoded and let go before the next one is asked for."""
+"""Whole lists, page by page: a page is decoded and released before the next one is requested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trimtab.kube.watch_state import WatchSettings
 PAGE = WatchSettings().page
 
 FORBIDDEN = 403
-_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,55 +30,57 @@ class ListResult:
 
     items: list[Raw]
     version: str
-    """The version the whole list has; the same on every page."""
+    """The version of the whole list; the same on every page."""
 
 
 def pages(client: Client, source: ListSource, size: int = PAGE) -> Iterator[ListResult]:
-    """Every page of a list. Raises Gone where it took so long that its version is no longer kept: begin anew."""
+    """Every page of a list. Raises ResourceVersionGone where it took so long that its version is no longer available:
+    then list again."""
     token: str | None = None
     while True:
         doing = f"list {source}"
         query = {**source.query, "limit": size, "continue": token}
         accept = source.accept("PartialObjectMetadataList")
-        found = decode.page(client.get(source.path, query, doing=doing, accept=accept), doing)
-        yield ListResult(found.items or [], found.metadata.resource_version)
-        token = found.metadata.continue_ or None
+        page = decode.page(client.get(source.path, query, doing=doing, accept=accept), doing)
+        yield ListResult(page.items or [], page.metadata.resource_version)
+        token = page.metadata.continue_ or None
         if token is None:
             return
 
 
 def listed(client: Client, source: ListSource) -> Iterator[tuple[decode.Key, Any]]:
-    """Every object of a list that can be read, under its (namespace, name)."""
-    for part in pages(client, source):
-        for raw in part.items:
-            found: Any = decode.item(source.kind, raw)
-            if not isinstance(found, decode.UndecodableObject):
-                yield decode.key(found.metadata), found
+    """Every decodable object of a list, with its (namespace, name)."""
+    for page in pages(client, source):
+        for raw in page.items:
+            item: Any = decode.item(source.kind, raw)
+            if not isinstance(item, decode.UndecodableObject):
+                yield decode.key(item.metadata), item
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterListing:
-    """What stands in the cluster now, read once."""
+    """The content of the cluster, read once."""
 
     snapshot: Snapshot
     unreadable: tuple[Unreadable, ...] = ()
     absent: tuple[str, ...] = ()
-    """Kinds this server does not serve: nothing of them can be there."""
+    """Kinds that this server does not serve: it has no objects of them."""
 
 
 def observe(
-    client: Client, wanted: Iterable[ListSource] | None = None, told: Callable[[str], None] = lambda list_: None
+    client: Client, wanted: Iterable[ListSource] | None = None, on_list: Callable[[str], None] = lambda list_: None
 ) -> ClusterListing:
-    """Every kind of a Snapshot, by reading lists. Objects are as `keep` leaves them; `told` hears each list's name."""
-    keeper = FieldPruner()
+    """All kinds of a Snapshot, read by lists. Objects have the fields that `transform` retains; `on_list` is called
+    with the name of each list."""
+    pruner = FieldPruner()
     objects: dict[str, dict[decode.Key, ApiObject]] = {}
-    broken: list[Unreadable] = []
+    unreadable: list[Unreadable] = []
     absent: list[str] = []
     forbidden: set[str] = set()
     for source in sources() if wanted is None else wanted:
-        told(str(source))
+        on_list(str(source))
         try:
-            found, wrong = _whole(client, source, keeper)
+            source_objects, source_unreadable = _list_with_retries(client, source, pruner)
         except NotFound:
             if not source.optional:
                 raise
@@ -89,36 +91,40 @@ def observe(
                 raise
             forbidden.add(source.kind)
             continue
-        objects.setdefault(source.kind, {}).update(found)
-        broken += wrong
-    kept = {kind: tuple(found[key] for key in sorted(found)) for kind, found in objects.items() if found}
-    return ClusterListing(Snapshot(kept, forbidden=frozenset(forbidden)), tuple(broken), tuple(absent))
+        objects.setdefault(source.kind, {}).update(source_objects)
+        unreadable += source_unreadable
+    sorted_objects = {
+        kind: tuple(source_objects[key] for key in sorted(source_objects))
+        for kind, source_objects in objects.items()
+        if source_objects
+    }
+    return ClusterListing(Snapshot(sorted_objects, forbidden=frozenset(forbidden)), tuple(unreadable), tuple(absent))
 
 
-def _whole(
-    client: Client, source: ListSource, keeper: FieldPruner
+def _list_with_retries(
+    client: Client, source: ListSource, pruner: FieldPruner
 ) -> tuple[dict[decode.Key, ApiObject], list[Unreadable]]:
-    """A list that outlives its version is begun again, a few times."""
-    for last in (False,) * (_ATTEMPTS - 1) + (True,):
+    """List all objects of a source, again where its version is gone before its end, a few times."""
+    for last in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
         try:
-            return _once(client, source, keeper)
+            return _list_once(client, source, pruner)
         except ResourceVersionGone:
             if last:
                 raise
     raise AssertionError("unreachable")
 
 
-def _once(
-    client: Client, source: ListSource, keeper: FieldPruner
+def _list_once(
+    client: Client, source: ListSource, pruner: FieldPruner
 ) -> tuple[dict[decode.Key, ApiObject], list[Unreadable]]:
-    found: dict[decode.Key, ApiObject] = {}
-    broken: list[Unreadable] = []
+    objects: dict[decode.Key, ApiObject] = {}
+    unreadable: list[Unreadable] = []
     for page in pages(client, source):
         for raw in page.items:
             item = decode.item(source.kind, raw)
             if isinstance(item, decode.UndecodableObject):
-                broken.append(item.why)
+                unreadable.append(item.why)
             else:
-                kept = keeper(item)
-                found[decode.key(kept.metadata)] = kept  # type: ignore[attr-defined]
-    return found, broken
+                pruned = pruner(item)
+                objects[decode.key(pruned.metadata)] = pruned  # type: ignore[attr-defined]
+    return objects, unreadable

@@ -1,9 +1,9 @@
-"""A cordon, and what it takes to undo it, in one patch.
+"""A cordon and its reversal, in one patch; and the replicas of a workload.
 
-What is written on the node itself survives us: a cordon is ours only where our annotation came with it. Every patch
-names the version it was decided on, so that nobody's change in between is overwritten (409, `Conflict`).
+Notes on the node itself survive a restart: a cordon belongs to Trimtab only where its annotation came with it. Every
+patch names the version that it was decided on, so that a change in between is not overwritten (409, `Conflict`).
 
-How many replicas? Through the scale subresource, and only from the number that was meant.
+Replicas are changed through the scale subresource, and only from the number that was intended.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from trimtab.kube.resources import PLACES, one
 
 
 def cordon(writer: Writer, name: str, version: str, annotations: Mapping[str, str]) -> Metadata:
-    """No new pods, and our annotations beside it. Returns the node's metadata as stored (its new version)."""
+    """Cordon a node and set annotations on it. Returns the node's metadata as stored (its new version)."""
     return patch(writer, name, version, unschedulable=True, annotations=annotations)
 
 
 def uncordon(writer: Writer, name: str, version: str, annotations: tuple[str, ...]) -> Metadata:
-    """Open again, and our annotations gone."""
+    """Uncordon a node and remove these annotations. Returns the metadata as stored."""
     return patch(writer, name, version, unschedulable=None, annotations=dict.fromkeys(annotations))
 
 
 def patch(
     writer: Writer, name: str, version: str, *, unschedulable: bool | None, annotations: Mapping[str, str | None]
 ) -> Metadata:
-    """One merge patch; None takes a field away."""
+    """Change `unschedulable` and annotations in one merge patch; None removes a field. Returns the metadata as
+    stored."""
     body: dict[str, Any] = {
         "metadata": {"resourceVersion": version, "annotations": dict(annotations)},
         "spec": {"unschedulable": unschedulable},
@@ -48,14 +49,15 @@ def patch(
 
 
 def annotate(writer: Writer, name: str, version: str, annotations: Mapping[str, str | None]) -> Metadata:
-    """These annotations and nothing else; None takes one away."""
+    """Change these annotations and nothing else; None removes one. Returns the metadata as stored."""
     body = {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
     path, doing = one(PLACES["Node"], "", name), f"annotate Node {name}"
     return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
 
 
 def taint(writer: Writer, name: str, version: str, taints: Iterable[Taint]) -> Metadata:
-    """All the taints the node shall have. Raises Conflict where it changed since `version`: the list is a whole."""
+    """Replace all taints of a node. Raises Conflict where it changed since `version`, since a patch replaces the whole
+    list."""
     body = {"metadata": {"resourceVersion": version}, "spec": {"taints": [msgspec.to_builtins(t) for t in taints]}}
     path, doing = one(PLACES["Node"], "", name), f"taint Node {name}"
     return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
@@ -70,7 +72,8 @@ def reopen(
     annotations: Iterable[str],
     taints: Iterable[Taint] | None,
 ) -> Metadata:
-    """In one patch: open again where asked, these annotations gone, these taints left (None: as they are)."""
+    """Uncordon a node where requested, remove these annotations and replace the taints (None: unchanged), in one
+    patch."""
     body: dict[str, Any] = {"metadata": {"resourceVersion": version, "annotations": dict.fromkeys(annotations)}}
     spec: dict[str, Any] = {"unschedulable": None} if uncordon else {}
     if taints is not None:
@@ -95,24 +98,25 @@ class _Scale(msgspec.Struct):
 
 
 def scale(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
-    """True when it was done; False where the number was another one, or nothing of that name is there.
+    """Set the replicas from `before`; True when they are set; False where the number differs, or the object does not
+    exist.
 
     Raises Conflict where it changed in between.
     """
     path, doing = one(PLACES[kind], namespace, name, "scale"), f"scale {kind} {namespace}/{name} to {replicas}"
     try:
-        found: _Scale = parsed(writer.client.get(path, doing=doing), _Scale, doing)
+        current: _Scale = parsed(writer.client.get(path, doing=doing), _Scale, doing)
     except NotFound:
         return False
-    if found.spec.replicas != before:
+    if current.spec.replicas != before:
         return False
-    body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": {"replicas": replicas}}
+    body = {"metadata": {"resourceVersion": current.metadata.resource_version}, "spec": {"replicas": replicas}}
     writer.write("PATCH", path, body, doing=doing, content_type=MERGE)
     return True
 
 
 def stop(writer: Writer, kind: str, namespace: str, name: str) -> bool:
-    """No replica any more, whatever it had; False where nothing of that name is there."""
+    """Scale to 0 replicas from any number; False where the object does not exist."""
     path, doing = one(PLACES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
     try:
         writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE)

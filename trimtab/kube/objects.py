@@ -1,8 +1,7 @@
-"""One object: read, applied where we own it, taken away.
+"""One object: read, applied with field ownership, deleted; or read whole, changed and replaced.
 
-Every write goes through here: fenced, rehearsed on request, under our name.
-
-One whole object as plain values: read, changed, and put back only if nobody else was quicker.
+Every write goes through a `Writer`: fenced, a dry run on request, under Trimtab's field manager. A whole object is
+replaced only in the version that was read.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from trimtab.kube.errors import InvalidResponse, NotFound
 from trimtab.kube.resources import PLACES, one
 
 Fence = Callable[[str], None]
-"""Raises NotLeading where the write (told in words) must not begin."""
+"""Raises NotLeading where the write (described in words) must not begin."""
 
 
 def unfenced(doing: str) -> None:
-    """For what any replica may write."""
+    """The fence of writes that any replica may do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Who writes, and whether it counts."""
+    """The identity of a write, its fence, and whether it is a dry run."""
 
     client: Client
     manager: str = "trimtab"
-    """Field manager: whose fields these are."""
+    """The field manager: the owner of the written fields."""
     fence: Fence = unfenced
-    """Asked before each write: a Lease alone does not stop a leader that was asleep."""
+    """Called before each write: a Lease alone does not stop a leader that was suspended."""
     dry_run: bool = False
     """The API server does everything, admission included, and stores nothing."""
 
@@ -50,27 +49,27 @@ class Writer:
         content_type: str = JSON,
         query: Query | None = None,
     ) -> bytes:
-        """The answer's bytes. Raises any KubeFault."""
+        """The body of the response. Raises any KubeFault."""
         self.fence(doing)
-        given: dict[str, str | int | None] = {"dryRun": "All" if self.dry_run else None, **(query or {})}
+        parameters: dict[str, str | int | None] = {"dryRun": "All" if self.dry_run else None, **(query or {})}
         if method != "DELETE":
-            given["fieldManager"] = self.manager
-        return self.client.write(method, path, body, content_type=content_type, query=given, doing=doing)
+            parameters["fieldManager"] = self.manager
+        return self.client.write(method, path, body, content_type=content_type, query=parameters, doing=doing)
 
 
 def read(client: Client, kind: str, name: str, namespace: str = "") -> ApiObject:
-    """An object of a kind that a Snapshot holds, as it stands now. Raises NotFound, or Garbled for nonsense."""
+    """An object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse where it cannot be decoded."""
     doing = f"read {object_ref(kind, name, namespace)}"
-    found = decode.item(kind, Raw(client.get(one(PLACES[kind], namespace, name), doing=doing)))
-    if isinstance(found, decode.UndecodableObject):
-        raise InvalidResponse(f"{doing}: {found.why.problem}")
-    return found
+    item = decode.item(kind, Raw(client.get(one(PLACES[kind], namespace, name), doing=doing)))
+    if isinstance(item, decode.UndecodableObject):
+        raise InvalidResponse(f"{doing}: {item.why.problem}")
+    return item
 
 
 def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
-    """Server-side apply: the fields of this document are ours, whatever others have written there; the rest is not.
+    """Apply a document (server-side apply): take ownership of its fields, whoever has written them, and of no others.
 
-    The kind must be one of `kinds.PLACES`. Returns the metadata as stored.
+    The kind must be in `resources.PLACES`. Returns the metadata as stored.
     """
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
@@ -81,7 +80,7 @@ def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
 
 
 def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: str = "") -> bool:
-    """Take it away; False where it was gone already. With a uid, only that very object (else Conflict)."""
+    """Delete an object; False where it does not exist. With a uid, delete only that very object (else Conflict)."""
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if uid:
         body["preconditions"] = {"uid": uid}
@@ -95,12 +94,12 @@ def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: st
 
 
 def object_ref(kind: str, name: str, namespace: str = "") -> str:
-    """ "Pod team-a/web-1", "Node n1"."""
+    """An object for messages: "Pod team-a/web-1", "Node n1"."""
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def parsed(body: bytes, shape: type[Any], doing: str) -> Any:
-    """An answer as a shape that this room alone knows. Raises Garbled."""
+    """A response as a shape that only this package knows. Raises InvalidResponse."""
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -108,21 +107,21 @@ def parsed(body: bytes, shape: type[Any], doing: str) -> Any:
 
 
 Whole = dict[str, Any]
-"""Everything the API server sent of it: what we know nothing of goes back as it came."""
+"""Everything the API server sent of an object: unknown fields go back unchanged."""
 
 
 def get(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
-    """The object as it stands now; None where there is none. The kind is one of `kinds.PLACES`."""
+    """The whole object; None where it does not exist. The kind must be in `resources.PLACES`."""
     doing = f"read {object_ref(kind, name, namespace)}"
     try:
-        found: Whole = parsed(client.get(one(PLACES[kind], namespace, name), doing=doing), dict[str, Any], doing)
+        whole: Whole = parsed(client.get(one(PLACES[kind], namespace, name), doing=doing), dict[str, Any], doing)
     except NotFound:
         return None
-    return {**found, "kind": kind, "apiVersion": PLACES[kind].group_version}
+    return {**whole, "kind": kind, "apiVersion": PLACES[kind].group_version}
 
 
 def put(writer: Writer, document: Mapping[str, Any]) -> None:
-    """Store it in place of the version that was read. Raises Conflict where that is no longer the one that stands."""
+    """Replace the version that was read. Raises Conflict where that is no longer the current one."""
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
     writer.write(

@@ -1,18 +1,15 @@
-"""One list, kept equal to the server's.
+"""One list that follows the server's.
 
     list, page by page ──► watch from its version ──► bookmarks and events move the version on
       ▲                        │ stream ended, broke, stayed silent: again from the last version
-      └── 410: it is no longer kept ◄┘
+      └── 410: no longer available ◄┘
 
-While a new list is read the old one stays readable. Trouble is normal here: it is told in `WatchHealth`, waited out,
-and never raised. (What a watch promises: kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of
-changes".)
+While a new list is read the old one stays readable. Errors are normal here: they are in `WatchHealth`, followed by a
+wait, and never raised. (What a watch guarantees: kubernetes.io/docs/reference/using-api/api-concepts, "Efficient
+detection of changes".)
 
-Is the server back? One list of many asks; the others wait for its word, so that an outage costs next to nothing.
-
-How long until the next try?
-
-Half of it is chance, so that many replicas that lost the same server don't come back as one.
+During an outage one of many lists retries, and the others wait for its success, so that an outage costs next to
+nothing. Half of each wait is random, so that many replicas that lost the same server do not reconnect together.
 """
 
 from __future__ import annotations
@@ -45,78 +42,84 @@ from trimtab.kube.watch_state import WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed
 
 RECONNECT_PATIENCE = 20.0
-"""Seconds the others wait: what troubles the one that asks may be its own."""
+"""Seconds that the other lists wait: the error of the one that retries may be its own."""
 
 
 class ReconnectGate:
-    """The way to one API server, shared by the lists of a `ClusterInformers`."""
+    """The connection to one API server, shared by the lists of a `ClusterInformers`."""
 
     def __init__(self, patience: float = RECONNECT_PATIENCE) -> None:
         self._patience = patience
         self._changed = threading.Condition()
-        self._scout: object = None
+        self._retrying: object = None
 
-    def lost(self, who: object) -> None:
-        """Nobody answered. The first one who says so is the one that goes on asking."""
+    def lost(self, waiter: object) -> None:
+        """Report that the server gave no response. The first reporter is the one that retries."""
         with self._changed:
-            self._scout = self._scout or who
+            self._retrying = self._retrying or waiter
 
     def found(self) -> None:
-        """Somebody got an answer: everybody may go."""
-        if self._scout is not None:
-            self.left(self._scout)
+        """Report a response: releases all waiting lists."""
+        if self._retrying is not None:
+            self.left(self._retrying)
 
-    def left(self, who: object) -> None:
-        """This one asks no more."""
+    def left(self, waiter: object) -> None:
+        """Report that a list retries no more."""
         with self._changed:
-            if self._scout is who:
-                self._scout = None
+            if self._retrying is waiter:
+                self._retrying = None
             self._changed.notify_all()
 
-    def wait(self, who: object, stop: threading.Event) -> None:
-        """Until it makes sense for this one to ask; `left` ends it where `stop` is set."""
-        until = elapsed() + self._patience
+    def wait(self, waiter: object, stop: threading.Event) -> None:
+        """Wait until it makes sense for this list to retry; `left` ends the wait where `stop` is set."""
+        deadline = elapsed() + self._patience
         with self._changed:
-            while self._scout not in (None, who) and not stop.is_set() and (left := until - elapsed()) > 0:
-                self._changed.wait(left)
+            while (
+                self._retrying not in (None, waiter)
+                and not stop.is_set()
+                and (seconds_left := deadline - elapsed()) > 0
+            ):
+                self._changed.wait(seconds_left)
 
 
 LEAST = 0.5
+"""The first wait in seconds; the next ones double up to `MOST`."""
 MOST = 30.0
 PATIENCE = 120.0
-"""The longest a server's own Retry-After is honoured: beyond it somebody's proxy is mistaken."""
+"""The longest Retry-After that is honoured: a longer one is most likely a mistake of a proxy."""
 
 
 @dataclass(slots=True)
 class RetryBackoff:
-    """0.5 s, doubling to 30 s, each between half and whole of it; anew after `reset`."""
+    """0.5 s, doubling to 30 s, each reduced by a random part of up to half; from the start again after `reset`."""
 
     chance: random.Random = field(default_factory=random.Random)
     tries: int = 0
 
     def next(self, at_least: float | None = None) -> float:
-        """Seconds to wait now; no less than the server asked for, and up to half as much more: it asks everybody."""
-        whole = min(MOST, LEAST * 2.0 ** min(self.tries, 16))
+        """Seconds to wait now: no less than the server requested, and up to half as much more, since it requests it of
+        every client."""
+        full_wait = min(MOST, LEAST * 2.0 ** min(self.tries, 16))
         self.tries += 1
         chance = self.chance.random() / 2
-        return max(whole * (0.5 + chance), min(at_least or 0.0, PATIENCE) * (1 + chance))
+        return max(full_wait * (0.5 + chance), min(at_least or 0.0, PATIENCE) * (1 + chance))
 
     def reset(self) -> None:
-        """It worked."""
+        """Start again after a success."""
         self.tries = 0
 
 
 V = TypeVar("V")
 
 INITIAL_END = b'"k8s.io/initial-events-end"'
-_PATIENT = 6
-"""Errors within the server (500) in a row, about half a minute; then a new list: it may be the version after all."""
-_LONG_ENOUGH = 5.0
-"""Seconds a stream must have lived, when it brought nothing, to count as one that worked."""
+_MAX_SERVER_ERRORS = 6
+"""Server errors (500) in a row, about half a minute, before a new list: the version may be the cause after all."""
+_MIN_STREAM_SECONDS = 5.0
+"""Seconds that a stream without events must last to count as successful."""
 
 
 class Reflector(Generic[V]):
-    """Runs in a thread that is given to it (`run`); `store` and `state` are for readers in any other."""
+    """Runs in the thread that calls `run`; `store` and `state` can be read from any other."""
 
     def __init__(
         self,
@@ -124,61 +127,61 @@ class Reflector(Generic[V]):
         source: ListSource,
         hold: Hold[V],
         *,
-        terms: WatchSettings | None = None,
+        settings: WatchSettings | None = None,
         lock: threading.RLock | None = None,
-        told: Told[V] | None = None,
+        on_change: Told[V] | None = None,
         backoff: RetryBackoff | None = None,
-        road: ReconnectGate | None = None,
+        reconnect_gate: ReconnectGate | None = None,
     ) -> None:
         self.source = source
-        self.terms = terms or WatchSettings()
+        self.terms = settings or WatchSettings()
         self.state = WatchHealth()
-        """Replaced as a whole, so that a reader never sees half of it."""
-        self.store: ObjectStore[V] = ObjectStore(source.kind, hold, lock or threading.RLock(), told)
+        """Replaced as a whole, so that a reader never sees a partial update."""
+        self.store: ObjectStore[V] = ObjectStore(source.kind, hold, lock or threading.RLock(), on_change)
         self._client = client
         self._backoff = backoff or RetryBackoff()
-        self._road = road or ReconnectGate()
+        self._reconnect_gate = reconnect_gate or ReconnectGate()
         self._version: str | None = None
-        self._forced: str | None = None
+        self._forced_version: str | None = None
         self._stop = threading.Event()
-        self._thread: int | None = None
+        self._thread_id: int | None = None
         self._stream: Stream | None = None
         self._streaming = self.terms.streaming
 
     def run(self) -> None:
-        """Until `stop`."""
-        self._thread = threading.get_ident()
-        while not self._ended():
-            if self._forced is not None:
-                self._version, self._forced = self._forced or None, None
+        """List and watch until `stop`."""
+        self._thread_id = threading.get_ident()
+        while not self._wait_or_stop():
+            if self._forced_version is not None:
+                self._version, self._forced_version = self._forced_version or None, None
             try:
                 if self._version is None and not self._streaming:
                     self._list()
                 else:
                     self._watch()
             except KubeFault as error:
-                self._trouble(error)
-            except Exception as error:  # noqa: BLE001  a bug in what is held must not end the watch in silence
-                self._trouble(InvalidResponse(f"watch {self.source}: {type(error).__name__}: {error}"))
-        self._thread = None  # the number may soon be another thread's
-        self._now(connected=False)
+                self._handle_error(error)
+            except Exception as error:  # noqa: BLE001  a bug in a transform must not end the watch silently
+                self._handle_error(InvalidResponse(f"watch {self.source}: {type(error).__name__}: {error}"))
+        self._thread_id = None  # the operating system may reuse the number for another thread
+        self._set_state(connected=False)
 
-    def _ended(self) -> bool:
-        """Told when it makes sense to ask the server again, or when there is nothing more to ask."""
-        self._road.wait(self, self._stop)
+    def _wait_or_stop(self) -> bool:
+        """Wait until a request makes sense; returns whether the reflector was stopped."""
+        self._reconnect_gate.wait(self, self._stop)
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Ends `run` within milliseconds, or within the deadline of a connection that is being made."""
+        """End `run` within milliseconds, or within the deadline of a connection that is being made."""
         self._stop.set()
-        self._road.left(self)
+        self._reconnect_gate.left(self)
         self._end_stream()
-        if self._thread is not None:
-            self._client.interrupt(self._thread)
+        if self._thread_id is not None:
+            self._client.interrupt(self._thread_id)
 
     def again(self, version: str = "") -> None:
-        """Watch from this version, or list anew where none is named; what is held stays until then."""
-        self._forced = version
+        """Watch from this version, or list again without one; the stored objects stay until then."""
+        self._forced_version = version
         self._end_stream()
 
     def _end_stream(self) -> None:
@@ -186,26 +189,27 @@ class Reflector(Generic[V]):
         if stream is not None:
             stream.close()
 
-    def _now(self, **told: object) -> None:
-        self.state = change(self.state, **told)
+    def _set_state(self, **changes: object) -> None:
+        self.state = change(self.state, **changes)
 
-    def _trouble(self, error: KubeFault) -> None:
-        """What the next step is after an error, and how long until then."""
+    def _handle_error(self, error: KubeFault) -> None:
+        """Choose the next step after an error, and wait before it."""
         if isinstance(error, Unreachable):
-            self._road.lost(self)
+            self._reconnect_gate.lost(self)
         else:
-            self._road.found()
+            self._reconnect_gate.found()
         if isinstance(error, NotFound) and self.source.optional:
-            self._take(self.store.fresh(), absent=True)
-            self._version = None  # what comes back one day is another list
+            self._replace_store(self.store.fresh(), absent=True)
+            self._version = None  # a list that returns one day is a new one
             self._stop.wait(self.terms.absent)
             return
-        self._now(connected=False, error=str(error))
-        if _useless(error, self._backoff.tries):
+        self._set_state(connected=False, error=str(error))
+        if _is_version_useless(error, self._backoff.tries):
             self._version = None
-            self._streaming = self.terms.streaming and not _unsupported(error)
-        asked = error.retry_after if isinstance(error, RequestRefused) else None
-        wait = self._backoff.next(asked)
+            self._streaming = self.terms.streaming and not _is_streaming_unsupported(error)
+        retry_after = error.retry_after if isinstance(error, RequestRefused) else None
+        wait = self._backoff.next(retry_after)
+        # The first 410 is normal after a long pause: list again at once.
         if not (isinstance(error, ResourceVersionGone) and self._backoff.tries == 1):
             self._stop.wait(wait)
 
@@ -215,121 +219,127 @@ class Reflector(Generic[V]):
         fresh = self.store.fresh()
         version = ""
         for page in listing.pages(self._client, self.source, self.terms.page):
-            self._road.found()
+            self._reconnect_gate.found()
             for raw in page.items:
                 self.store.read(raw, fresh)
             version = page.version
             if self._stop.is_set():
                 return
-        self._take(fresh)
+        self._replace_store(fresh)
         self._version = version
 
-    def _take(self, fresh: StoreSnapshot[V], *, absent: bool = False) -> None:
+    def _replace_store(self, fresh: StoreSnapshot[V], *, absent: bool = False) -> None:
         self.store.replace(fresh)
-        self._now(synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False)
+        self._set_state(
+            synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False
+        )
 
     # ── watching ─────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self) -> None:
-        """One stream to its end."""
+        """Read one stream to its end."""
         initial = self.store.fresh() if self._version is None else None
         stream = self._client.stream(
             self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}",
             accept=self.source.accept("PartialObjectMetadata"),
         )  # fmt: skip
-        self._road.found()
+        self._reconnect_gate.found()
         self._stream = stream
-        begun, seen = elapsed(), self.state.events
-        self._now(connected=True, error="", streams=self.state.streams + 1)
+        started, events_before = elapsed(), self.state.events
+        self._set_state(connected=True, error="", streams=self.state.streams + 1)
         try:
-            if self._stop.is_set() or self._forced is not None:
+            if self._stop.is_set() or self._forced_version is not None:
                 stream.close()
             for lines in stream.chunks():
-                initial = self._chunk(lines, initial)
+                initial = self._apply_lines(lines, initial)
         finally:
             self._stream = None
-            self._now(connected=False)
-            if self.state.events > seen or elapsed() - begun > _LONG_ENOUGH:
+            self._set_state(connected=False)
+            # A stream that ends at once without events must not reset the backoff, or it would be reopened in a tight
+            # loop.
+            if self.state.events > events_before or elapsed() - started > _MIN_STREAM_SECONDS:
                 self._backoff.reset()
-        if elapsed() - begun < _LONG_ENOUGH and not self._stop.is_set() and self._forced is None:
-            raise Unreachable(f"watch {self.source}: the stream ended after {elapsed() - begun:.1f} s")
+        if elapsed() - started < _MIN_STREAM_SECONDS and not self._stop.is_set() and self._forced_version is None:
+            raise Unreachable(f"watch {self.source}: the stream ended after {elapsed() - started:.1f} s")
 
     def _query(self, initial: bool) -> dict[str, str | int | None]:
-        turn = self.terms.turn + random.randrange(max(1, self.terms.turn // 2))  # noqa: S311
-        query = {**self.source.query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": turn}
+        timeout = self.terms.turn + random.randrange(max(1, self.terms.turn // 2))  # noqa: S311
+        query = {**self.source.query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
         if initial:
             return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return {**query, "resourceVersion": self._version}
 
-    def _chunk(self, lines: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
-        """What came at one time. Returns the streamed first list while it goes on."""
+    def _apply_lines(self, lines: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
+        """Apply lines that arrived together. Returns the initial list while it is being streamed."""
         events = 0
         try:
-            for line in BytesIO(lines):  # a third of the time `split` takes
+            for line in BytesIO(lines):  # takes a third of the time of `split`
                 if line != b"\n":
-                    initial = self._event(line, initial)
+                    initial = self._apply_line(line, initial)
                     events += 1
         finally:
-            if events:  # an error says nothing of how things stand
-                self._heard(events, whole=initial is None)
+            if events:  # an error alone says nothing about the list
+                self._count_events(events, is_complete=initial is None)
         return initial
 
-    def _heard(self, events: int, *, whole: bool) -> None:
-        seen = self.state.events + events
-        if whole:
-            self._now(events=seen, heard=elapsed(), error="")
+    def _count_events(self, events: int, *, is_complete: bool) -> None:
+        event_count = self.state.events + events
+        if is_complete:
+            self._set_state(events=event_count, heard=elapsed(), error="")
         else:
-            self._now(events=seen)
+            self._set_state(events=event_count)
 
-    def _event(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
+    def _apply_line(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         quick = decode.changed(self.source.kind, line) if initial is None else None
         if quick is not None:
             gone, item = quick
             self._version = self.store.apply(item, gone=gone) or self._version
             return None
-        return self._odd(line, initial)
+        return self._apply_other(line, initial)
 
-    def _odd(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
-        """Anything but a plain change: a bookmark, an error, an object that is hard to read, a first list's item."""
+    def _apply_other(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
+        """Apply anything but a plain change: a bookmark, an error, an object that is hard to decode, an item of an
+        initial list."""
         doing = f"watch {self.source}"
-        found = decode.event(line, doing)
-        if found.type == "ERROR":
-            status = decode.status(found.object)
+        watch_event = decode.event(line, doing)
+        if watch_event.type == "ERROR":
+            status = decode.status(watch_event.object)
             raise of_status(doing, status.code or 500, status)
-        if found.type == "BOOKMARK":
-            return self._bookmark(found.object, initial)
+        if watch_event.type == "BOOKMARK":
+            return self._apply_bookmark(watch_event.object, initial)
         if initial is not None:
-            self.store.read(found.object, initial)
+            self.store.read(watch_event.object, initial)
         else:
-            item = decode.item(self.source.kind, found.object)
-            self._version = self.store.apply(item, gone=found.type == "DELETED") or self._version
+            item = decode.item(self.source.kind, watch_event.object)
+            self._version = self.store.apply(item, gone=watch_event.type == "DELETED") or self._version
         return initial
 
-    def _bookmark(self, raw: Raw, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
+    def _apply_bookmark(self, raw: Raw, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         if initial is not None:
             if INITIAL_END not in bytes(raw):
                 return initial
-            self._take(initial)
-            self._now(connected=True)
+            self._replace_store(initial)
+            self._set_state(connected=True)
         self._version = decode.metadata(raw).resource_version or self._version
         return None
 
 
-def _useless(error: KubeFault, tries: int) -> bool:
-    """Is the version no good any more? 410; one from the future (504, after a restored backup); what nobody foresaw.
+def _is_version_useless(error: KubeFault, tries: int) -> bool:
+    """Whether the version is of no use any more: after 410; after one from the future (504, after a restored backup);
+    after an unexpected error.
 
-    Not where a server is in trouble (5xx), has no time (429), or asks who we are (401, 403): it may well go on from
-    there when that is over, and a new list is what it can bear least.
+    Not after an error of the server (5xx), 429, 401 or 403: the watch may well continue from the version when that is
+    over, and a new list is what a server in trouble can bear least.
     """
     if not isinstance(error, RequestRefused):
         return isinstance(error, InvalidResponse)
     if any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
         return True
     if error.status == 500:
-        return tries >= _PATIENT
+        return tries >= _MAX_SERVER_ERRORS
     return not (error.status > 500 or isinstance(error, TooManyRequests | NotAllowed))
 
 
-def _unsupported(error: KubeFault) -> bool:
-    """An API server that does not know streaming lists says 400 or 422 to them."""
+def _is_streaming_unsupported(error: KubeFault) -> bool:
+    """Whether the API server does not support streaming lists: it responds with 400 or 422."""
     return isinstance(error, RequestRefused) and error.status in (400, 422)

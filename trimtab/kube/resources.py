@@ -1,6 +1,7 @@
-"""Where does the API server keep what a `Snapshot` holds?
+"""Where the API server has the kinds of a `Snapshot`.
 
-Of ConfigMaps only ours are ever asked for (by label), and the autoscaler's status (by name): others may hold secrets.
+Of ConfigMaps only Trimtab's own are requested (by label), and the cluster autoscaler's status (by name): others may
+hold secrets.
 """
 
 from collections.abc import Iterable
@@ -17,9 +18,9 @@ from trimtab.cluster.snapshot import KINDS, ConfigMap
 from trimtab.kube.client import segment
 
 OUR_CONFIG_MAPS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
-"""Labels of the ConfigMaps that are ours."""
+"""The labels of Trimtab's own ConfigMaps."""
 OWNER_TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
-"""Lists of owners, read for the pods that they make. A PodTemplate is an object of its own, and none of them."""
+"""Lists of owners, read for their pod templates. A PodTemplate is an object of its own, and none of them."""
 SHAPES: dict[str, type[ApiObject]] = {
     **KINDS,
     "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
@@ -29,7 +30,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     "AutoscalerStatus": ConfigMap,
     **dict.fromkeys(OWNER_TEMPLATES, Templated),
 }
-"""Kind → the shape it is decoded into; more than a Snapshot holds."""
+"""Kind → the shape that it is decoded into; more kinds than a Snapshot has."""
 AUTOSCALER_STATUS = f"metadata.namespace={NAMESPACE},metadata.name={NAME}"
 
 
@@ -42,30 +43,32 @@ class ListSource:
     plural: str
     namespaced: bool = True
     optional: bool = False
-    """The server may well not serve it: a CustomResourceDefinition that is not installed."""
+    """The server may not serve it: a CustomResourceDefinition that is not installed."""
     labels: str = ""
     fields: str = ""
-    """Label and field selector; empty is everything."""
+    """Label and field selector; empty selects everything."""
     namespace: str = ""
-    """Only this one; empty is all of them."""
+    """The only namespace; empty is all of them."""
     slim: bool = False
-    """Ask for nothing but the metadata: a tenth of the bytes, where only names and owners count."""
+    """Request only the metadata: a tenth of the bytes, where only names and owners count."""
 
     @property
     def path(self) -> str:
+        """The path of the list."""
         return collection(self, self.namespace)
 
     @property
     def query(self) -> dict[str, str | None]:
+        """The selectors as parameters of a request."""
         return {"labelSelector": self.labels or None, "fieldSelector": self.fields or None}
 
     def accept(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
-        """The answer's form: a list's, or that of a watch's objects."""
+        """The media type of the response: that of a list, or of a watch's objects."""
         return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.slim else "application/json"
 
     def __str__(self) -> str:
-        chosen = self.labels or self.fields
-        return f"{self.plural} ({chosen})" if chosen else self.plural
+        selector = self.labels or self.fields
+        return f"{self.plural} ({selector})" if selector else self.plural
 
 
 def collection(source: ListSource, namespace: str = "") -> str:
@@ -80,7 +83,9 @@ def one(source: ListSource, namespace: str, name: str, sub: str = "") -> str:
     return "/".join(part for part in (collection(source, namespace), segment(name), sub) if part)
 
 
-def _of(group_version: str, *names: str, namespaced: bool = True, optional: bool = False) -> Iterable[ListSource]:
+def _sources_of_group(
+    group_version: str, *names: str, namespaced: bool = True, optional: bool = False
+) -> Iterable[ListSource]:
     for name in names:
         plural = name.lower() + ("es" if name.endswith("s") else "s")
         yield ListSource(
@@ -90,32 +95,34 @@ def _of(group_version: str, *names: str, namespaced: bool = True, optional: bool
 
 PLACES: dict[str, ListSource] = {
     source.kind: source
-    for found in (
-        _of("v1", "Pod", "LimitRange", "ResourceQuota", "ConfigMap", "ReplicationController", "PersistentVolumeClaim"),
-        _of("v1", "Node", "Namespace", "PersistentVolume", namespaced=False),
-        _of("apps/v1", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
-        _of("batch/v1", "Job", "CronJob"),
-        _of("policy/v1", "PodDisruptionBudget"),
-        _of("autoscaling/v2", "HorizontalPodAutoscaler"),
-        _of("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", optional=True),
-        _of("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", namespaced=False),
-        _of("discovery.k8s.io/v1", "EndpointSlice"),
-        _of("node.k8s.io/v1", "RuntimeClass", namespaced=False),
-        _of("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
-        _of("coordination.k8s.io/v1", "Lease"),
-        _of("events.k8s.io/v1", "Event"),
-        _of("v1", "Secret", "Service", "ServiceAccount"),
-        _of("rbac.authorization.k8s.io/v1", "Role", "RoleBinding"),
-        _of("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRoleBinding", namespaced=False),
-        _of("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
-        _of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", namespaced=False),
-        _of("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", optional=True),
-        _of("v1", "PodTemplate"),
-        _of("resource.k8s.io/v1", "ResourceClaim", optional=True),
-        _of("resource.k8s.io/v1", "ResourceSlice", namespaced=False, optional=True),
-        _of("cert-manager.io/v1", "Issuer", "Certificate", optional=True),
+    for group in (
+        _sources_of_group(
+            "v1", "Pod", "LimitRange", "ResourceQuota", "ConfigMap", "ReplicationController", "PersistentVolumeClaim"
+        ),
+        _sources_of_group("v1", "Node", "Namespace", "PersistentVolume", namespaced=False),
+        _sources_of_group("apps/v1", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
+        _sources_of_group("batch/v1", "Job", "CronJob"),
+        _sources_of_group("policy/v1", "PodDisruptionBudget"),
+        _sources_of_group("autoscaling/v2", "HorizontalPodAutoscaler"),
+        _sources_of_group("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", optional=True),
+        _sources_of_group("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", namespaced=False),
+        _sources_of_group("discovery.k8s.io/v1", "EndpointSlice"),
+        _sources_of_group("node.k8s.io/v1", "RuntimeClass", namespaced=False),
+        _sources_of_group("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
+        _sources_of_group("coordination.k8s.io/v1", "Lease"),
+        _sources_of_group("events.k8s.io/v1", "Event"),
+        _sources_of_group("v1", "Secret", "Service", "ServiceAccount"),
+        _sources_of_group("rbac.authorization.k8s.io/v1", "Role", "RoleBinding"),
+        _sources_of_group("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRoleBinding", namespaced=False),
+        _sources_of_group("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
+        _sources_of_group("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", namespaced=False),
+        _sources_of_group("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", optional=True),
+        _sources_of_group("v1", "PodTemplate"),
+        _sources_of_group("resource.k8s.io/v1", "ResourceClaim", optional=True),
+        _sources_of_group("resource.k8s.io/v1", "ResourceSlice", namespaced=False, optional=True),
+        _sources_of_group("cert-manager.io/v1", "Issuer", "Certificate", optional=True),
     )
-    for source in found
+    for source in group
 }
 PLACES["PriorityClass"] = ListSource(
     kind="PriorityClass", group_version="scheduling.k8s.io/v1", plural="priorityclasses", namespaced=False
@@ -139,7 +146,7 @@ PLACES["PodPolicy"] = ListSource(
 )
 
 PLACES |= {name: replace(PLACES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}
-"""The same lists, read for the pods that their owners make."""
+"""The same lists, read for the pod templates of the owners."""
 
 
 def autoscaler_status(namespace: str = NAMESPACE, name: str = NAME) -> ListSource:
@@ -151,11 +158,11 @@ def autoscaler_status(namespace: str = NAMESPACE, name: str = NAME) -> ListSourc
 
 
 def sources(kinds: Iterable[str] = tuple(KINDS)) -> tuple[ListSource, ...]:
-    """Everything to be listed for these kinds of a Snapshot."""
-    found: list[ListSource] = []
+    """All lists that these kinds of a Snapshot need."""
+    lists: list[ListSource] = []
     for kind in kinds:
-        found += _config_maps() if kind == "ConfigMap" else [PLACES[kind]]
-    return tuple(found)
+        lists += _config_maps() if kind == "ConfigMap" else [PLACES[kind]]
+    return tuple(lists)
 
 
 def _config_maps() -> list[ListSource]:

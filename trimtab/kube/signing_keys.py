@@ -1,7 +1,7 @@
-"""Signing keys in a Secret: read, made where the Secret is still empty, rotated on request.
+"""Signing keys in a Secret: read, created while the Secret is empty, rotated on request.
 
-The Secret is rendered without data and filled by the process that owns it, as the serving pair's is (decision 0008):
-applying the manifests again takes nothing away, and no account needs the right to create a Secret.
+The Secret is rendered without data and filled by the process that owns it, like that of the serving certificate
+(decision 0008): applying the manifests again removes nothing, and no account needs the right to create a Secret.
 """
 
 import base64
@@ -24,21 +24,21 @@ _MAX_ATTEMPTS = 5
 
 
 class NoSigningKeys(KubeFault):
-    """The Secret is missing, or other replicas kept changing it."""
+    """The Secret does not exist, or other replicas kept changing it."""
 
 
 def keys_of(secret: Mapping[str, Any]) -> SigningKeys | None:
-    """The keys that a Secret holds; None where it holds no usable current key. An unusable previous key is left out."""
+    """The keys in a Secret; None where it has no usable current key. An unusable previous key is left out."""
     data = secret.get("data") or {}
     current, previous = _decode(data.get(CURRENT)), _decode(data.get(PREVIOUS))
     return SigningKeys(current, previous) if current is not None else None
 
 
 def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
-    """The keys in this Secret; where it holds none, a new key is stored first.
+    """The keys in this Secret; where it has none, a new key is stored first.
 
-    Two replicas that start at once agree: the write carries the version that was read, and whoever loses reads again.
-    Raises NoSigningKeys where the Secret does not exist, KubeFault as the API server answers.
+    Two replicas that start at once agree: the write carries the version that was read, and the slower one reads again.
+    Raises NoSigningKeys where the Secret does not exist, and KubeFault as the API server responds.
     """
     for _ in range(_MAX_ATTEMPTS):
         secret = objects.get(client, "Secret", name, namespace)
@@ -55,12 +55,12 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
 
 
 def rotated(keys: SigningKeys) -> SigningKeys:
-    """A new current key; the one before stays for verification."""
+    """A new current key; the previous one stays for verification."""
     return SigningKeys(secrets.token_bytes(MIN_KEY_BYTES), keys.current)
 
 
 def with_keys(secret: Mapping[str, Any], keys: SigningKeys) -> dict[str, Any]:
-    """The same Secret with these keys in it; what else it holds stays."""
+    """The same Secret with these keys; its other data stays."""
     others = {name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT, PREVIOUS)}
     data = {CURRENT: _encode(keys.current)} | ({PREVIOUS: _encode(keys.previous)} if keys.previous is not None else {})
     return {**secret, "data": {**others, **data}}

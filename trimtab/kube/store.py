@@ -1,7 +1,7 @@
-"""What is held of one list: written by one thread, read by any.
+"""The objects of one list: written by one thread, read by any.
 
-A new list comes into force at once; of it only what really differs is reported. An object whose version has not
-changed stays the very same value.
+A new list replaces the old one at once, and only real differences are reported. An object whose version has not changed
+stays the very same value.
 """
 
 from __future__ import annotations
@@ -21,99 +21,102 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 
 V = TypeVar("V")
 Hold = Callable[[ApiObject], V]
-"""What is held of an object; called in the writer's thread alone."""
+"""Makes what is stored of an object; called only in the writer's thread."""
 Told = Callable[[WatchEvent[V]], None]
 
 
 @dataclass(slots=True)
 class StoreSnapshot(Generic[V]):
-    """A list that is being read beside the one in force."""
+    """A list that is being read beside the current one."""
 
     held: dict[Key, tuple[str, V]] = field(default_factory=dict)
     broken: dict[Key, Unreadable] = field(default_factory=dict)
     doubts: int = 0
-    """Of the store, when the list was begun."""
+    """The store's count of doubts when the list was begun."""
 
 
 class ObjectStore(Generic[V]):
-    """Values by key, each with the version it had."""
+    """Key → value, each with its version."""
 
-    def __init__(self, kind: str, hold: Hold[V], lock: threading.RLock, told: Told[V] | None = None) -> None:
+    def __init__(self, kind: str, hold: Hold[V], lock: threading.RLock, on_change: Told[V] | None = None) -> None:
         self.kind = kind
         self._hold = hold
         self._lock = lock
-        self._told = told
-        self._held: dict[Key, tuple[str, V]] = {}
-        self._broken: dict[Key, Unreadable] = {}
-        self._doubts = self._answered = 0
+        self._on_change = on_change
+        self._values: dict[Key, tuple[str, V]] = {}
+        self._unreadable: dict[Key, Unreadable] = {}
+        self._doubts = self._settled_doubts = 0
 
     def doubt(self) -> None:
-        """From the next list on, everything is held anew: `hold` makes something else of the same objects now."""
+        """Transform every object of the next list again, because `hold` now gives different values for the same
+        objects."""
         self._doubts += 1
 
     def fresh(self) -> StoreSnapshot[V]:
-        """A list that begins to be read."""
+        """An empty list to read into."""
         return StoreSnapshot(doubts=self._doubts)
 
     def values(self) -> tuple[V, ...]:
+        """The values of all objects."""
         with self._lock:
-            return tuple(value for _, value in self._held.values())
+            return tuple(value for _, value in self._values.values())
 
     def versions(self) -> dict[Key, str]:
-        """Key → resourceVersion of everything held."""
+        """Key → resourceVersion of every object."""
         with self._lock:
-            return {key: version for key, (version, _) in self._held.items()}
+            return {key: version for key, (version, _) in self._values.items()}
 
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What is there and could not be decoded."""
+        """Objects that could not be decoded."""
         with self._lock:
-            return tuple(self._broken.values())
+            return tuple(self._unreadable.values())
 
     def read(self, raw: Raw, fresh: StoreSnapshot[V]) -> None:
-        """One more item of a list that is being read."""
+        """Add one item to a list that is being read."""
         item = decode.item(self.kind, raw)
         if isinstance(item, decode.UndecodableObject):
             fresh.broken[decode.key(item.metadata)] = item.why
             return
         meta: Metadata = item.metadata  # type: ignore[attr-defined]
         key = decode.key(meta)
-        old = self._held.get(key)  # only this thread writes, so it may read without the lock
-        is_kept = old is not None and old[0] == meta.resource_version and fresh.doubts == self._answered
-        fresh.held[key] = old if is_kept and old is not None else (meta.resource_version, self._hold(item))
+        old = self._values.get(key)  # only this thread writes, so it can read without the lock
+        is_unchanged = old is not None and old[0] == meta.resource_version and fresh.doubts == self._settled_doubts
+        fresh.held[key] = old if is_unchanged and old is not None else (meta.resource_version, self._hold(item))
 
     def replace(self, fresh: StoreSnapshot[V]) -> None:
-        """The list that was read comes into force."""
+        """Make a list the current one, and report the differences."""
         with self._lock:
-            before, self._held, self._broken = self._held, fresh.held, fresh.broken
-        self._answered = fresh.doubts
-        if self._told is None:
+            before, self._values, self._unreadable = self._values, fresh.held, fresh.broken
+        # The count of the list's start: a doubt that was raised while it was read applies to the next list.
+        self._settled_doubts = fresh.doubts
+        if self._on_change is None:
             return
         for key, old in before.items():
             if key not in fresh.held:
-                self._tell(key, old, None)
+                self._report_change(key, old, None)
         for key, new in fresh.held.items():
             if before.get(key) is not new:
-                self._tell(key, before.get(key), new)
+                self._report_change(key, before.get(key), new)
 
     def apply(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
-        """One event; the version the list has now."""
+        """Apply one event; returns the version of the list after it."""
         meta: Metadata = item.metadata  # type: ignore[union-attr]
-        key, old = decode.key(meta), self._held.get(decode.key(meta))
-        why = item.why if isinstance(item, decode.UndecodableObject) and not gone else None
+        key, old = decode.key(meta), self._values.get(decode.key(meta))
+        unreadable = item.why if isinstance(item, decode.UndecodableObject) and not gone else None
         new = None if gone or isinstance(item, decode.UndecodableObject) else (meta.resource_version, self._hold(item))
         with self._lock:
-            self._broken.pop(key, None)
-            if why:
-                self._broken[key] = why
+            self._unreadable.pop(key, None)
+            if unreadable:
+                self._unreadable[key] = unreadable
             if new is None:
-                self._held.pop(key, None)
+                self._values.pop(key, None)
             else:
-                self._held[key] = new
-        self._tell(key, old, new)
+                self._values[key] = new
+        self._report_change(key, old, new)
         return meta.resource_version
 
-    def _tell(self, key: Key, old: tuple[str, V] | None, new: tuple[str, V] | None) -> None:
-        if self._told is None or (old is None and new is None):
+    def _report_change(self, key: Key, old: tuple[str, V] | None, new: tuple[str, V] | None) -> None:
+        if self._on_change is None or (old is None and new is None):
             return
         what = ChangeType.DELETED if new is None else ChangeType.ADDED if old is None else ChangeType.MODIFIED
-        self._told(WatchEvent(what, self.kind, key, old[1] if old else None, new[1] if new else None))
+        self._on_change(WatchEvent(what, self.kind, key, old[1] if old else None, new[1] if new else None))

@@ -1,11 +1,11 @@
-"""What do we keep of an object?
+"""The fields of an object that are retained.
 
-The same whether it is watched, listed or captured, so that all three give the same answers: what the shapes name,
-without command lines, without what programs wrote (termination messages), without annotations nobody here reads
-(`last-applied-configuration` repeats environments and command lines). And equal parts once: the pods of a workload
-share what they ask for, which makes one pod about a kilobyte.
+They are the same whether an object is watched, listed or captured, so that all three give the same results: the fields
+of the shapes, without command lines, without texts of programs (termination messages), without annotations that nothing
+here reads (`last-applied-configuration` repeats environments and command lines). Equal parts are stored once: the pods
+of a workload share their spec, which makes one pod about a kilobyte.
 
-Pods held as plans take them: `ClusterInformers(…, holds={"Pod": Planned()})`, read with `watch.held("Pod")`.
+Pods as the planner reads them: `ClusterInformers(…, holds={"Pod": PlannerPodTransform()})`, read with `held("Pod")`.
 """
 
 from __future__ import annotations
@@ -42,72 +42,75 @@ from trimtab.cluster.pod import PodInfo, PodReader
 T = TypeVar("T")
 
 DOMAINS = ("trimtab.dev", "kubernetes.io", "k8s.io", "karpenter.sh", "cluster.x-k8s.io", "machine.openshift.io")
-"""Annotations of these domains, and of what lies below them, are kept."""
+"""Annotations of these domains and of their subdomains are retained."""
 NEVER = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
-"""What kubectl wrote down: whole manifests, and its own command line (`--record`)."""
+"""Annotations of kubectl: whole manifests, and its own command line (`--record`)."""
 YES = "true"
-"""An annotation that says just this is kept whatever its name: pools name their own opt-outs (`optOut`)."""
+"""An annotation with this value is retained whatever its name: pools name their own opt-outs (`optOut`)."""
 CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
-"""Of a pod, those that decide something."""
+"""The conditions of a pod that decide something."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
-_MOST_SHARED = 10_000
-"""Different parts remembered; beyond it sharing begins anew, and nothing is lost but memory."""
+_MAX_SHARED_PARTS = 10_000
+"""Different parts in memory; beyond it sharing starts again, and nothing but memory is lost."""
 
 
 @dataclass(slots=True)
 class FieldPruner:
-    """Gives what is kept of an object. Remembers parts so that equal ones are the very same; not for two threads."""
+    """Reduces an object to the retained fields. Equal parts become the very same value; not thread-safe."""
 
     _parts: dict[bytes, Any] = field(default_factory=dict)
 
-    def __call__(self, found: ApiObject) -> ApiObject:
-        if isinstance(found, Pod):
-            return self._pod(found)
-        if isinstance(found, Node):
-            return changed(found, metadata=self.metadata(found.metadata))
-        if isinstance(found, Templated):
-            return changed(found, metadata=self.metadata(found.metadata), spec=self._templated(found.spec))
-        if isinstance(found, PodTemplate):
-            return changed(found, metadata=self.metadata(found.metadata), template=self._template(found.template))
-        if isinstance(found, Workload):
-            return changed(found, metadata=self.metadata(found.metadata), status=_workload_status(found.status))
-        return changed(found, metadata=self.metadata(found.metadata))  # type: ignore[attr-defined]
+    def __call__(self, shape: ApiObject) -> ApiObject:
+        if isinstance(shape, Pod):
+            return self._prune_pod(shape)
+        if isinstance(shape, Node):
+            return changed(shape, metadata=self.metadata(shape.metadata))
+        if isinstance(shape, Templated):
+            return changed(shape, metadata=self.metadata(shape.metadata), spec=self._prune_templated(shape.spec))
+        if isinstance(shape, PodTemplate):
+            return changed(shape, metadata=self.metadata(shape.metadata), template=self._prune_template(shape.template))
+        if isinstance(shape, Workload):
+            return changed(shape, metadata=self.metadata(shape.metadata), status=_workload_status(shape.status))
+        return changed(shape, metadata=self.metadata(shape.metadata))  # type: ignore[attr-defined]
 
-    def _pod(self, pod: Pod) -> Pod:
-        return Pod(metadata=self.metadata(pod.metadata), spec=self._spec(pod.spec), status=self._status(pod.status))
+    def _prune_pod(self, pod: Pod) -> Pod:
+        return Pod(
+            metadata=self.metadata(pod.metadata), spec=self._prune_spec(pod.spec), status=self._prune_status(pod.status)
+        )
 
-    def _templated(self, spec: TemplatedSpec) -> TemplatedSpec:
-        return changed(spec, template=self._template(spec.template))
+    def _prune_templated(self, spec: TemplatedSpec) -> TemplatedSpec:
+        return changed(spec, template=self._prune_template(spec.template))
 
-    def _template(self, made: Template) -> Template:
-        return changed(made, metadata=self.metadata(made.metadata), spec=self._spec(made.spec))
+    def _prune_template(self, template: Template) -> Template:
+        return changed(template, metadata=self.metadata(template.metadata), spec=self._prune_spec(template.spec))
 
-    def _spec(self, spec: PodSpec) -> PodSpec:
-        """Everything but the node is the same for pods of one template, once nameless volumes are gone."""
+    def _prune_spec(self, spec: PodSpec) -> PodSpec:
+        """Everything but the node is the same for pods of one template, without volumes of generated names."""
+        # Node names repeat in every pod of a node: one string for all of them.
         node = sys.intern(spec.node_name)
-        bare = changed(
+        without_node = changed(
             spec,
             node_name="",
-            containers=tuple(map(_container, spec.containers)),
-            init_containers=tuple(map(_container, spec.init_containers)),
-            volumes=tuple([_volume(v) for v in spec.volumes if _says_something(v)]),
+            containers=tuple(map(_prune_container, spec.containers)),
+            init_containers=tuple(map(_prune_container, spec.init_containers)),
+            volumes=tuple([_prune_volume(v) for v in spec.volumes if _is_relevant(v)]),
         )
-        template = self._shared(bare)
-        return changed(template, node_name=node) if node else template
+        shared_spec = self._shared(without_node)
+        return changed(shared_spec, node_name=node) if node else shared_spec
 
-    def _status(self, status: PodStatus) -> PodStatus:
-        conditions = tuple([_condition(c) for c in status.conditions if c.type in CONDITIONS])
-        containers = tuple(map(_container_status, status.container_statuses))
+    def _prune_status(self, status: PodStatus) -> PodStatus:
+        conditions = tuple([_prune_condition(c) for c in status.conditions if c.type in CONDITIONS])
+        containers = tuple(map(_prune_container_status, status.container_statuses))
         return changed(
             status,
             phase=sys.intern(status.phase),
             conditions=conditions,
             container_statuses=self._shared(containers),
-            init_container_statuses=self._shared(_held(status.init_container_statuses)),
+            init_container_statuses=self._shared(_prune_init_statuses(status.init_container_statuses)),
         )
 
     def metadata(self, meta: Metadata) -> Metadata:
-        """Of any object: annotations that somebody reads, and everything that repeats held once."""
+        """The metadata of any object: annotations that are read, and repeated parts stored once."""
         return changed(
             meta,
             namespace=sys.intern(meta.namespace),
@@ -117,61 +120,63 @@ class FieldPruner:
             finalizers=self._shared(meta.finalizers),
         )
 
-    def annotations(self, found: Labels | UnsetType) -> Labels | UnsetType:
-        """Those that somebody reads."""
-        return self._shared(_annotations(found))
+    def annotations(self, annotations: Labels | UnsetType) -> Labels | UnsetType:
+        """The annotations that are read."""
+        return self._shared(_read_annotations(annotations))
 
     def _shared(self, part: T) -> T:
-        """The first part that was equal to it."""
+        """The first part that was equal to this one."""
         if isinstance(part, UnsetType) or not part:
             return part
         key = _encode(part)
-        found = self._parts.get(key)
-        if found is None:
-            if len(self._parts) >= _MOST_SHARED:
+        shared = self._parts.get(key)
+        if shared is None:
+            if len(self._parts) >= _MAX_SHARED_PARTS:
                 self._parts.clear()
-            found = self._parts[key] = part
-        return found
+            shared = self._parts[key] = part
+        return shared
 
 
 _encode = msgspec.json.Encoder().encode
 
 
-def _annotations(found: Labels | UnsetType) -> Labels | UnsetType:
-    if isinstance(found, UnsetType):
+def _read_annotations(annotations: Labels | UnsetType) -> Labels | UnsetType:
+    if isinstance(annotations, UnsetType):
         return UNSET
-    return {name: text for name, text in found.items() if _read_here(name) or text == YES} or UNSET
+    return {name: text for name, text in annotations.items() if _is_read(name) or text == YES} or UNSET
 
 
 @lru_cache(4096)
-def _read_here(name: str) -> bool:
+def _is_read(name: str) -> bool:
     domain = name.partition("/")[0]
     return not name.startswith(NEVER) and any(domain == d or domain.endswith(f".{d}") for d in DOMAINS)
 
 
-def _container(container: Container) -> Container:
-    """Without command lines; of the environment only the variables that tell a container its own resources."""
+def _prune_container(container: Container) -> Container:
+    """The container without command lines; of its environment only the variables that name its own resources."""
     if not container.env and not any(getattr(container, name) for name in _COMMANDS):
         return container
-    env = tuple([variable for variable in container.env if _tells_resources(variable.value_from)])
+    env = tuple([variable for variable in container.env if _refers_to_resources(variable.value_from)])
     return changed(container, env=env, **dict.fromkeys(_COMMANDS, ()))
 
 
-def _tells_resources(source: EnvSource | DownwardItem | None) -> bool:
+def _refers_to_resources(source: EnvSource | DownwardItem | None) -> bool:
     return source is not None and source.resource_field_ref is not None
 
 
-def _says_something(volume: Volume) -> bool:
-    """The token's volume, config and secrets say nothing to us, and their names are chance."""
-    return any(source(volume) is not UNSET for source in _SOURCES) or any(map(_tells_resources, downward_items(volume)))
+def _is_relevant(volume: Volume) -> bool:
+    """Whether the volume matters. Those of tokens, config and secrets do not, and their names are random."""
+    return any(source(volume) is not UNSET for source in _SOURCES) or any(
+        map(_refers_to_resources, downward_items(volume))
+    )
 
 
 _DOWNWARD = ("downward_api", "projected")
 _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name not in ("name", *_DOWNWARD))
 
 
-def _volume(volume: Volume) -> Volume:
-    """That there is a host path or a driver counts; where it leads does not."""
+def _prune_volume(volume: Volume) -> Volume:
+    """The volume without its details: whether there is a host path or a driver matters, not where it leads."""
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
     bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if get(getattr(volume, name), None)}
@@ -181,12 +186,13 @@ def _volume(volume: Volume) -> Volume:
 
 
 def _workload_status(status: WorkloadStatus) -> WorkloadStatus:
-    """Of its conditions only the one that somebody reads."""
+    """The status with the only condition that is read."""
     return changed(status, conditions=tuple([c for c in status.conditions if c.type == FAILURE]))
 
 
-def _condition(condition: Condition) -> Condition:
-    """Its time and reason are enough: the scheduler's words name every node. Pods made together share the time."""
+def _prune_condition(condition: Condition) -> Condition:
+    """The condition with its time and reason: the scheduler's message names every node. Pods created together share the
+    time."""
     since = condition.last_transition_time
     return Condition(
         type=sys.intern(condition.type),
@@ -196,20 +202,20 @@ def _condition(condition: Condition) -> Condition:
     )
 
 
-def _container_status(status: ContainerStatus) -> ContainerStatus:
+def _prune_container_status(status: ContainerStatus) -> ContainerStatus:
     state, last = status.state, status.last_state
     if not last and isinstance(state, dict) and "running" in state:
-        return changed(status, state=_RUNNING, last_state=UNSET)  # nearly all of them
-    return changed(status, state=_state(state), last_state=_state(last))
+        return changed(status, state=_RUNNING, last_state=UNSET)  # nearly every container
+    return changed(status, state=_prune_state(state), last_state=_prune_state(last))
 
 
-def _held(inits: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
-    """Of init containers only what is set aside for them is read."""
+def _prune_init_statuses(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    """Init container statuses, reduced to `allocatedResources`."""
     return tuple(
         [
-            ContainerStatus(name=c.name, allocated_resources=c.allocated_resources)
-            for c in inits
-            if c.allocated_resources
+            ContainerStatus(name=status.name, allocated_resources=status.allocated_resources)
+            for status in statuses
+            if status.allocated_resources
         ]
     )
 
@@ -217,33 +223,33 @@ def _held(inits: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
 _RUNNING: dict[str, Any] = {"running": {}}
 
 
-def _state(state: Any) -> Any:
-    """Running, waiting or ended, and why; not since when, nor what it said."""
+def _prune_state(state: Any) -> Any:
+    """Running, waiting or terminated, and the reason; without the start time and messages."""
     if not isinstance(state, dict):
         return state
-    told = ("reason", "exitCode", "finishedAt")
+    retained = ("reason", "exitCode", "finishedAt")
     return {
-        how: {name: value for name, value in more.items() if name in told}
-        for how, more in state.items() if isinstance(more, dict)
+        phase: {name: value for name, value in details.items() if name in retained}
+        for phase, details in state.items() if isinstance(details, dict)
     }  # fmt: skip
 
 
-_MOST_ASKS = 20_000
-"""Different asks, and owners of alike pods, remembered for sharing; beyond it sharing begins anew."""
+_MAX_PLANNER_PARTS = 20_000
+"""Different requirements and owners in memory, for sharing; beyond it sharing starts again."""
 
 
 @dataclass(slots=True)
 class PlannerPodTransform:
-    """An API pod → the planner's, made as from a capture of it; not for two threads."""
+    """A pod of the API server → a pod of the planner, the same as from a capture of it; not thread-safe."""
 
-    most: int = _MOST_ASKS
-    _keeper: FieldPruner = field(default_factory=FieldPruner)
+    most: int = _MAX_PLANNER_PARTS
+    _pruner: FieldPruner = field(default_factory=FieldPruner)
     _reader: PodReader = field(default_factory=PodReader)
 
-    def __call__(self, found: ApiObject) -> PodInfo:
-        assert isinstance(found, PodShape)
+    def __call__(self, shape: ApiObject) -> PodInfo:
+        assert isinstance(shape, PodShape)
         reader = self._reader
         if max(len(reader.known), len(reader.likes), len(reader.owners)) > self.most:
             reader = self._reader = PodReader(first=reader.first + len(reader.likes))
-        kept = change(found.metadata, annotations=self._keeper.annotations(found.metadata.annotations))
-        return reader.pod(change(found, metadata=kept))
+        metadata = change(shape.metadata, annotations=self._pruner.annotations(shape.metadata.annotations))
+        return reader.pod(change(shape, metadata=metadata))

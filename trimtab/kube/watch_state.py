@@ -1,4 +1,4 @@
-"""How is a list watched, what changed in it, and how well does it go?"""
+"""Settings of a watch, its changes, and its health."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """How a list is watched. Seconds."""
+    """How a list is watched. Durations are seconds."""
 
     idle: float = 90.0
-    """Silence after which a stream is taken for dead: bookmarks come about every minute."""
+    """The silence after which a stream counts as broken: bookmarks arrive about every minute."""
     turn: int = 300
-    """After so long the server is asked to end the stream, so that replicas spread over API servers again."""
+    """The time after which the server ends the stream, so that replicas spread over API servers again."""
     page: int = 500
-    """Objects in one answer: about 5 MB of pods, which is what is held of a list at any time."""
+    """Objects in one response: about 5 MB of pods, the most that is in memory of a list at any time."""
     streaming: bool = False
-    """Have the first list streamed (WatchList): least memory here, more work for the API server."""
+    """Whether the first list is streamed (WatchList): least memory here, more work for the API server."""
     absent: float = 30.0
-    """Between looks for a kind that the server does not serve."""
+    """The time between requests for a kind that the server does not serve."""
 
 
 class ChangeType(StrEnum):
@@ -37,7 +37,7 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[V]):
-    """A real difference: also when it was found by listing anew."""
+    """A real difference, also where a new list showed it."""
 
     what: ChangeType
     kind: str
@@ -47,22 +47,22 @@ class WatchEvent(Generic[V]):
 
 
 class WatchHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of how well it goes. Times are `clock.elapsed`'s."""
+    """The health of a watch. Times are those of `clock.elapsed`."""
 
     synced: bool = False
-    """Was the whole list read at least once?"""
+    """Whether the whole list was read at least once."""
     connected: bool = False
-    """Is a stream open now?"""
+    """Whether a stream is open now."""
     heard: float | None = None
-    """When a list, an event or a bookmark last told how things stand; None: never. An open stream tells nothing."""
+    """The time of the last list, event or bookmark; None: never. An open stream alone does not count."""
     absent: bool = False
     """The server does not serve this kind: the list is known to be empty."""
     lists: int = 0
     streams: int = 0
     events: int = 0
     error: str = ""
-    """What went wrong last; empty while it goes well."""
+    """The last error; empty while there is none."""
 
     def age(self, now: float) -> float | None:
-        """Seconds since what is held was known to be true; None: nothing is held yet."""
+        """Seconds since the content was known to be current; None: there is no content yet."""
         return None if self.heard is None or not self.synced else max(0.0, now - self.heard)

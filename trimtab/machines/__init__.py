@@ -1,4 +1,4 @@
-"""What does a node cost?
+"""The price of a node.
 
-prices   the table of list prices, effective prices in OpenCost's CSV form, and the price of one node from them
+prices   list prices, effective prices in OpenCost's CSV form, and the price of one node from them
 """

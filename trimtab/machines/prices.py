@@ -1,16 +1,15 @@
-"""What does this node cost an hour, and on whose word?
+"""The hourly price of a node, and its source.
 
-In this order: what whoever pays says of this very node (a price file), the node's own label `trimtab.dev/price`
-(micro-dollars an hour), the pool's settings by instance type, the table of list prices. A list price is one region's:
-a node of another region has none. Otherwise the price is not known, and a plan counts cores instead: never a wrong
-zero.
+The first source that has a price counts: a price file that names this very node, the node's own label
+`trimtab.dev/price` (micro-dollars an hour), the pool's settings by instance type, the list prices. A list price holds
+for one region: a node of another region has none. If no source has a price, the price is unknown, never zero, and a
+plan counts cores instead.
 
-Effective prices in OpenCost's CSV form: what is really paid for a node, or for a type in a region.
-
+A price file has effective prices in OpenCost's CSV form: the price that is paid for a node, or for a type in a region.
 The columns are those of OpenCost's CSV provider (pkg/cloud/provider/csvprovider.go): EndTimestamp, InstanceID, Region,
 AssetClass, InstanceIDField, InstanceType, MarketPriceHourly, Version. A row whose InstanceID is the node's, by the
-field that InstanceIDField names, is that node's price; otherwise the mean of the rows of its region and type is. Rows
-for volumes and GPUs are left out. Order of columns does not matter, and a header is required.
+field that InstanceIDField names, has that node's price; otherwise the mean of the rows of its region and type counts.
+Rows for volumes and GPUs are left out. The order of columns does not matter, and a header is required.
 """
 
 import csv
@@ -25,36 +24,14 @@ from math import isfinite
 from typing import TypeVar
 
 from trimtab.cluster.config_error import ConfigError, shown
-from trimtab.cluster.node import INSTANCE_TYPE, REGION, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE, REGION_LABEL, NodeInfo
 from trimtab.cluster.reason import Code, NotYet
-
-__all__ = [
-    "GUESSED",
-    "LABEL",
-    "NO_PRICE",
-    "OTHER_REGION",
-    "MachinePrice",
-    "PriceFile",
-    "SPOT_DISCOUNT",
-    "PriceSource",
-    "amount",
-    "filled",
-    "labelled_price",
-    "listed_region",
-    "price",
-    "quote",
-    "read",
-    "spot",
-    "table",
-    "together",
-]
-
 
 T = TypeVar("T")
 LABEL = "trimtab.dev/price"
 NO_PRICE = Code(
     "price-unknown",
-    "Nobody says what a node of this type costs.",
+    "The price of a node of this type is not known.",
     "Name it in the pool's prices, give a price file (--prices), or label the node trimtab.dev/price with "
     "micro-dollars an hour.",
 )
@@ -67,12 +44,12 @@ OTHER_REGION = Code(
 SPOT = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
         "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-preemptible")  # fmt: skip
 SPOT_DISCOUNT = 65
-"""Percent below the list price that a spot node is taken to cost where nobody says: the middle of the usual discounts,
-which change by the hour."""
+"""Percent by which a spot node is assumed to be cheaper than its list price if no source has its price: the middle of
+the usual discounts, which change every hour."""
 
 
 class PriceSource(StrEnum):
-    """On whose word a price is."""
+    """The source of a price."""
 
     FILE = "file"
     LABEL = "label"
@@ -80,9 +57,9 @@ class PriceSource(StrEnum):
     LIST = "list"
     """The list price of the node's own region."""
     LIST_REGION_UNKNOWN = "list-region-unknown"
-    """The node says no region: the list price of the table's region, a guess."""
+    """The list price of the table's region, for a node without a region label: a guess."""
     SPOT_DISCOUNT = "spot-discount"
-    """The list price less `SPOT_DISCOUNT`, a guess."""
+    """The list price less the assumed discount of spot nodes, a guess."""
 
 
 GUESSED = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT})
@@ -90,102 +67,110 @@ GUESSED = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT}
 
 @dataclass(frozen=True, slots=True)
 class MachinePrice:
+    """The price of a node, with its source."""
+
     amount: int
     """Micro-dollars an hour."""
     source: PriceSource
 
 
 @lru_cache(maxsize=1)
-def table() -> Mapping[str, int]:
-    """Instance type → micro-dollars an hour on demand. Type names of the three clouds do not overlap."""
-    return {name: amount for name, (amount, _) in _listed().items()}
+def price_table() -> Mapping[str, int]:
+    """Returns instance type → micro-dollars an hour on demand. The type names of the three clouds do not overlap."""
+    return {name: amount for name, (amount, _) in _list_prices().items()}
 
 
 @lru_cache(maxsize=1)
-def _listed() -> Mapping[str, tuple[int, str]]:
-    """Instance type → (micro-dollars an hour on demand, the region that is the price of)."""
-    found: dict[str, tuple[int, str]] = {}
+def _list_prices() -> Mapping[str, tuple[int, str]]:
+    """Returns instance type → (micro-dollars an hour on demand, the region of that price)."""
+    prices: dict[str, tuple[int, str]] = {}
     region = ""
     for line in files("trimtab.machines").joinpath("prices.txt").read_text("utf-8").splitlines():
         if line.startswith("["):
             region = line.strip("[]").split()[1]
         elif line and line[0] != "#":
             name, amount = line.split()
-            found[name] = (int(amount), region)
-    return found
+            prices[name] = (int(amount), region)
+    return prices
 
 
 def listed_region(kind: str) -> str:
-    """The region whose list price of the instance type is known; empty where none is."""
-    return _listed().get(kind, (0, ""))[1]
+    """Returns the region of the list price of an instance type; empty if there is none."""
+    return _list_prices().get(kind, (0, ""))[1]
 
 
 def price(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
-    """Micro-dollars an hour, NotYet where that would be a spot node's: its price changes by the hour."""
-    found = quote(node, settings)
-    if isinstance(found, NotYet):
-        return found
-    return _unknown(node) if found.source is PriceSource.SPOT_DISCOUNT else found.amount
+    """Returns micro-dollars an hour; NotYet if the price is unknown or only guessed for a spot node: that price changes
+    every hour."""
+    machine_price = quote(node, settings)
+    if isinstance(machine_price, NotYet):
+        return machine_price
+    return _unknown_price(node) if machine_price.source is PriceSource.SPOT_DISCOUNT else machine_price.amount
 
 
 def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
-    """The price of the node and on whose word it is; a spot node's is guessed where nobody says it.
+    """Returns the price of the node and its source; a spot node's price is guessed if no source has it.
 
     `settings`: instance type → micro-dollars an hour.
     """
     if node.price is not None:
         return MachinePrice(node.price, PriceSource.FILE)
-    found = labelled_price(node.labels, settings)
-    if found is not None:
-        return found
-    kind, own = node.labels.get(INSTANCE_TYPE, ""), node.labels.get(REGION, "")
-    amount, region = _listed().get(kind, (0, ""))
-    if amount and own and own != region:
+    by_labels = labelled_price(node.labels, settings)
+    if by_labels is not None:
+        return by_labels
+    kind, own_region = node.labels.get(INSTANCE_TYPE, ""), node.labels.get(REGION_LABEL, "")
+    amount, region = _list_prices().get(kind, (0, ""))
+    if amount and own_region and own_region != region:
         return NotYet(
-            reason=OTHER_REGION(f"the list price of {kind} is known for {region}, node {node.name} is in {own}"),
-            have=f"type {kind} in {own}, the list price of {region}", need=f"a price for it in {own}",
+            reason=OTHER_REGION(f"the list price of {kind} is known for {region}; node {node.name} is in {own_region}"),
+            have=f"type {kind} in {own_region}, the list price of {region}", need=f"a price for it in {own_region}",
         )  # fmt: skip
-    return _unknown(node)
+    return _unknown_price(node)
 
 
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:
-    """The price of a node by its labels; None where they, the settings and the list do not tell it."""
-    said = labels.get(LABEL, "")
-    if said.isdecimal() and int(said) > 0:
-        return MachinePrice(int(said), PriceSource.LABEL)
-    kind, own = labels.get(INSTANCE_TYPE, ""), labels.get(REGION, "")
+    """Returns the price of a node by its labels, the settings and the list prices; None if none of them has it."""
+    price_label = labels.get(LABEL, "")
+    if price_label.isdecimal() and int(price_label) > 0:
+        return MachinePrice(int(price_label), PriceSource.LABEL)
+    kind, own_region = labels.get(INSTANCE_TYPE, ""), labels.get(REGION_LABEL, "")
     if kind in settings:
         return MachinePrice(settings[kind], PriceSource.SETTINGS)
-    amount, region = _listed().get(kind, (0, ""))
-    if not amount or (own and own != region):
+    amount, region = _list_prices().get(kind, (0, ""))
+    if not amount or (own_region and own_region != region):
         return None
     if _is_spot(labels):
         return MachinePrice(amount * (100 - SPOT_DISCOUNT) // 100, PriceSource.SPOT_DISCOUNT)
-    return MachinePrice(amount, PriceSource.LIST if own else PriceSource.LIST_REGION_UNKNOWN)
+    return MachinePrice(amount, PriceSource.LIST if own_region else PriceSource.LIST_REGION_UNKNOWN)
 
 
-def _unknown(node: NodeInfo) -> NotYet:
+def _unknown_price(node: NodeInfo) -> NotYet:
     kind = node.labels.get(INSTANCE_TYPE, "") or "unknown"
     return NotYet(
-        reason=NO_PRICE(f"nobody says what node {node.name} costs"),
+        reason=NO_PRICE(f"the price of node {node.name} is not known"),
         have=f"type {kind}{' on spot' if spot(node) else ''}", need="a price for it",
     )  # fmt: skip
 
 
 def filled(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:
-    """What is not known is taken for as dear as the others by its cores; empty when no price is known at all."""
-    known = {name: found for name, found in prices.items() if isinstance(found, int)}
-    priced, paid = sum(cores[name] for name in known), sum(known.values())
-    return {name: known.get(name, cores[name] * paid // priced) for name in prices} if priced else {}
+    """Returns all prices, with unknown ones estimated by their cores at the average of the others; empty if no price is
+    known."""
+    known_prices = {name: node_price for name, node_price in prices.items() if isinstance(node_price, int)}
+    cores_with_price, total_price = sum(cores[name] for name in known_prices), sum(known_prices.values())
+    return (
+        {name: known_prices.get(name, cores[name] * total_price // cores_with_price) for name in prices}
+        if cores_with_price
+        else {}
+    )
 
 
-def amount(found: MachinePrice | NotYet) -> int | NotYet:
-    """The bare number of a quote."""
-    return found if isinstance(found, NotYet) else found.amount
+def amount(quoted: MachinePrice | NotYet) -> int | NotYet:
+    """Returns the bare number of a quote."""
+    return quoted if isinstance(quoted, NotYet) else quoted.amount
 
 
 def spot(node: NodeInfo) -> bool:
-    """Is it a machine that may be taken away, at a price of the moment?"""
+    """Returns whether the node is a spot machine, which the cloud may take away and whose price changes."""
     return _is_spot(node.labels)
 
 
@@ -193,9 +178,10 @@ def _is_spot(labels: Mapping[str, str]) -> bool:
     return any(labels.get(key, "").lower() in ("spot", "true") for key in SPOT)
 
 
-NEEDED = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
+REQUIRED_COLUMNS = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
 MAX_PRICE = 100_000
-"""Dollars an hour."""
+"""In dollars an hour; every price is below it."""
+# AWS writes spec.providerID as aws:///ZONE/INSTANCE; OpenCost's InstanceID is the last part alone.
 _AWS = re.compile(r"aws:///[^/]+/([^/]+)")
 _COMMENT = "#"
 
@@ -205,25 +191,25 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class PriceFile:
-    """What a price file says, in micro-dollars an hour."""
+    """The prices of a price file, in micro-dollars an hour."""
 
     nodes: Mapping[Key, int]
     types: Mapping[tuple[str, str], int]
     """(region in lower case, instance type) → the mean of its rows."""
 
     def price(self, node: NodeInfo) -> int | None:
-        """Of this node; None where the file says nothing of it. A type's price counts in its own region only."""
-        region = node.labels.get(REGION, "")
+        """Returns the price of this node; None if the file has none. A type's price counts in its own region only."""
+        region = node.labels.get(REGION_LABEL, "")
         for field in {field for field, _, _ in self.nodes}:
-            said = _id(node, field)
-            for where in (region.lower(), "") if said else ():
-                if (found := self.nodes.get((field, where, said.lower()))) is not None:
-                    return found
+            instance_id = _instance_id(node, field)
+            for region_key in (region.lower(), "") if instance_id else ():
+                if (node_price := self.nodes.get((field, region_key, instance_id.lower()))) is not None:
+                    return node_price
         return self.types.get((region.lower(), node.labels.get(INSTANCE_TYPE, "")))
 
 
-def _id(node: NodeInfo, field: str) -> str:
-    """What the node has in the field that OpenCost's InstanceIDField names; empty where it has none."""
+def _instance_id(node: NodeInfo, field: str) -> str:
+    """Returns the node's value of the field that OpenCost's InstanceIDField names; empty if it has none."""
     root, _, rest = field.partition(".")
     part, _, key = rest.partition(".")
     if (root, rest) == ("spec", "providerID"):
@@ -237,14 +223,14 @@ def _id(node: NodeInfo, field: str) -> str:
 
 
 def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
-    """The price file of this name, and every row of it that cannot be understood (those are in no price)."""
+    """Returns the price file of this name, and a mistake for every row that is not valid; such rows are in no price."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_COMMENT)]
-    expected = f"OpenCost's columns {', '.join(NEEDED)}"
+    expected = f"OpenCost's columns {', '.join(REQUIRED_COLUMNS)}"
     try:
         rows = list(csv.DictReader(StringIO("\n".join(lines)), restval=""))
     except csv.Error as error:
         return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=str(error))]
-    missing = [column for column in NEEDED if column not in (rows[0] if rows else ())]
+    missing = [column for column in REQUIRED_COLUMNS if column not in (rows[0] if rows else ())]
     if missing:
         return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=f"no {', '.join(missing)}")]
     nodes: dict[Key, int] = {}
@@ -253,7 +239,7 @@ def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
     for row in rows:
         if row["AssetClass"] not in ("node", ""):
             continue
-        amount = _amount(row["MarketPriceHourly"])
+        amount = _parse_price(row["MarketPriceHourly"])
         if amount is None:
             wanted = f"dollars an hour above 0, below {MAX_PRICE}, under MarketPriceHourly"
             got = f"{shown(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
@@ -264,11 +250,12 @@ def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
             nodes[row["InstanceIDField"], region.lower(), row["InstanceID"].lower()] = amount
         if row["InstanceType"]:
             of_type.setdefault((region.lower(), row["InstanceType"]), []).append(amount)
-    return PriceFile(nodes, {key: sum(found) // len(found) for key, found in of_type.items()}), mistakes
+    return PriceFile(nodes, {key: sum(row_prices) // len(row_prices) for key, row_prices in of_type.items()}), mistakes
 
 
-def _amount(text: str) -> int | None:
-    """Whole micro-dollars an hour; None for what is no price. A free node is none: it would be wrong everywhere."""
+def _parse_price(text: str) -> int | None:
+    """Returns whole micro-dollars an hour; None if the text is not a price. Zero is not a price: no plan should treat a
+    node as free."""
     try:
         dollars = float(text)
     except ValueError:
@@ -278,10 +265,10 @@ def _amount(text: str) -> int | None:
 
 
 def together(files: Iterable[PriceFile]) -> PriceFile:
-    """Several files as one; of what two say, the later counts."""
+    """Returns several files as one; of two prices for the same node or type, that of the later file counts."""
     nodes: dict[Key, int] = {}
     types: dict[tuple[str, str], int] = {}
-    for found in files:
-        nodes |= found.nodes
-        types |= found.types
+    for price_file in files:
+        nodes |= price_file.nodes
+        types |= price_file.types
     return PriceFile(nodes, types)

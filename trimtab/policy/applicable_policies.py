@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from pydantic.alias_generators import to_camel
 
+from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.policy import reasons
 from trimtab.policy.actions import (
@@ -37,7 +38,6 @@ from trimtab.policy.match import (
     in_rollout,
     names_critical,
     names_daemons,
-    namespace_name_test,
     namespace_test,
     opt_out_reason,
     pod_test,
@@ -97,6 +97,7 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     applies: bool
     """Of mode `apply`; the others only watch."""
     matches: Test
+    """Every condition but the one on the namespace, which is `in_namespace`."""
     actions: tuple[tuple[str, Propose, Any], ...]
     """What it does: name, function, settings."""
     required: tuple[RequiredAction, ...]
@@ -123,42 +124,40 @@ def turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
 
 
 def possible(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-    """The policies, in their order, that are left to be asked whether they mean the pod."""
-    index = policies.once(_Index)
-    kinds = tuple(owner.kind for owner in subject.owners) or ("Pod",)
-    return index.find(subject.namespace, kinds)
+    """The policies, in their order, whose `match` the pod's namespace and the kinds of its owners do not rule out."""
+    return policies.once(_Index).find(subject)
 
 
 def possible_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
     """Those of `possible` whose match asks for annotations or requests."""
-    index = policies.once(_AmountsIndex)
-    kinds = tuple(owner.kind for owner in subject.owners) or ("Pod",)
-    return index.find(subject.namespace, kinds)
+    return policies.once(_AmountsIndex).find(subject)
 
 
-_MOST = 4096
+_MAX_INDEXED = 4096
 """Pairs of namespace and kinds that are remembered; clusters have hundreds."""
 
 
 class _Index:
-    """By namespace and kinds of owners. For one thread, or for several that may find the same twice."""
+    """Policies by namespace and kinds of owners. For one thread, or for several that may compute an entry twice."""
 
     def __init__(self, policies: Policies) -> None:
         self._all = self._turns(policies)
-        self._found: dict[tuple[str, tuple[str, ...]], tuple[CompiledPolicy, ...]] = {}
+        self._entries: dict[tuple[str, tuple[str, ...]], tuple[Labels | None, tuple[CompiledPolicy, ...]]] = {}
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return policies.once(turns)
 
-    def find(self, namespace: str, kinds: tuple[str, ...]) -> tuple[CompiledPolicy, ...]:
-        found = self._found.get((namespace, kinds))
-        if found is None:
-            if len(self._found) >= _MOST:
-                self._found = {}
-            found = tuple(turn for turn in self._all if _is_possible(turn.policy.spec.match, namespace, kinds))
-            self._found[namespace, kinds] = found
-        return found
+    def find(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+        kinds = tuple([owner.kind for owner in subject.owners]) or ("Pod",)
+        key, labels = (subject.namespace, kinds), subject.namespace_labels
+        entry = self._entries.get(key)
+        if entry is None or entry[0] != labels:  # an entry is right for the labels that the namespace had
+            if len(self._entries) >= _MAX_INDEXED:
+                self._entries = {}
+            policies = (turn for turn in self._all if _may_be_owned(turn.policy.spec.match, kinds))
+            entry = self._entries[key] = labels, tuple(turn for turn in policies if turn.in_namespace(subject))
+        return entry[1]
 
 
 def _turn(policy: PodPolicy) -> CompiledPolicy:
@@ -175,7 +174,7 @@ def _turn(policy: PodPolicy) -> CompiledPolicy:
         name=policy.name,
         matched=MatchedPolicy(policy=policy.name, mode=spec.mode),
         applies=spec.mode == "apply",
-        matches=pod_test(spec.match, required=bool(required)),
+        matches=pod_test(spec.match),
         actions=tuple(action for action in given if action[2] is not None),
         required=required,
         in_namespace=namespace_test(spec.match, required=bool(required)),
@@ -198,10 +197,8 @@ class _AmountsIndex(_Index):
 _PATTERN = frozenset("*?[")
 
 
-def _is_possible(match: Match, namespace: str, kinds: tuple[str, ...]) -> bool:
-    """Patterns for kinds are left to the match itself."""
-    if match.namespaces is not None and not namespace_name_test(match.namespaces)(namespace):
-        return False
+def _may_be_owned(match: Match, kinds: tuple[str, ...]) -> bool:
+    """Could an owner of one of these kinds be meant? Patterns for kinds are left to the match itself."""
     named = [pattern.partition("/")[0] for pattern in match.owners]
     return not named or any(kind in kinds or _PATTERN & set(kind) for kind in named)
 

@@ -72,6 +72,11 @@ def boosts(subject: PodContext, place: ContainerRef, resource: str) -> bool:
     return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
 
 
+def is_sized_by_others(subject: PodContext) -> bool:
+    """Does an annotation of the pod say that a VPA wrote, or boosts, a request of one of its containers?"""
+    return WRITTEN_BY_VPA in subject.annotations or any(key.startswith(BOOST) for key in subject.annotations)
+
+
 WRITTEN_BY_VPA = "vpaUpdates"
 """Annotation of the VPA's webhook: "Pod resources updated by NAME: container 0: cpu request, memory request"."""
 

@@ -18,8 +18,7 @@ from trimtab.policy.pod_context import (
     AdmissionSettings,
     ContainerRef,
     PodContext,
-    is_image,
-    means,
+    image_test,
 )
 from trimtab.policy.podpolicy import (
     AmountCondition,
@@ -66,14 +65,13 @@ def opt_out_reason(subject: PodContext) -> Reason:
     return reasons.OPTED_OUT(f"namespace {subject.namespace} says {OPT_OUT}")
 
 
-def pod_test(match: Match, *, required: bool = False) -> Test:
-    """All conditions of `match`, and none of its exclusions.
+def pod_test(match: Match) -> Test:
+    """All conditions of `match` but the one on the namespace (`namespace_test`), and none of its exclusions.
 
-    required: the policy has a required action, so a namespace whose labels are not known yet counts as selected, and
-    as one that no exclusion means.
+    An exclusion does not mean a namespace whose labels are not known yet.
     """
-    wanted = tuple(_asked(match, unknown=required))
-    unwanted = tuple(tuple(_asked(excluded, unknown=False)) for excluded in match.exclude)
+    wanted = tuple(_asked(match))
+    unwanted = tuple(_of_exclusion(excluded) for excluded in match.exclude)
 
     def meets(subject: PodContext) -> bool:
         # Loops, not generators: this runs for every policy and pod.
@@ -104,10 +102,14 @@ def namespace_test(match: Match, *, required: bool = False) -> Test:
     return _in_namespaces(match.namespaces or NamespaceMatch(), unknown=required)
 
 
-def _asked(given: Conditions, *, unknown: bool) -> Iterator[Test]:
-    """Cheapest questions first; what is not given is not asked."""
-    if given.namespaces is not None:
-        yield _in_namespaces(given.namespaces, unknown=unknown)
+def _of_exclusion(excluded: Conditions) -> tuple[Test, ...]:
+    if excluded.namespaces is None:
+        return tuple(_asked(excluded))
+    return _in_namespaces(excluded.namespaces, unknown=False), *_asked(excluded)
+
+
+def _asked(given: Conditions) -> Iterator[Test]:
+    """Every condition but the one on the namespace; the cheapest first."""
     if given.pod_labels:
         yield _labelled(given.pod_labels)
     if given.pod_selector is not None:
@@ -194,14 +196,22 @@ def _owned(wanted: tuple[str, ...]) -> Test:
 
 def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
     """Is a container one of these?"""
+    # Read from the policy once: this runs for every policy, pod and container.
     asks = amounts_test(containers.requests) if containers.requests else None
+    is_unwanted_image = image_test(containers.not_images) if containers.not_images else None
+    is_image = image_test(containers.images) if containers.images else None
+    is_named = glob(containers.names) if containers.names else None
+    roles = containers.roles
 
     def is_meant(place: ContainerRef) -> bool:
-        if containers.not_images and is_image(containers.not_images, place.container.image):
-            return False
-        if not means(containers.names, containers.roles, containers.images, place):
-            return False
-        return asks is None or asks(_amounts_of(place))
+        image = place.container.image
+        return (
+            (is_unwanted_image is None or not is_unwanted_image(image))
+            and (is_named is None or is_named(place.container.name))
+            and (not roles or place.role in roles)
+            and (is_image is None or is_image(image))
+            and (asks is None or asks(_amounts_of(place)))
+        )
 
     return is_meant
 

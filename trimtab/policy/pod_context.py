@@ -250,13 +250,13 @@ class PodContext:
             return "pod"
         return "namespace" if _says(self.facts.namespaces.get(self.namespace, {}).get(OPT_OUT)) else None
 
-    @property
+    @computed_property
     def namespace_labels(self) -> Labels | None:
         """None where the namespace is not known; its name label always is."""
         known = self.facts.namespaces.get(self.namespace)
         return None if known is None else {NAME_LABEL: self.namespace, **known}
 
-    @property
+    @computed_property
     def critical_class(self) -> str:
         """The system's PriorityClass that the pod names; empty where it names none of them."""
         name = get(self.pod.spec.priority_class_name, "")
@@ -287,14 +287,15 @@ def means(names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...
     return (
         (not names or glob(names)(place.container.name))
         and (not roles or place.role in roles)
-        and (not images or is_image(images, place.container.image))
+        and (not images or image_test(images)(place.container.image))
     )
 
 
-def is_image(patterns: tuple[str, ...], image: str) -> bool:
-    """As written or by its full name: `docker.io/*` means `nginx:1.27`, too."""
+@lru_cache(maxsize=1024)
+def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """A test for images, as written or by their full name: `docker.io/*` matches `nginx:1.27` as well."""
     test = glob(patterns)
-    return test(image) or test(full_name(image))
+    return lambda image: test(image) or test(full_name(image))
 
 
 def full_name(image: str) -> str:

@@ -75,7 +75,8 @@ OPTED_OUT = Code(
 PAUSED = Code(
     "paused",
     "All changes are switched off.",
-    "Take `trimtab.dev/paused` off Trimtab's namespace, or set `TRIMTAB_PAUSED` to false, to switch them on again.",
+    "To switch them on again, remove `trimtab.dev/paused` from Trimtab's namespace, or set `TRIMTAB_WEBHOOK_PAUSED` to "
+    "false.",
 )
 TOO_LARGE = Code(
     "too-large",

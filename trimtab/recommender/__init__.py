@@ -1,15 +1,15 @@
-"""What does every container use, and where is it published?
+"""The recommender: the process that measures usage, stores it and publishes recommendations.
 
-    settings            what can be set, with the reason for each default
-    pod_watcher         the watches: which owner has a pod, and what was killed for want of memory
-    collector           usage into the history: the metrics API moment by moment, or Prometheus with all it has
-    write_budget        how much may be written now
-    sharded_configmaps  shards among ConfigMaps of our namespace; what is damaged is kept aside
-    checkpointer        the history, stored
-    publisher           recommendations, written where they changed beyond a tolerance
-    loop                collect, publish, store; again and again
-    metrics             the recommender in numbers
-    process             one replica: election, pages, watches; or one round and the end
+    settings            all settings, with the reason for each default
+    pod_watcher         the watches: the owner of each pod, and OOM kills
+    collector           adds usage to the history: samples of the metrics API, or all that Prometheus has
+    write_budget        the limit of what is written to the API server
+    sharded_configmaps  shards among the ConfigMaps of Trimtab's namespace; copies of damaged ones
+    checkpointer        stores the history
+    publisher           publishes recommendations that changed beyond a tolerance
+    loop                the rounds: collect, publish, store
+    metrics             the recommender's metrics
+    process             one replica: election, pages, watches; or a single round
 
-It touches no pod and no workload: the only things it writes are ConfigMaps of its own and its Lease.
+It changes no pod and no workload: it only writes ConfigMaps of its own and its Lease.
 """

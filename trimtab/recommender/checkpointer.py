@@ -1,7 +1,7 @@
-"""The diary, kept in the cluster: what changes every ten minutes, a day that is over once, and the rest when we stop.
+"""Stores the history in the cluster: what changes every ten minutes, a day that is over once, and the rest at the end.
 
-Where the budget has no room for all that changes, what was written longest ago goes first: `unsaved_seconds` tells what
-an unexpected end would cost.
+Where the budget has no room for everything that changes, the shard that was written longest ago is first:
+`unsaved_seconds` is what an unexpected end would lose.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from trimtab.recommender.write_budget import WriteBudget
 
 K = TypeVar("K")
 SHARD_BYTES = 128_000
-"""Of one shard at the most: small enough that the budget of ten minutes is spent on many of them, the oldest first."""
+"""The maximum size of one shard: small enough that a budget of ten minutes covers many shards, the oldest first."""
 SETTLES_SECONDS = HOUR
-"""After the end of a day its last values still come, and its last peaks are still counted."""
+"""Late values and the last peaks of a day are added until so long after its end."""
 
 
 @dataclass(slots=True)
 class Checkpointer:
-    """Not for two threads."""
+    """Stores a history and restores it. Not thread-safe."""
 
     shelf: ShardBackend
     day_shelf: DailyShardBackend
@@ -40,118 +40,125 @@ class Checkpointer:
     budget: WriteBudget
     elapsed: Callable[[], float]
     max_stored_bytes: int = 256_000_000
-    """All that stands may be as large; where a day more would make it larger the oldest days go."""
+    """The maximum size of all stored texts; where one more day would exceed it, the oldest days are removed."""
     cabinet: ShardedStore = field(init=False)
     days: StoredDays = field(init=False)
-    _at: dict[int, float] = field(default_factory=dict)
-    _by: dict[str, list[ContainerKey]] = field(default_factory=dict)
-    _began: float = 0.0
+    _written_at: dict[int, float] = field(default_factory=dict)
+    _containers_by_workload: dict[str, list[ContainerKey]] = field(default_factory=dict)
+    _started: float = 0.0
 
     def __post_init__(self) -> None:
-        self.cabinet = ShardedStore(self.shelf, self._render, self.budget, self._wrote, self._write_days, SHARD_BYTES)
-        self.days, self._began = StoredDays(self.day_shelf), self.elapsed()
+        self.cabinet = ShardedStore(
+            self.shelf, self._render, self.budget, self._record_write, self._write_days, SHARD_BYTES
+        )
+        self.days, self._started = StoredDays(self.day_shelf), self.elapsed()
 
     def open(self) -> tuple[Unreadable, ...]:
-        """Take up what was kept; what of it makes no sense. Raises NotNow."""
+        """Restore the stored history; returns the texts that cannot be read. Raises StoreUnavailable."""
         texts = self.shelf.load()
-        found, told = _read({f"checkpoint {number}": (number, text) for number, text in texts.items()})
-        days, told_days = _read({f"day {name.day}-{name.tag}": (name, text) for name, text in self.days.load().items()})
-        load(self.diary, [*found.values(), *days.values()])
-        layout = _layout(found.values())
-        self.cabinet.found(texts, {number: shard.workloads for number, shard in found.items()}, layout)
+        shards, unreadable = _decode_shards({f"checkpoint {number}": (number, text) for number, text in texts.items()})
+        days, unreadable_days = _decode_shards(
+            {f"day {name.day}-{name.tag}": (name, text) for name, text in self.days.load().items()}
+        )
+        load(self.diary, [*shards.values(), *days.values()])
+        layout = _current_layout(shards.values())
+        self.cabinet.found(texts, {number: shard.workloads for number, shard in shards.items()}, layout)
         if self.cabinet.damaged:
-            self.diary.lose(_touched(self.diary.until, found, self.cabinet.damaged, layout))
+            self.diary.lose(_affected_namespaces(self.diary.until, shards, self.cabinet.damaged, layout))
         now = self.elapsed()
-        for order, number in enumerate(sorted(found)):  # what was kept just now needs no hurry, and not all at once
-            self._at[number] = now - self.every * order / len(found)
-        return (*told, *told_days)
+        # Restored shards are not due at once, and their next writes are spread over the period.
+        for order, number in enumerate(sorted(shards)):
+            self._written_at[number] = now - self.every * order / len(shards)
+        return (*unreadable, *unreadable_days)
 
-    def write(self, *, all_: bool = False) -> int:
-        """What is due, or all of it whatever the budget; how many shards were written. Raises NotNow and TooMuch."""
-        self._by = {}
+    def write(self, *, everything: bool = False) -> int:
+        """Write the shards that are due, or all of them regardless of the budget; returns how many were written. Raises
+        StoreUnavailable and ShardOverflow."""
+        self._containers_by_workload = {}
         for container in self.diary.containers():
-            self._by.setdefault(checkpoint.workload(container), []).append(container)
-        self.days.drop_before(
-            self._newest_second() // DAY - self.diary.days
-        )  # memory is behind by an interval of peaks
+            self._containers_by_workload.setdefault(checkpoint.workload(container), []).append(container)
+        # One day more than the window: memory is behind cpu by a peak interval.
+        self.days.drop_before(self._newest_second() // DAY - self.diary.days)
 
-        def urgency(shard: int, _held: Sequence[str]) -> float:
-            age = self.elapsed() - self._at.get(shard, float("-inf"))
-            return age if all_ or age >= self.every else 0.0
+        def urgency(shard: int, _workloads: Sequence[str]) -> float:
+            age = self.elapsed() - self._written_at.get(shard, float("-inf"))
+            return age if everything or age >= self.every else 0.0
 
-        return self.cabinet.write(self._by.keys(), urgency, unlimited=all_)
+        return self.cabinet.write(self._containers_by_workload.keys(), urgency, unlimited=everything)
 
     @property
     def unsaved_seconds(self) -> float:
         """The age of the shard that was written longest ago."""
         now = self.elapsed()
-        return max((now - self._at.get(shard, self._began) for shard in self.cabinet.standing), default=0.0)
+        return max((now - self._written_at.get(shard, self._started) for shard in self.cabinet.standing), default=0.0)
 
     @property
     def stored_bytes(self) -> int:
-        """All that stands."""
+        """The size of all stored texts."""
         return self.cabinet.stored_bytes + self.days.stored_bytes
 
     def _newest_second(self) -> int:
-        """Of all usage: the clock that days go by."""
+        """The second of the newest usage: the clock that decides which days are over."""
         return max((window.last for window in self.diary.windows.values()), default=0)
 
-    def _held(self, workloads: Sequence[str]) -> list[ContainerKey]:
-        return [container for name in workloads for container in self._by[name]]
+    def _containers_of(self, workloads: Sequence[str]) -> list[ContainerKey]:
+        return [container for name in workloads for container in self._containers_by_workload[name]]
 
     def _write_days(self, workloads: Sequence[str]) -> None:
-        """The days of these workloads that are over and stand nowhere yet."""
+        """Write the days of these workloads that are over and not stored."""
         over = (self._newest_second() - SETTLES_SECONDS) // DAY
-        for day, containers in checkpoint.unstored_days(self.diary, self._held(workloads)).items():
+        for day, containers in checkpoint.unstored_days(self.diary, self._containers_of(workloads)).items():
             if day < over:
                 text = checkpoint.encode_day(self.diary, containers, day)
                 size = self.cabinet.check(text, workloads)
+                # The day is stored before it is marked: an error in between stores it again, which counts once (see
+                # `histogram.checkpoint`).
                 self._make_room(size)
                 self.days.put(day, text)
                 self.cabinet.spend(size)
                 checkpoint.set_stored(self.diary, containers, day)
 
     def _render(self, workloads: Sequence[str], layout: ShardLayout) -> str:
-        return checkpoint.encode(self.diary, self._held(workloads), layout)
+        return checkpoint.encode(self.diary, self._containers_of(workloads), layout)
 
-    def _make_room(self, more: int) -> None:
-        """Under the ceiling, by the oldest days. Raises TooMuch where there are none."""
-        while self.stored_bytes + more > self.max_stored_bytes:
+    def _make_room(self, size: int) -> None:
+        """Remove the oldest days until so many more bytes fit. Raises ShardOverflow where no days are left."""
+        while self.stored_bytes + size > self.max_stored_bytes:
             if not self.days.drop_oldest():
                 raise ShardOverflow(
-                    f"usage of {self.stored_bytes} bytes stands, of {self.max_stored_bytes} at the most"
+                    f"{self.stored_bytes} bytes of usage are stored, and at most {self.max_stored_bytes} are allowed"
                 )
 
-    def _wrote(self, shard: int, _held: Sequence[str]) -> None:
-        self._at[shard] = self.elapsed()
+    def _record_write(self, shard: int, _workloads: Sequence[str]) -> None:
+        self._written_at[shard] = self.elapsed()
 
 
-def _read(texts: Mapping[str, tuple[K, str]]) -> tuple[dict[K, Shard], tuple[Unreadable, ...]]:
-    """What makes sense, and what is wrong with the rest."""
-    found, told = {}, []
+def _decode_shards(texts: Mapping[str, tuple[K, str]]) -> tuple[dict[K, Shard], tuple[Unreadable, ...]]:
+    """The readable shards, and what is wrong with the others."""
+    shards, unreadable = {}, []
     for where, (key, text) in texts.items():
         shard = checkpoint.decode(where, text)
         if isinstance(shard, Unreadable):
-            told.append(shard)
+            unreadable.append(shard)
         else:
-            found[key] = shard
-    return found, tuple(told)
+            shards[key] = shard
+    return shards, tuple(unreadable)
 
 
-def _layout(found: Iterable[Shard]) -> ShardLayout:
-    """The one of those that stand; of two, while they change, the larger."""
+def _current_layout(shards: Iterable[Shard]) -> ShardLayout:
+    """The layout of the stored shards; the larger one of two, while the number of shards changes."""
     count, widths = 1, dict[str, int]()
-    for shard in found:
+    for shard in shards:
         count = max(count, shard.count)
         for namespace, width in shard.widths.items():
             widths[namespace] = max(width, widths.get(namespace, 1))
     return ShardLayout(count, widths)
 
 
-def _touched(
-    namespaces: Iterable[str], found: Mapping[int, Shard], damaged: Collection[int], layout: ShardLayout
+def _affected_namespaces(
+    namespaces: Iterable[str], shards: Mapping[int, Shard], damaged: Collection[int], layout: ShardLayout
 ) -> list[str]:
-    """Of which a part may have stood in a damaged shard: all of them while shards were changing their number. What
-    stood there alone is not among them, and is asked for anew by itself."""
-    changing = any(shard.count != layout.count for shard in found.values())
+    """The namespaces that may have had a part in a damaged shard: all of them while the number of shards changes. A
+    namespace that was only in a damaged shard is not among them, and is read again anyway."""
+    changing = any(shard.count != layout.count for shard in shards.values())
     return [name for name in namespaces if changing or not layout.places(name).isdisjoint(damaged)]

@@ -1,9 +1,8 @@
-"""Usage into the diary.
+"""Adds usage to the live history: samples of current usage, or ranges of Prometheus.
 
-Usage at this moment, looked at by a thread of its own: a moment that is missed is gone.
-
-Publishing takes seconds where there are many containers, and as long as the API server likes. So whoever looks waits
-for nobody: what was seen is put in line, and goes into the diary when the round comes to it.
+Samples are taken by a thread of their own, since a missed moment is lost. Publishing takes seconds where there are many
+containers, and as long as the API server needs. So the thread waits for nothing: its samples are queued, and the loop
+adds them to the history in its next round.
 """
 
 from __future__ import annotations
@@ -23,123 +22,127 @@ from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.series import SKEW, Series, container
 
 LAG = 120
-"""Seconds that a scrape may need until it can be asked for: by remote write it takes a while."""
+"""Seconds until a scrape can be queried: with remote write it takes a while."""
 Alive = Callable[[], bool]
-"""May we go on?"""
+"""Whether the replica may go on."""
 
 
 class UsageSource(Protocol):
-    """Where usage comes from."""
+    """A source of usage."""
 
-    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
-        """What is new since the last time; how many series. Raises UsageFault or KubeFault: what is in the diary
-        then is whole, and the rest comes with the next call."""
+    def collect(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+        """Add what is new since the last call to the history; returns the number of series. Raises UsageFault or
+        KubeFault: what the history has then is complete, and the rest is added by the next call."""
 
 
 @dataclass(slots=True)
 class InstantCollector:
-    """The metrics API, or kubelets: this moment, and no history. A moment that is missed is gone."""
+    """The metrics API, or kubelets: current usage without history."""
 
     looks: Callable[[], Iterable[Iterable[Series]]]
-    """Every look since the last time, each with one sample for each container and resource."""
+    """Every reading since the last call, each with one sample for each container and resource."""
 
-    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         count = 0
         try:
-            for look in self.looks():
-                for series in look:
-                    at, value = series.times[0], series.values[0]
-                    if at <= now + SKEW:
-                        count += diary.see(container(series, owners), series.pod, series.resource, at, value)
+            for reading in self.looks():
+                for series in reading:
+                    second, value = series.times[0], series.values[0]
+                    if second <= now + SKEW:
+                        count += history.see(container(series, owners), series.pod, series.resource, second, value)
         finally:
-            diary.turn(now)
+            history.turn(now)
         return count
 
 
 class ChainLookup(dict[tuple[str, str], Owner]):
-    """The first that knows."""
+    """Several mappings as one: the first one with a key answers."""
 
     def __init__(self, parts: tuple[Mapping[tuple[str, str], Owner], ...]) -> None:
         super().__init__()
         self._parts = parts
 
     def get(self, key: tuple[str, str], default: Any = None) -> Any:
-        return next((found for part in self._parts if (found := part.get(key)) is not None), default)
+        return next((owner for owners in self._parts if (owner := owners.get(key)) is not None), default)
 
 
 @dataclass(slots=True)
 class RangeCollector:
-    """Prometheus: everything since it was read last, namespace by namespace; at first, the whole window."""
+    """Prometheus: everything since the last read, namespace by namespace; at first the whole window."""
 
     prometheus: Prometheus
     _begin: int | None = None
-    """Of a pass that did not come to its end."""
+    """The first second of a pass that was interrupted."""
 
-    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         step = self.prometheus.pieces.step
-        end, oldest = (now - LAG) // step * step, now - diary.days * DAY
-        read = min(diary.until.values(), default=oldest) if diary.whole else oldest
-        known = read if self._begin is None else self._begin
-        begin = self._begin = max(oldest, known)
+        end, oldest = (now - LAG) // step * step, now - history.days * DAY
+        imported_until = min(history.until.values(), default=oldest) if history.whole else oldest
+        pass_start = imported_until if self._begin is None else self._begin
+        # An interrupted pass continues from its own start: the namespaces that it finished are ahead of the others.
+        begin = self._begin = max(oldest, pass_start)
         if begin >= end:
             return 0
         self.prometheus.one_cluster(begin, end)
-        whose, count = self._whose(owners, begin, end), 0
+        all_owners, count = self._merge_owners(owners, begin, end), 0
         namespaces = self.prometheus.namespaces(begin, end)
-        if not namespaces and diary.until:
-            raise GarbledSource("Prometheus tells of no container at all: it lost its data, or has not got them yet")
+        # An empty answer after earlier usage would mark everything as imported, and the gap would never be filled.
+        if not namespaces and history.until:
+            raise GarbledSource("Prometheus has no containers at all: it lost its data, or does not have them yet")
         for namespace in namespaces:
-            start = max(oldest, diary.until.get(namespace, oldest))
+            start = max(oldest, history.until.get(namespace, oldest))
             if alive() and start < end:
-                count += self._namespace(diary, whose, namespace, start, end)
+                count += self._import_namespace(history, all_owners, namespace, start, end)
         if alive():
-            self._quiet(diary, end)
-            self._begin, diary.whole = None, True
-        diary.forget(now)
+            self._mark_imported(history, end)
+            self._begin, history.whole = None, True
+        history.forget(now)
         return count
 
-    def _whose(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
-        """What the cluster knows, and else what its metrics tell: most pods of two weeks are gone."""
-        told = self.prometheus.owners(begin, end)
-        return OwnerIndex(ChainLookup((owners.pods, told)), owners.workloads)
+    def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
+        """The owners known in the cluster, and otherwise those in its metrics: most pods of two weeks no longer
+        exist."""
+        metric_owners = self.prometheus.owners(begin, end)
+        return OwnerIndex(ChainLookup((owners.pods, metric_owners)), owners.workloads)
 
     @staticmethod
-    def _quiet(diary: LiveHistory, end: int) -> None:
-        """Namespaces that nothing was told of were read to the end, too."""
-        for namespace in diary.until:
-            diary.end(namespace, end)
-            diary.until[namespace] = end
+    def _mark_imported(history: LiveHistory, end: int) -> None:
+        """Mark every namespace as imported up to `end`, also those without any series."""
+        for namespace in history.until:
+            history.end(namespace, end)
+            history.until[namespace] = end
 
-    def _namespace(self, diary: LiveHistory, owners: OwnerIndex, namespace: str, start: int, end: int) -> int:
-        reading, count = HistoryImport(diary), 0
+    def _import_namespace(self, history: LiveHistory, owners: OwnerIndex, namespace: str, start: int, end: int) -> int:
+        history_import, count = HistoryImport(history), 0
         for series in self.prometheus.read(self.prometheus.plan(start, end, (namespace,))):
-            whose = container(series, owners)
-            reading.take(whose, series.pod, series.resource, series.times, series.values)
-            diary.left_out += series.left_out
+            key = container(series, owners)
+            history_import.take(key, series.pod, series.resource, series.times, series.values)
+            history.left_out += series.left_out
             count += 1
-        reading.commit(namespace, end)
+        history_import.commit(namespace, end)
         return count
 
 
 MAX_LOOKS = 60
-"""In line at the most: an hour of looks every minute. Then the oldest goes, and is counted as missed."""
+"""The maximum of queued readings: an hour of one a minute. Then the oldest one is dropped and counted as missed."""
 
 Look = Sequence[Series] | Exception
-"""What was seen, or why nothing was."""
+"""The series of one reading, or the error that prevented it."""
 
 
 @dataclass(slots=True)
 class Sampler:
-    """Looks again and again, from `__enter__` to `__exit__`."""
+    """Takes a reading at a fixed interval in its own thread, from `__enter__` to `__exit__`."""
 
     look: Callable[[], Iterable[Series]]
     interval: float
-    """Seconds from the beginning of one look to that of the next."""
+    """Seconds from the start of one reading to the start of the next."""
     elapsed: Callable[[], float]
     missed: Callable[[], object] = lambda: None
-    """Hears of each look that nobody came for in time, or that took so long that the next ones could not begin."""
-    _line: deque[Look] = field(default_factory=deque)
-    _there: threading.Event = field(default_factory=threading.Event)
+    """Called for each reading that was dropped unused, or that could not start because the previous one took too
+    long."""
+    _queue: deque[Look] = field(default_factory=deque)
+    _available: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -149,51 +152,52 @@ class Sampler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """A look that is under way ends by itself: what it brings comes too late for us."""
+        """End the thread. A reading in progress ends by itself, and its result is dropped."""
         self._done.set()
 
     def join(self) -> None:
-        """Wait until no look is under way any more, after `__exit__`."""
+        """Wait until no reading is in progress, after `__exit__`."""
         if self._thread is not None:
             self._thread.join()
 
     def wait(self, alive: Callable[[], bool]) -> None:
-        """Until there is a look, or we may not go on."""
-        while alive() and not self._there.wait(0.5):
+        """Wait until there is a reading, or the replica may not go on."""
+        while alive() and not self._available.wait(0.5):
             pass
 
     def looks(self) -> Iterator[Sequence[Series]]:
-        """Those in line, the oldest first. Raises what the last one raised, after all that came before."""
-        self._there.clear()
+        """The queued readings, the oldest first. Raises the error of the last one, after all readings before it."""
+        self._available.clear()
         fault: Exception | None = None
-        while self._line:
-            look = self._line.popleft()
-            if isinstance(look, Exception):
-                fault = look
+        while self._queue:
+            reading = self._queue.popleft()
+            # A later reading shows that the source works again, so only the last error counts.
+            if isinstance(reading, Exception):
+                fault = reading
             else:
                 fault = None
-                yield look
+                yield reading
         if fault is not None:
             raise fault
 
     def _run(self) -> None:
         while not self._done.is_set():
-            began = self.elapsed()
-            self._put(self._looked())
-            late = (self.elapsed() - began) // self.interval
-            for _ in range(int(late)):
+            started = self.elapsed()
+            self._enqueue(self._take_reading())
+            missed_intervals = (self.elapsed() - started) // self.interval
+            for _ in range(int(missed_intervals)):
                 self.missed()
-            self._done.wait(max(0.0, began + (late + 1) * self.interval - self.elapsed()))
+            self._done.wait(max(0.0, started + (missed_intervals + 1) * self.interval - self.elapsed()))
 
-    def _looked(self) -> Look:
+    def _take_reading(self) -> Look:
         try:
             return list(self.look())
-        except Exception as fault:  # noqa: BLE001  raised where the round can tell it
+        except Exception as fault:  # noqa: BLE001  raised in the round, which reports it
             return fault
 
-    def _put(self, look: Look) -> None:
-        if len(self._line) >= MAX_LOOKS:
-            self._line.popleft()
+    def _enqueue(self, reading: Look) -> None:
+        if len(self._queue) >= MAX_LOOKS:
+            self._queue.popleft()
             self.missed()
-        self._line.append(look)
-        self._there.set()
+        self._queue.append(reading)
+        self._available.set()

@@ -1,4 +1,4 @@
-"""Collect, publish, keep; again and again."""
+"""The recommender's rounds: collect usage, publish recommendations, store the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trimtab.usage.errors import UsageFault
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Not for two threads. No round raises: what fails is told and tried again."""
+    """Not thread-safe. No round raises: an error is logged, and the step is repeated in the next round."""
 
     diary: LiveHistory
     source: UsageSource
@@ -35,44 +35,45 @@ class Loop:
     """Seconds since 1970."""
     elapsed: Callable[[], float]
     alive: Callable[[], bool] = lambda: True
-    """May we go on? False when we lead no more."""
+    """Whether the replica may go on; False when it no longer leads."""
     verdicts: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
-    """Of the last look."""
+    """The recommendations computed in the latest round."""
     faults: int = 0
-    _published: float = float("-inf")
-    _read: bool = False
-    """Was usage read to the end at least once?"""
+    _last_published: float = float("-inf")
+    _collected: bool = False
+    """Whether usage was read completely at least once."""
 
     def open(self) -> None:
-        """Take up what was kept and what is published. Raises NotNow."""
-        for what, told in (("usage", self.checkpoints.open()), ("recommendations", self.publishing.open())):
-            self.metrics.unreadable.labels(what).set(len(told))
-            self.publishing.lossy |= bool(told) and what == "usage"
-            for one in told:
-                self.log.warning("shard.unreadable", what=what, where=one.where, problem=one.problem)
+        """Restore the stored history and read the published recommendations. Raises StoreUnavailable."""
+        for what, unreadable in (("usage", self.checkpoints.open()), ("recommendations", self.publishing.open())):
+            self.metrics.unreadable.labels(what).set(len(unreadable))
+            self.publishing.lossy |= bool(unreadable) and what == "usage"
+            for text in unreadable:
+                self.log.warning("shard.unreadable", what=what, where=text.where, problem=text.problem)
 
-    def _import(self, book: BatchHistory) -> None:
-        """After the first reading: whoever has a history of its own needs no other's."""
-        known = {container for container, resource in self.diary.windows if resource == "cpu"}
-        for container, resource in list(book.pages):
-            if container in known:
-                del book.pages[container, resource]
-        self.diary.adopt(book)
-        if book.pages:
-            self.log.info("vpa-checkpoints.taken", containers=len(book.pages))
+    def _import(self, batch: BatchHistory) -> None:
+        """Import VPAs' histories after the first read, only for containers without cpu usage of their own."""
+        containers_with_cpu = {container for container, resource in self.diary.windows if resource == "cpu"}
+        for container, resource in list(batch.pages):
+            if container in containers_with_cpu:
+                del batch.pages[container, resource]
+        self.diary.adopt(batch)
+        if batch.pages:
+            self.log.info("vpa-checkpoints.taken", containers=len(batch.pages))
 
-    def round(self, book: Callable[[], BatchHistory] | None = None, *, all_: bool = False) -> None:
-        """`book`: what others know, for the first round. `all_`: there is no other round, so whatever the budgets."""
+    def round(self, import_batch: Callable[[], BatchHistory] | None = None, *, everything: bool = False) -> None:
+        """One round. `import_batch` returns a history from elsewhere for the first round. `everything`: there is no
+        other round, so the budgets do not apply."""
         self._guarded("collect", self._collect)
-        if book is not None:
-            self._guarded("import", lambda: self._import(book()))
-        if self._read and self.elapsed() - self._published >= self.publish_every:
-            self._guarded("publish", lambda: self._publish(all_=all_))
-        self._guarded("checkpoint", lambda: self._keep(all_=False))
+        if import_batch is not None:
+            self._guarded("import", lambda: self._import(import_batch()))
+        if self._collected and self.elapsed() - self._last_published >= self.publish_every:
+            self._guarded("publish", lambda: self._publish(everything=everything))
+        self._guarded("checkpoint", lambda: self._store(everything=False))
 
     def end(self) -> bool:
-        """Keep everything before we go; whether that was possible."""
-        return self._guarded("checkpoint", lambda: self._keep(all_=True))
+        """Store everything before the process ends; returns whether that was possible."""
+        return self._guarded("checkpoint", lambda: self._store(everything=True))
 
     def _collect(self) -> None:
         for (namespace, pod), kills in self.seen.kills().items():
@@ -83,37 +84,40 @@ class Loop:
         self.metrics.samples.inc(self.source.collect(self.diary, self.seen.owners(), self.now(), self.alive))
         self.metrics.left_out.inc(self.diary.left_out)
         self.diary.left_out = 0
-        self._read = True
+        self._collected = True
         self.metrics.collected.set(self.now())
         self.metrics.containers.set(len(self.diary.containers()))
 
-    def _publish(self, *, all_: bool) -> None:
+    def _publish(self, *, everything: bool) -> None:
         now = self.now()
         self.verdicts = verdicts(self.diary, now)
         self.metrics.told(self.verdicts)
-        cabinet = self.publishing.cabinet
-        self._wrote("recommendations", self.publishing.publish(self.verdicts, now, all_=all_), cabinet)
-        self.metrics.stored_bytes.labels("recommendations").set(cabinet.stored_bytes)
-        self._published = self.elapsed()
+        store = self.publishing.cabinet
+        self._report_writes(
+            "recommendations", self.publishing.publish(self.verdicts, now, everything=everything), store
+        )
+        self.metrics.stored_bytes.labels("recommendations").set(store.stored_bytes)
+        self._last_published = self.elapsed()
 
-    def _keep(self, *, all_: bool) -> None:
+    def _store(self, *, everything: bool) -> None:
         checkpoints = self.checkpoints
         try:
-            self._wrote("usage", checkpoints.write(all_=all_), checkpoints.cabinet)
+            self._report_writes("usage", checkpoints.write(everything=everything), checkpoints.cabinet)
         finally:
             self.metrics.stored_bytes.labels("usage").set(checkpoints.stored_bytes)
             self.metrics.unsaved.set(checkpoints.unsaved_seconds)
 
-    def _wrote(self, what: str, written: int, cabinet: ShardedStore) -> None:
-        self.metrics.writes.labels(what).inc(written)
-        self.metrics.shards.labels(what).set(len(cabinet.standing))
-        if written:
-            self.log.info(f"{what}.written", shards=written, of=len(cabinet.standing))
+    def _report_writes(self, what: str, written_shards: int, store: ShardedStore) -> None:
+        self.metrics.writes.labels(what).inc(written_shards)
+        self.metrics.shards.labels(what).set(len(store.standing))
+        if written_shards:
+            self.log.info(f"{what}.written", shards=written_shards, of=len(store.standing))
 
-    def _guarded(self, what: str, do: Callable[[], None]) -> bool:
-        """Trouble with others is expected; a bug of ours must not end what we gather."""
+    def _guarded(self, what: str, step: Callable[[], None]) -> bool:
+        """Run a step and log what it raises; returns whether it succeeded. Errors of other systems are expected; a bug
+        must not end the collection of usage."""
         try:
-            do()
+            step()
             return True
         except (UsageFault, KubeFault, StoreUnavailable, ShardOverflow) as error:
             self.log.warning(f"{what}.failed", error=str(error))

@@ -1,4 +1,4 @@
-"""The recommender in numbers. Every label is a word of ours."""
+"""The metrics of the recommender. Every label value is defined in the code."""
 
 from __future__ import annotations
 
@@ -11,54 +11,60 @@ from trimtab.recommender.publisher import ContainerRecommendations
 
 
 class Metrics:
-    """Set after each round."""
+    """Gauges and counters that are set after each round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool]) -> None:
         self.registry = registry
 
-        def gauge(name: str, says: str, *labels: str) -> Gauge:
-            return Gauge(f"trimtab_recommender_{name}", says, labels, registry=registry)
+        def gauge(name: str, help_text: str, *labels: str) -> Gauge:
+            return Gauge(f"trimtab_recommender_{name}", help_text, labels, registry=registry)
 
-        def counter(name: str, says: str, *labels: str) -> Counter:
-            return Counter(f"trimtab_recommender_{name}", says, labels, registry=registry)
+        def counter(name: str, help_text: str, *labels: str) -> Counter:
+            return Counter(f"trimtab_recommender_{name}", help_text, labels, registry=registry)
 
-        self.containers = gauge("containers", "Containers whose usage is remembered.")
-        self.known = gauge("recommended_containers", "Containers with a recommendation, by the last look.")
+        self.containers = gauge("containers", "Containers with recorded usage.")
+        self.known = gauge("recommended_containers", "Containers with a recommendation in the latest round.")
         self.missing = gauge(
             "missing", "Containers without a recommendation for a resource, by the reason's code.", "resource", "reason"
         )
         self.collected = gauge(
-            "collected_timestamp_seconds", "When usage was read to the end last; NaN: never by this replica."
+            "collected_timestamp_seconds", "When usage was last read completely; NaN: never by this replica."
         )
         self.collected.set(float("nan"))
-        self.samples = counter("series", "Series of usage that brought something new.")
+        self.samples = counter("series", "Series of usage with new values.")
         self.left_out = counter(
-            "left_out_samples", "Samples that count for nothing: no number, below zero, or more than any machine has."
+            "left_out_samples", "Samples that were dropped: not a number, below zero, or more than any machine has."
         )
         self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
-        self.shards = gauge("shards", "Shards (ConfigMaps) that stand: of usage or of recommendations.", "what")
+        self.shards = gauge("shards", "Shards (ConfigMaps) that exist: of usage or of recommendations.", "what")
         self.stored_bytes = gauge(
-            "stored_bytes", "Bytes of text that stand in ConfigMaps: of usage or of recommendations.", "what"
+            "stored_bytes", "Bytes of text in ConfigMaps: of usage or of recommendations.", "what"
         )
         self.max_stored_bytes = gauge(
-            "max_stored_bytes", "Bytes of usage at the most (TRIMTAB_MAX_STORED_MEGABYTES); then the oldest days go."
+            "max_stored_bytes",
+            "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); beyond it the oldest days go.",
         )
         self.unsaved = gauge(
-            "unsaved_seconds", "Age of the shard of usage written longest ago: what an unexpected end would cost."
+            "unsaved_seconds",
+            "Age of the shard of usage that was written longest ago: what an unexpected end would lose.",
         )
         self.missed = counter(
             "missed_looks",
-            "Looks at what pods use now that were left out: one took too long, or nobody took them up.",
+            "Readings of current usage that were missed: one took too long, or the loop did not use them in time.",
         )
-        self.unreadable = gauge("unreadable_shards", "Shards found damaged when this replica began to lead.", "what")
+        self.unreadable = gauge(
+            "unreadable_shards", "Shards that were damaged when this replica began to lead.", "what"
+        )
         self.faults = counter("faults", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
 
-    def told(self, found: ContainerRecommendations) -> None:
-        """One look at the whole diary."""
-        self.known.set(sum(map(len, found.known.values())))
+    def told(self, recommendations: ContainerRecommendations) -> None:
+        """Set the metrics of one computation of all recommendations."""
+        self.known.set(sum(map(len, recommendations.known.values())))
         counts = Count(
-            (resource, one.reason.code.name) for lacking in found.missing.values() for resource, one in lacking.items()
+            (resource, not_yet.reason.code.name)
+            for by_resource in recommendations.missing.values()
+            for resource, not_yet in by_resource.items()
         )
         self.missing.clear()
         for (resource, reason), count in counts.items():

@@ -1,4 +1,4 @@
-"""Whose pod is it, and what was killed for want of memory? Told by watches."""
+"""The owners of pods and their OOM kills, from watches."""
 
 from __future__ import annotations
 
@@ -16,52 +16,55 @@ from trimtab.policy.retained_facts import OWNERS, owner
 from trimtab.usage.oom_kills import of_pod
 from trimtab.usage.owners import OwnerIndex
 
-_MOST = 6
+_MAX_OWNERS = 6
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class PodOwnership:
-    """What is held of a pod."""
+    """The retained facts of a pod."""
 
     owners: tuple[Owner, ...]
-    """As far as the pod itself tells."""
+    """The chain of owners, as far as the pod itself names it."""
     kills: tuple[tuple[str, OomKill], ...] = ()
-    """(container, kill) for want of memory."""
+    """(container, OOM kill)."""
 
 
 def living(pod: Pod) -> PodOwnership:
+    """The retained facts of a pod of the API server."""
     owners = chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
     return PodOwnership(owners, tuple(of_pod(pod)))
 
 
 class TopOwners(dict[Key, Owner]):
-    """(namespace, pod) → its topmost owner: looked up when it is asked for, since most pods' never is twice."""
+    """(namespace, pod) → its topmost owner, computed on demand: most pods are looked up once at most."""
 
-    def __init__(self, seen: PodWatchState) -> None:
+    def __init__(self, state: PodWatchState) -> None:
         super().__init__()
-        self._seen = seen
+        self._state = state
 
     def get(self, key: Key, default: Any = None) -> Any:
-        return self._seen.top(*key) or default
+        return self._state.top(*key) or default
 
 
 @dataclass(slots=True)
 class PodWatchState:
-    """Told of changes. Not for two threads."""
+    """The state of all watches, updated by changes. Not thread-safe."""
 
     pods: dict[Key, PodOwnership] = field(default_factory=dict)
     above: dict[tuple[str, str, str], Owner | None] = field(default_factory=dict)
+    """(namespace, kind, name) of a workload → its owner."""
     workloads: dict[Key, Owner] = field(default_factory=dict)
-    """(namespace, name) → the workload of that name that nobody owns."""
+    """(namespace, name) → the workload of that name that has no owner."""
     fresh: dict[Key, tuple[tuple[str, OomKill], ...]] = field(default_factory=dict)
-    """Kills that were not asked for yet."""
+    """OOM kills that `kills` has not returned yet."""
 
     def hear(self, change: WatchEvent[Any]) -> None:
+        """Apply one change."""
         namespace, name = change.key
         gone = change.what is ChangeType.DELETED
         if change.kind == "Pod":
-            self._pod((namespace, name), None if gone else change.after)
+            self._set_pod((namespace, name), None if gone else change.after)
         elif gone:
             self.above.pop((namespace, change.kind, name), None)
             if self.workloads.get((namespace, name)) == Owner(change.kind, name):
@@ -71,46 +74,50 @@ class PodWatchState:
             if change.after is None and change.kind != "ReplicaSet":
                 self.workloads[namespace, name] = Owner(change.kind, name)
 
-    def _pod(self, key: Key, found: PodOwnership | None) -> None:
-        if found is None:
+    def _set_pod(self, key: Key, ownership: PodOwnership | None) -> None:
+        if ownership is None:
             self.pods.pop(key, None)
             return
-        self.pods[key] = found
-        if found.kills:
-            self.fresh[key] = found.kills
+        self.pods[key] = ownership
+        if ownership.kills:
+            self.fresh[key] = ownership.kills
 
     def top(self, namespace: str, pod: str) -> Owner | None:
-        """None where the pod is not known; the pod itself where nobody made it."""
-        found = self.pods.get((namespace, pod))
-        if found is None:
+        """The topmost owner of a pod; None for an unknown pod; the pod itself where it has no owner."""
+        ownership = self.pods.get((namespace, pod))
+        if ownership is None:
             return None
-        if not found.owners:
+        if not ownership.owners:
             return Owner("Pod", pod)
-        at = found.owners[0]
-        for _ in range(_MOST):
-            key = (namespace, at.kind, at.name)
-            further = self.above.get(key) or (_next(found.owners, at) if key not in self.above else None)
-            if further is None:
+        current = ownership.owners[0]
+        for _ in range(_MAX_OWNERS):
+            key = (namespace, current.kind, current.name)
+            # A known workload without an owner is the topmost one; only for an unknown one the pod's own chain decides.
+            next_owner = self.above.get(key) or (
+                _next_in_chain(ownership.owners, current) if key not in self.above else None
+            )
+            if next_owner is None:
                 break
-            at = further
-        return at
+            current = next_owner
+        return current
 
     def owners(self) -> OwnerIndex:
+        """The owners of all pods, as an index."""
         return OwnerIndex(TopOwners(self), self.workloads)
 
     def kills(self) -> dict[Key, tuple[tuple[str, OomKill], ...]]:
-        """What was killed since this was asked last."""
-        found, self.fresh = self.fresh, {}
-        return found
+        """The OOM kills since the last call."""
+        kills, self.fresh = self.fresh, {}
+        return kills
 
 
-def _next(owners: tuple[Owner, ...], at: Owner) -> Owner | None:
-    place = owners.index(at) + 1 if at in owners else len(owners)
-    return owners[place] if place < len(owners) else None
+def _next_in_chain(owners: tuple[Owner, ...], current: Owner) -> Owner | None:
+    position = owners.index(current) + 1 if current in owners else len(owners)
+    return owners[position] if position < len(owners) else None
 
 
 def sources() -> tuple[ListSource, ...]:
-    """Every list that is watched. Of owners only the metadata is asked for."""
+    """Every list that is watched. Of owners only the metadata is requested."""
     return (PLACES["Pod"], *(replace(PLACES[kind], slim=True) for kind in OWNERS))
 
 
@@ -119,21 +126,22 @@ class PodWatcher:
 
     def __init__(self, client: Client) -> None:
         self.seen = PodWatchState()
-        holds: dict[str, Any] = {"Pod": living, **dict.fromkeys(OWNERS, owner)}
-        self._feed = ChangeQueue(client, sources(), holds)
+        transforms: dict[str, Any] = {"Pod": living, **dict.fromkeys(OWNERS, owner)}
+        self._queue = ChangeQueue(client, sources(), transforms)
 
     def __enter__(self) -> PodWatcher:
-        self._feed.start()
+        self._queue.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._feed.stop()
+        self._queue.stop()
 
     @property
     def synced(self) -> bool:
-        return self._feed.synced
+        """Whether every list was read at least once."""
+        return self._queue.synced
 
     def hear(self) -> None:
-        """Take what was told since the last time."""
-        for change in self._feed.taken():
+        """Apply the changes since the last call."""
+        for change in self._queue.taken():
             self.seen.hear(change)

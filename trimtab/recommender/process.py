@@ -1,4 +1,4 @@
-"""All of it wired: one replica of the recommender, from its start to its end."""
+"""One replica of the recommender, from its start to its end."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import clock
+from trimtab.runtime.environment import variable
 from trimtab.runtime.log import Logger
 from trimtab.usage import vpa_checkpoints as vpa
 from trimtab.usage.cluster_label import Matchers, NoMatcher
@@ -35,13 +36,15 @@ from trimtab.usage.series import Names, Series, labels, mistakes
 
 NAME = "recommender"
 Wait = Callable[[], None]
-"""Until it is time for a round, or there is none."""
+"""Waits until the next round, or until there is none."""
 HUNG = 1800.0
-"""Seconds without a sign of life after which we say that we are not well: the first round reads two weeks."""
+"""Seconds without a completed step after which the liveness probe fails: the first round reads two weeks."""
 
 
 @dataclass(slots=True)
 class Process:
+    """The recommender's part of a replica: everything that it does while it leads."""
+
     settings: Settings
     replica: LeaderProcess
     loop: Loop | None = None
@@ -53,9 +56,9 @@ class Process:
         self.metrics = Metrics(CollectorRegistry(), self.replica.leading)
 
     def run(self, *, once: bool = False) -> bool:
-        """Until asked to stop; leads while it may, waits otherwise. `once`: one round, and the end; False where that
-        did not come to its end."""
-        missing = lambda: (200, "application/json", page(self._verdicts()))  # noqa: E731
+        """Run until the process is asked to stop: lead whenever the election allows it. `once`: one round, and the end;
+        False where it did not succeed."""
+        missing = lambda: (200, "application/json", page(self._recommendations()))  # noqa: E731
         with self.replica.standing(self.metrics.registry, {"/missing": missing}):
             if once:
                 return self.replica.turn() and self.replica.term(lambda: self._lead(once=True))
@@ -63,105 +66,126 @@ class Process:
         return True
 
     def _lead(self, *, once: bool) -> bool:
-        """Everything is read anew: what we knew before may be another's past."""
-        with PodWatcher(self.replica.client) as following, ExitStack() as stack:
+        """Lead once. Everything is read again: another replica may have changed it since this one last led."""
+        with PodWatcher(self.replica.client) as watcher, ExitStack() as stack:
             source, wait = self._source(stack, once=once)
-            loop = self._loop(following, source)
-            well = self._opened(loop, following) and self._rounds(loop, following, wait, once=once)
+            loop = self._loop(watcher, source)
+            succeeded = self._open_loop(loop, watcher) and self._rounds(loop, watcher, wait, once=once)
+            # Only a loop that was opened has a history to store, and only the leader may write it.
             if self.loop is loop and self.replica.leading():
-                well = loop.end() and well
+                succeeded = loop.end() and succeeded
         self.loop = None
-        return well
+        return succeeded
 
-    def _opened(self, loop: Loop, following: PodWatcher) -> bool:
-        """Is everything there to begin with? False where we lead no more."""
+    def _open_loop(self, loop: Loop, watcher: PodWatcher) -> bool:
+        """Wait until the watches are synced and the stored history is restored. False where the replica no longer
+        leads."""
         while self.replica.may():
             try:
-                if following.synced:
-                    following.hear()
+                if watcher.synced:
+                    watcher.hear()
                     loop.open()
                     self.loop = loop
                     return True
             except StoreUnavailable as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.replica.wait(self.settings.retry)
+                self.replica.wait(self.settings.retry_period_seconds)
             self.replica.wait(LOOK)
         return False
 
-    def _rounds(self, loop: Loop, following: PodWatcher, wait: Wait, *, once: bool) -> bool:
-        others: Callable[[], BatchHistory] | None = self._of_vpas if self.settings.vpa_checkpoints else None
+    def _rounds(self, loop: Loop, watcher: PodWatcher, wait: Wait, *, once: bool) -> bool:
+        import_batch: Callable[[], BatchHistory] | None = (
+            self._vpa_histories if self.settings.use_vpa_checkpoints else None
+        )
         while self.replica.may():
             wait()
-            following.hear()
-            loop.round(others, all_=once)
-            others = None
+            watcher.hear()
+            loop.round(import_batch, everything=once)
+            # VPAs' histories are imported once, in the first round.
+            import_batch = None
             if once:
                 return loop.faults == 0
         return not once
 
-    def _of_vpas(self) -> BatchHistory:
-        """What they wrote down; nothing where there are none."""
-        book = BatchHistory(self.settings.days)
-        vpa.listed(self.replica.client).pour(book)
-        return book
+    def _vpa_histories(self) -> BatchHistory:
+        """The histories in the VPAs' checkpoints; empty where there are none."""
+        batch = BatchHistory(self.settings.history_days)
+        vpa.listed(self.replica.client).pour(batch)
+        return batch
 
-    def _loop(self, following: PodWatcher, source: UsageSource) -> Loop:
+    def _loop(self, watcher: PodWatcher, source: UsageSource) -> Loop:
         settings, writer = self.settings, self.replica.writer
-        usage, told = (
+        usage, recommendations = (
             sharded_configmaps.usage(writer, settings.namespace),
             sharded_configmaps.recommendations(writer, settings.namespace),
         )
-        days, diary, half = sharded_configmaps.days(writer, settings.namespace), LiveHistory(settings.days), self._half
+        days, history, half_budget = (
+            sharded_configmaps.days(writer, settings.namespace),
+            LiveHistory(settings.history_days),
+            self._half_budget,
+        )
         ceiling = settings.max_stored_megabytes * 1_000_000
         self.metrics.max_stored_bytes.set(ceiling)
         checkpoints = Checkpointer(
-            usage, days, diary, settings.checkpoint_every, half(), clock.elapsed, max_stored_bytes=ceiling
+            usage,
+            days,
+            history,
+            settings.checkpoint_interval_seconds,
+            half_budget(),
+            clock.elapsed,
+            max_stored_bytes=ceiling,
         )
         return Loop(
-            diary=diary, source=source, seen=following.seen, checkpoints=checkpoints,
-            publishing=Publisher(told, diary, settings.tolerance / 100, half()), metrics=self.metrics, log=self.log,
-            publish_every=settings.publish_every, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
+            diary=history, source=source, seen=watcher.seen, checkpoints=checkpoints,
+            publishing=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
+            metrics=self.metrics, log=self.log,
+            publish_every=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
         )  # fmt: skip
 
-    def _half(self) -> WriteBudget:
-        """Of what may be written."""
+    def _half_budget(self) -> WriteBudget:
+        """Half of the write budget: one half is for usage, the other for recommendations."""
         return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed)
 
     def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
-        """Where usage comes from, and what waits for the next round."""
-        if self.settings.prometheus is not None:
-            return self._histories(), Pauses(lambda: self.replica.wait(self.settings.interval))
-        look = self._look()
+        """The source of usage, and the function that waits for the next round."""
+        if self.settings.prometheus_url is not None:
+            return self._range_collector(), Pauses(lambda: self.replica.wait(self.settings.collect_interval_seconds))
+        look = self._instant_source()
         if once:
             return InstantCollector(lambda: [look()]), lambda: None
-        sampler = Sampler(look, self.settings.interval, clock.elapsed, self.metrics.missed.inc)
+        sampler = Sampler(look, self.settings.collect_interval_seconds, clock.elapsed, self.metrics.missed.inc)
         stack.enter_context(sampler)
         return InstantCollector(sampler.looks), lambda: sampler.wait(self.replica.may)
 
-    def _histories(self) -> RangeCollector:
+    def _range_collector(self) -> RangeCollector:
         settings = self.settings
-        assert settings.prometheus is not None
-        files = (settings.prometheus_ca, settings.prometheus_certificate, settings.prometheus_key)
+        assert settings.prometheus_url is not None
+        files = (settings.prometheus_ca_file, settings.prometheus_certificate_file, settings.prometheus_key_file)
         ca, certificate, key = (str(path) if path is not None else None for path in files)
-        server = Server(settings.prometheus, Headers(settings), ca, certificate, key)
-        pieces = QueryPlan(step=settings.step, rate=settings.rate, extra=settings.matcher or "", names=named(settings),
-                        at_once=settings.queries_at_once)  # fmt: skip
+        server = Server(settings.prometheus_url, Headers(settings), ca, certificate, key)
+        pieces = QueryPlan(
+            step=settings.query_step_seconds,
+            rate=settings.cpu_rate_window,
+            extra=settings.prometheus_matcher or "",
+            names=named(settings),
+            at_once=settings.max_concurrent_queries,
+        )
         return RangeCollector(Prometheus(server, pieces))
 
-    def _look(self) -> Callable[[], Iterable[Series]]:
+    def _instant_source(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log
-        if self.settings.kubelets:
+        if self.settings.use_kubelets:
             return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).look
         return lambda: now(client)
 
-    def _verdicts(self) -> ContainerRecommendations | None:
+    def _recommendations(self) -> ContainerRecommendations | None:
         loop = self.loop
         return loop.verdicts if loop is not None else None
 
 
 @dataclass(slots=True)
 class Pauses:
-    """Waits each time but the first."""
+    """Waits on every call but the first."""
 
     wait: Callable[[], None]
     _first: bool = True
@@ -173,12 +197,12 @@ class Pauses:
 
 
 class Headers(Mapping[str, str]):
-    """What logs in, and names a tenant; files are read each time they are needed, since what they hold is renewed."""
+    """The headers with credentials and the tenant. Files are read at every use, since their content is renewed."""
 
     def __init__(self, settings: Settings) -> None:
         self._tenant = {"X-Scope-OrgID": settings.prometheus_tenant} if settings.prometheus_tenant else {}
         self._token, self._token_file = settings.prometheus_token, settings.prometheus_token_file
-        self._lines = settings.prometheus_header_file
+        self._header_file = settings.prometheus_header_file
 
     def __getitem__(self, name: str) -> str:
         return self._all()[name]
@@ -190,36 +214,48 @@ class Headers(Mapping[str, str]):
         return len(self._all())
 
     def _all(self) -> dict[str, str]:
-        token = self._token if self._token_file is None else _read(self._token_file, "the token of Prometheus").strip()
-        return {**self._tenant, **({"Authorization": f"Bearer {token}"} if token else {}), **self._written()}
+        token = (
+            self._token if self._token_file is None else _read_file(self._token_file, "the token of Prometheus").strip()
+        )
+        return {**self._tenant, **({"Authorization": f"Bearer {token}"} if token else {}), **self._file_headers()}
 
-    def _written(self) -> dict[str, str]:
-        text = "" if self._lines is None else _read(self._lines, "the headers for Prometheus")
+    def _file_headers(self) -> dict[str, str]:
+        text = "" if self._header_file is None else _read_file(self._header_file, "the headers for Prometheus")
         pairs = (line.partition(":") for line in text.splitlines() if line.strip() and line[:1] != "#")
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _read(path: Path, what: str) -> str:
+def _read_file(path: Path, description: str) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeError) as error:
-        raise UnreachableSource(f"{what}, {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+        raise UnreachableSource(f"{description}, {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+
+
+_METRIC_SETTINGS = {"cpu": "cpu_metric", "cpu_recorded": "cpu_recording_rule", "memory": "memory_metric"}
 
 
 def named(settings: Settings) -> Names:
-    """What metrics and labels are called. Raises ValueError with the setting's name."""
-    own = {"cpu": settings.cpu_metric, "cpu_recorded": settings.cpu_recorded, "memory": settings.memory_metric}
+    """The names of metrics and labels in the settings. Raises ValueError with the setting's name."""
+    metric_names = {
+        "cpu": settings.cpu_metric,
+        "cpu_recorded": settings.cpu_recording_rule,
+        "memory": settings.memory_metric,
+    }
     try:
-        renamed = labels((settings.label_names or "").split(",") if settings.label_names else ())
-        Matchers.of(settings.matcher or "")
+        renamed = labels((settings.prometheus_label_names or "").split(",") if settings.prometheus_label_names else ())
+        Matchers.of(settings.prometheus_matcher or "")
     except NoMatcher as error:
-        raise ValueError(f"TRIMTAB_MATCHER: expected {error}, got {settings.matcher!r}") from None
+        name = variable(NAME, "prometheus_matcher")
+        raise ValueError(f"{name}: expected {error}, got {settings.prometheus_matcher!r}") from None
     except ValueError as error:
-        raise ValueError(f"TRIMTAB_LABEL_NAMES: expected {error}, got {settings.label_names!r}") from None
-    found = Names(**{name: text for name, text in own.items() if text}, labels=renamed)
-    for what, expected in mistakes(found):
-        raise ValueError(f"TRIMTAB_{what.upper()}: expected {expected}")
-    return found
+        name = variable(NAME, "prometheus_label_names")
+        raise ValueError(f"{name}: expected {error}, got {settings.prometheus_label_names!r}") from None
+    names = Names(**{name: text for name, text in metric_names.items() if text}, labels=renamed)
+    for setting, expected in mistakes(names):
+        field = _METRIC_SETTINGS.get(setting, "prometheus_label_names")
+        raise ValueError(f"{variable(NAME, field)}: expected {expected}")
+    return names
 
 
 def _now() -> int:
@@ -227,8 +263,8 @@ def _now() -> int:
 
 
 def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
-    """One replica, until a signal, or once. Raises RuntimeFault where it cannot begin, and ValueError where settings
-    make no sense together."""
+    """Run one replica until a signal, or for one round. Raises RuntimeFault where it cannot start, and ValueError where
+    settings contradict each other."""
     named(settings)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.interval)) as replica:
+    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.collect_interval_seconds)) as replica:
         return Process(settings, replica).run(once=once)

@@ -1,6 +1,6 @@
-"""What is known well enough, for those who give requests; of the rest, what is missing.
+"""Publishes recommendations for the webhook and for `trimtab recommend`, and lists what is missing.
 
-Of which containers too little is known, and what is missing: for whoever asks why there is no recommendation.
+A container with too little history has no recommendation: the page `/missing` says which, and what it needs.
 """
 
 from __future__ import annotations
@@ -25,134 +25,149 @@ from trimtab.sizing.statistics import UsageStatistics, seen
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecommendations:
-    """One look at the whole diary."""
+    """One computation of all recommendations."""
 
     known: Workloads
     missing: Mapping[ContainerKey, Mapping[str, NotYet]]
-    """Of which resources too little is known, and what is missing."""
+    """Container → the resources without a recommendation, and what each needs."""
 
 
-def verdicts(diary: LiveHistory, now: int) -> ContainerRecommendations:
+def verdicts(history: LiveHistory, now: int) -> ContainerRecommendations:
+    """Compute the recommendations of all containers of a history."""
     known: Workloads = {}
     missing: dict[ContainerKey, dict[str, NotYet]] = {}
-    for container in diary.containers():
-        found = {resource: _seen(diary, container, resource, now) for resource in RESOURCES}
-        told = usage(found["cpu"], found["memory"], now=now, last=_last_sample(diary, container))
-        if told is not None:
-            known.setdefault(workload(container), {})[container.name] = told
-        lacking = {resource: one for resource, one in found.items() if isinstance(one, NotYet)}
-        if lacking:
-            missing[container] = lacking
+    for container in history.containers():
+        statistics = {resource: _statistics(history, container, resource, now) for resource in RESOURCES}
+        published = usage(statistics["cpu"], statistics["memory"], now=now, last=_last_sample(history, container))
+        if published is not None:
+            known.setdefault(workload(container), {})[container.name] = published
+        missing_resources = {
+            resource: not_yet for resource, not_yet in statistics.items() if isinstance(not_yet, NotYet)
+        }
+        if missing_resources:
+            missing[container] = missing_resources
     return ContainerRecommendations(known, missing)
 
 
-def _seen(diary: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
+def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
     return seen(
-        resource, diary.window(container, resource), now, diary.running(container, resource), kind=container.kind,
-        running_seconds=diary.window(container, "cpu").seconds, oom=diary.oom_records.get(container),
-        pods=diary.pod_uses(container, resource),
+        resource, history.window(container, resource), now, history.running(container, resource), kind=container.kind,
+        running_seconds=history.window(container, "cpu").seconds, oom=history.oom_records.get(container),
+        pods=history.pod_uses(container, resource),
     )  # fmt: skip
 
 
-def _last_sample(diary: LiveHistory, container: ContainerKey) -> int | None:
-    """The newest moment at which the container was seen: cpu is seen at every moment, memory once in an interval."""
-    held = (diary.windows.get((container, resource)) for resource in RESOURCES)
-    return max((window.last for window in held if window is not None and window.last), default=None)
+def _last_sample(history: LiveHistory, container: ContainerKey) -> int | None:
+    """The second of the container's newest sample: cpu has one at every moment, memory one in an interval."""
+    windows = (history.windows.get((container, resource)) for resource in RESOURCES)
+    return max((window.last for window in windows if window is not None and window.last), default=None)
 
 
-def _knows_less(new: ContainerUsage, old: ContainerUsage) -> bool:
-    """Whether a young history would take the place of a longer one: after a loss, what was known counts for a day."""
+def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
+    """Whether a young history would replace a longer one: after a loss of stored usage, the published recommendation
+    counts for a day."""
     for resource in RESOURCES:
-        after, before = new.of(resource), old.of(resource)
+        after, before = new_usage.of(resource), old_usage.of(resource)
         if before is not None and not before.young and (after is None or after.young):
             return True
     return False
 
 
 SHARD_BYTES = 64_000
-"""Of one shard at the most: about a hundred containers, all of which are written where one of them changed."""
+"""The maximum size of one shard: about a hundred containers, all of which are written where one of them changed."""
 
 
 @dataclass(slots=True)
 class Publisher:
-    """Not for two threads."""
+    """Publishes recommendations in shards. Not thread-safe."""
 
     shelf: ShardBackend
     diary: LiveHistory
     tolerance: float
     budget: WriteBudget
     lossy: bool = False
-    """Some of the checkpoints could not be read: who is not in the diary may still be there."""
+    """Whether some of the stored usage could not be read: a container that the history lacks may still exist."""
     cabinet: ShardedStore = field(init=False)
     published: dict[int, Workloads] = field(default_factory=dict)
-    _now: Workloads = field(default_factory=dict)
+    _to_publish: Workloads = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.cabinet = ShardedStore(self.shelf, self._render, self.budget, self._wrote, limit=SHARD_BYTES)
+        self.cabinet = ShardedStore(self.shelf, self._render, self.budget, self._record_write, limit=SHARD_BYTES)
 
     def open(self) -> tuple[Unreadable, ...]:
-        """What is published already. Raises NotNow."""
-        told, texts = [], self.shelf.load()
+        """Read what is published; returns the shards that cannot be read. Raises StoreUnavailable."""
+        unreadable, texts = [], self.shelf.load()
         for number, text in texts.items():
-            found = decode(f"recommendations {number}", text)
-            if isinstance(found, Unreadable):
-                told.append(found)
+            workloads = decode(f"recommendations {number}", text)
+            if isinstance(workloads, Unreadable):
+                unreadable.append(workloads)
             else:
-                self.published[number] = found
+                self.published[number] = workloads
+        # The number of shards is a power of two: the highest number shows how many there were.
         count = 1 << max(texts, default=0).bit_length()
         self.cabinet.found(texts, self.published, ShardLayout(max(1, count), by_workload=True))
-        return tuple(told)
+        return tuple(unreadable)
 
-    def publish(self, found: ContainerRecommendations, now: int, *, all_: bool = False) -> int:
-        """Shards that say something else now, what changed most first, as far as the budget goes or all of them; how
-        many were written. Raises NotNow."""
-        self._now = {name: dict(containers) for name, containers in found.known.items()}
-        for name, container, old in self._standing():
-            new = self._now.get(name, {}).get(container)
+    def publish(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
+        """Write the shards that changed, those with the largest change first, as far as the budget allows or all of
+        them; returns how many were written. Raises StoreUnavailable."""
+        self._to_publish = {name: dict(containers) for name, containers in recommendations.known.items()}
+        for name, container, old in self._iter_published():
+            new = self._to_publish.get(name, {}).get(container)
+            # A recommendation is only dropped when its container would certainly be known: after a restart without
+            # stored usage it stays.
             if new is None and not self._is_gone(name, now):
-                self._now.setdefault(name, {})[container] = old
+                self._to_publish.setdefault(name, {})[container] = old
             elif new is not None and _knows_less(new, old):
-                self._now[name][container] = old
-        written = self.cabinet.write(self._now.keys(), self._change, unlimited=all_)
-        self.published = {shard: held for shard, held in self.published.items() if shard in self.cabinet.standing}
-        return written
+                self._to_publish[name][container] = old
+        written_shards = self.cabinet.write(self._to_publish.keys(), self._shard_change, unlimited=everything)
+        self.published = {
+            shard: workloads for shard, workloads in self.published.items() if shard in self.cabinet.standing
+        }
+        return written_shards
 
-    def _standing(self) -> Iterator[tuple[str, str, ContainerUsage]]:
+    def _iter_published(self) -> Iterator[tuple[str, str, ContainerUsage]]:
         for workloads in self.published.values():
             for name, containers in workloads.items():
-                for container, known in containers.items():
-                    yield name, container, known
+                for container, recommendation in containers.items():
+                    yield name, container, recommendation
 
     def _is_gone(self, name: str, now: int) -> bool:
-        """Would the diary know of it? Only if it reaches back over the whole window, in this namespace at least."""
+        """Whether a published container no longer exists: the history would have it, since it covers the whole window
+        of the namespace."""
         namespace = name.partition("/")[0]
-        inside = [w.first for (one, _), w in self.diary.windows.items() if one.namespace == namespace and w.last]
-        if not inside and self.lossy:
+        namespace_firsts = [
+            window.first
+            for (key, _), window in self.diary.windows.items()
+            if key.namespace == namespace and window.last
+        ]
+        if not namespace_firsts and self.lossy:
             return False
-        firsts = inside or [w.first for w in self.diary.windows.values() if w.last]
+        firsts = namespace_firsts or [window.first for window in self.diary.windows.values() if window.last]
         return bool(firsts) and now - min(firsts) >= (self.diary.days - 1) * DAY
 
-    def _change(self, shard: int, held: Sequence[str]) -> float:
-        """How much of what it says is different now, beyond the tolerance: see `change`."""
+    def _shard_change(self, shard: int, workloads: Sequence[str]) -> float:
+        """How much the shard's content differs from what is published, beyond the tolerance: see
+        `sizing.recommendation`."""
         before = self.published.get(shard)
-        if before is None or before.keys() != set(held):
+        if before is None or before.keys() != set(workloads):
             return inf
-        return max((self._changed(before[name], self._now[name]) for name in held), default=0.0)
+        return max((self._workload_change(before[name], self._to_publish[name]) for name in workloads), default=0.0)
 
-    def _changed(self, before: Mapping[str, ContainerUsage], after: Mapping[str, ContainerUsage]) -> float:
+    def _workload_change(self, before: Mapping[str, ContainerUsage], after: Mapping[str, ContainerUsage]) -> float:
         if before.keys() != after.keys():
             return inf
         return max((change(before[name], after[name], self.tolerance) for name in after), default=0.0)
 
     def _render(self, workloads: Sequence[str], _layout: ShardLayout) -> str:
-        return encode({name: self._now[name] for name in workloads})
+        return encode({name: self._to_publish[name] for name in workloads})
 
-    def _wrote(self, shard: int, held: Sequence[str]) -> None:
-        self.published[shard] = {name: self._now[name] for name in held}
+    def _record_write(self, shard: int, workloads: Sequence[str]) -> None:
+        self.published[shard] = {name: self._to_publish[name] for name in workloads}
 
 
 class MissingRecommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource of one container."""
+    """One resource of one container without a recommendation."""
 
     container: str
     """NAMESPACE/KIND/NAME/CONTAINER."""
@@ -163,15 +178,19 @@ class MissingRecommendation(msgspec.Struct, frozen=True, kw_only=True):
     need: str
 
 
-def page(found: ContainerRecommendations | None) -> bytes:
-    """JSON; `leading` is false in a replica that waits, which knows nothing."""
-    held = found.missing.items() if found else ()
-    lines = [_line(container, resource, one) for container, lacking in held for resource, one in lacking.items()]
-    return msgspec.json.encode({"leading": found is not None, "missing": lines}) + b"\n"
+def page(recommendations: ContainerRecommendations | None) -> bytes:
+    """The page `/missing` as JSON; `leading` is false in a replica that waits, which has no history."""
+    missing = recommendations.missing.items() if recommendations else ()
+    lines = [
+        _missing_recommendation(container, resource, not_yet)
+        for container, by_resource in missing
+        for resource, not_yet in by_resource.items()
+    ]
+    return msgspec.json.encode({"leading": recommendations is not None, "missing": lines}) + b"\n"
 
 
-def _line(container: ContainerKey, resource: str, found: NotYet) -> MissingRecommendation:
+def _missing_recommendation(container: ContainerKey, resource: str, not_yet: NotYet) -> MissingRecommendation:
     return MissingRecommendation(
-        container=str(container), resource=resource, reason=found.reason.code.name, text=str(found.reason),
-        have=found.have, need=found.need,
+        container=str(container), resource=resource, reason=not_yet.reason.code.name, text=str(not_yet.reason),
+        have=not_yet.have, need=not_yet.need,
     )  # fmt: skip

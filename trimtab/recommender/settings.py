@@ -1,7 +1,8 @@
-"""What can be set about the recommender, in which unit, and why the default is what it is."""
+"""The settings of the recommender: their units, and the reasons for their defaults."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.runtime.settings import ListenAddress
@@ -9,93 +10,106 @@ from trimtab.runtime.settings import ListenAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+    """The recommender's settings; `environment.variable` gives the name of each one's variable."""
+
+    process: ClassVar[str] = "recommender"
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
-    """HOST:PORT for metrics, health and `/missing`. All interfaces: Prometheus and the kubelet ask from outside."""
+    """The HOST:PORT for metrics, health and `/missing`. The default is all interfaces, because Prometheus and the
+    kubelet connect from outside the pod."""
 
     namespace: str = "trimtab-system"
-    """Our own namespace: checkpoints, recommendations and the Lease are here."""
+    """Trimtab's own namespace, in which checkpoints, recommendations and the Lease are."""
 
-    prometheus: str | None = None
-    """URL of Prometheus, Thanos, Mimir or what speaks like them: history from the first minute, and no hole after an
-    outage. None: the metrics API (metrics-server), whose moments are gathered from now on."""
+    prometheus_url: str | None = None
+    """The URL of Prometheus, Thanos, Mimir or a server with the same API: it has history from the first minute, and no
+    gap after an outage. None: the metrics API (metrics-server), whose samples the recommender collects from now on."""
 
-    kubelets: bool = False
-    """Without Prometheus: ask each node's kubelet (`/stats/summary`, through the API server) instead of the metrics
-    API. Cpu is counted there, so nothing between two rounds is missed, and metrics-server is not needed. Not the
-    default: it takes `get` on `nodes/proxy`, which also lets run commands in pods; docs/how-to/gather-usage.md has the
-    role."""
+    use_kubelets: bool = False
+    """True, without Prometheus: read each node's kubelet (`/stats/summary`, through the API server) instead of the
+    metrics API. The kubelet reports cpu as a counter, so the recommender misses nothing between two rounds and needs
+    no metrics-server. The default is false, because this needs `get` on `nodes/proxy`, which also lets its holder
+    run commands in pods; docs/how-to/gather-usage.md has the role."""
 
     prometheus_token_file: Path | None = None
-    """File whose content is sent as a bearer token; read again for each round, since tokens are renewed."""
+    """A file whose content is sent as a bearer token. The recommender reads it again in each round, because tokens are
+    renewed."""
 
     prometheus_token: str | None = field(default=None, repr=False)
-    """The bearer token itself. A file is better: it is read again when it is renewed."""
+    """The bearer token itself. A file is better, because it is read again when the token is renewed."""
 
     prometheus_header_file: Path | None = None
-    """File with a header in each line, such as `Authorization: Basic …`; read again for each round."""
+    """A file with one header in each line, such as `Authorization: Basic …`. The recommender reads it again in each
+    round."""
 
-    prometheus_certificate: Path | None = None
-    """The client's own certificate, for a server that asks for one (mTLS)."""
+    prometheus_certificate_file: Path | None = None
+    """The client certificate, for a server that requires one (mTLS)."""
 
-    prometheus_key: Path | None = None
-    """The certificate's key, where it is not in the same file."""
+    prometheus_key_file: Path | None = None
+    """The key of the client certificate, if it is not in the same file."""
 
     prometheus_tenant: str | None = None
-    """Sent as `X-Scope-OrgID`: the tenant of Mimir and Cortex."""
+    """The tenant of Mimir and Cortex, sent as `X-Scope-OrgID`."""
 
-    prometheus_ca: Path | None = None
-    """Certificates that Prometheus' own is signed by. None: those of the system."""
+    prometheus_ca_file: Path | None = None
+    """A file of authorities that sign Prometheus' certificate. None: those of the system."""
 
-    matcher: str | None = None
-    """A matcher that every query carries, such as `cluster="prod"`, where one Prometheus serves several clusters.
-    Without one the usage of more than one cluster is refused: it would become one history."""
+    prometheus_matcher: str | None = None
+    """A matcher that is added to every query, such as `cluster="prod"`, if one Prometheus serves several clusters.
+    Without a matcher the recommender refuses the usage of more than one cluster, because it would become one
+    history."""
 
     cpu_metric: str | None = None
-    """The counter of cpu seconds, where relabelling gave it another name than cAdvisor's."""
+    """The counter of cpu seconds, if relabelling gave it another name than cAdvisor's."""
 
-    cpu_recorded: str | None = None
+    cpu_recording_rule: str | None = None
     """A recording rule that gives cores, instead of the counter."""
 
     memory_metric: str | None = None
-    """The working set of memory, likewise."""
+    """The memory working set, if relabelling gave it another name than cAdvisor's."""
 
-    label_names: str | None = None
-    """What `namespace`, `pod` and `container` are called there, such as `pod=k8s_pod_name,namespace=k8s_namespace`."""
+    prometheus_label_names: str | None = None
+    """The names of the labels `namespace`, `pod` and `container` in Prometheus, such as
+    `pod=k8s_pod_name,namespace=k8s_namespace`."""
 
-    queries_at_once: int = 4
-    """Queries that Prometheus is asked at the same time: it answers twenty, which others need, too."""
+    max_concurrent_queries: int = 4
+    """The largest number of queries that are sent to Prometheus at the same time. It answers twenty at a time by
+    default, and other clients need it too."""
 
-    days: int = 14
-    """Of history that is kept: two weekends. A ring of calendar days (UTC), today among them."""
+    history_days: int = 14
+    """Days of history that are kept. The default contains two weekends. Days are calendar days (UTC), and today is one
+    of them."""
 
-    step: int = 300
-    """Seconds between points asked of Prometheus. Memory is asked as the most of each step: no peak is lost."""
+    query_step_seconds: int = 300
+    """Seconds between the points of a Prometheus query. For memory the query asks for the maximum of each step, so that
+    it misses no peak."""
 
-    rate: str = "5m"
-    """What Prometheus averages cpu over: four scrapes at least, or one that failed leaves a hole."""
+    cpu_rate_window: str = "5m"
+    """The window over which Prometheus averages cpu, such as `5m`. It needs at least four scrapes, or one failed scrape
+    leaves a gap."""
 
-    interval: float = 60.0
-    """Seconds between two rounds. metrics-server itself looks every 15 to 60 seconds."""
+    collect_interval_seconds: float = 60.0
+    """Seconds between two rounds. metrics-server itself reads usage every 15 to 60 seconds."""
 
-    publish_every: float = 600.0
-    """Seconds between two looks at what would be recommended. Two weeks change slowly."""
+    publish_interval_seconds: float = 600.0
+    """Seconds between two checks of which recommendations changed. Two weeks of history change slowly."""
 
-    tolerance: int = 5
-    """Percent by which a P5 or P95 must have changed to be written again: each write wakes every webhook."""
+    publish_tolerance_percent: int = 5
+    """Percent by which a P5 or P95 must have changed before it is written again: each write is an event for every
+    webhook replica."""
 
-    checkpoint_every: float = 600.0
-    """Seconds between two writes of one shard of the checkpoints, and what an unexpected end costs at the most where
-    there is no Prometheus, as long as `max_written_kilobytes` has room for all of them in that time."""
+    checkpoint_interval_seconds: float = 600.0
+    """Seconds between two writes of one shard of the checkpoints. Without Prometheus, an unexpected end loses at most
+    this much history, as long as `max_written_kilobytes` allows all shards in that time."""
 
     max_written_kilobytes: int = 1800
-    """KB (1000 bytes) that are written to the API server in ten minutes at the most: half of it recommendations, half
-    usage. What finds no room waits, what changed most or waited longest first. Only at our end everything is kept."""
+    """The largest amount in KB (1000 bytes) that is written to the API server in ten minutes: half of it is for
+    recommendations, half for usage. What exceeds it waits; what changed most, or waited longest, is written first.
+    When the recommender ends, it writes everything."""
 
     max_stored_megabytes: int = 256
-    """MB (1000000 bytes) of usage that stand in ConfigMaps at the most, an eighth of what etcd holds unless told
-    otherwise. About 70 000 containers; beyond it the oldest days go."""
+    """The largest amount of usage in MB (1000000 bytes) that is stored in ConfigMaps; the default is an eighth of
+    etcd's default quota, for about 70 000 containers. Beyond it the recommender deletes the oldest days."""
 
-    vpa_checkpoints: bool = True
-    """Begin with what VPAs wrote down, for containers that nothing else is known of: cpu only."""
+    use_vpa_checkpoints: bool = True
+    """True: for containers without any other history, begin with the checkpoints of VPAs (cpu only)."""

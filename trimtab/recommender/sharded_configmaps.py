@@ -1,12 +1,12 @@
-"""What is known of workloads, spread over ConfigMaps.
+"""Facts about workloads in shards, and the ConfigMaps that hold them.
 
-A shard is written when there is something to tell and the budget has room for it; what is more urgent goes first, and
-what finds no room waits for the next round. A workload that gets another place is written there before it leaves the
-old one. What was found damaged is kept aside under another name before its shard is written again.
+A shard is written when it changed and the budget has room for it; more urgent shards are first, and the others wait for
+the next round. A workload that moves to another shard is written there before it is removed from the old one. A damaged
+shard is copied under another name before it is written again.
 
-Days that are over, each part of one written once and dropped when no window reaches back to it.
+A day that is over is stored in parts of its own, each written once and removed when no window covers it any more.
 
-Shards, and days that are over, as ConfigMaps of our namespace, ours alone.
+All of these ConfigMaps are in Trimtab's namespace, and only Trimtab writes them.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from trimtab.kube.resources import ListSource
 from trimtab.recommender.write_budget import OVERHEAD_BYTES, WriteBudget
 
 Render = Callable[[Sequence[str], ShardLayout], str]
-"""(workloads, how all of them are laid out) → the text of a shard."""
+"""(workloads, layout of all workloads) → the text of a shard."""
 Wrote = Callable[[int, Sequence[str]], None]
-"""Hears of every shard that was written, and of what is in it."""
+"""Called for every shard that was written, with its workloads."""
 Urgency = Callable[[int, Sequence[str]], float]
-"""How urgent it is to write this shard with these workloads; 0: not now."""
+"""The urgency of writing this shard with these workloads; 0: not now."""
 Before = Callable[[Sequence[str]], None]
-"""What has to be written of these workloads before their shard is. It raises what `ShardedStore.spend` raises."""
+"""Writes what must be stored before a shard with these workloads. It raises what `ShardedStore.check` raises."""
 
 
 class StoreUnavailable(Exception):
-    """The server did not do it: the next round tries again."""
+    """The API server did not complete the operation; the next round tries again."""
 
 
-class _NoRoom(Exception):
-    """The budget of these ten minutes is used up."""
+class _BudgetExhausted(Exception):
+    """The write budget of the last ten minutes is used up."""
 
 
-class _TooLarge(Exception):
+class _TextTooLarge(Exception):
     """A text with these workloads is larger than a shard may be."""
 
-    def __init__(self, held: Sequence[str]) -> None:
+    def __init__(self, workloads: Sequence[str]) -> None:
         super().__init__()
-        self.held = held
+        self.held = workloads
 
 
 class ShardBackend(Protocol):
-    """Where shards stand. Everything raises NotNow."""
+    """A storage of shards. Every method raises StoreUnavailable."""
 
     def load(self) -> Mapping[int, str]:
         """Shard → its text."""
@@ -62,114 +62,126 @@ class ShardBackend(Protocol):
     def drop(self, shard: int) -> None: ...
 
     def aside(self, shard: int, text: str) -> None:
-        """Keep this text where nobody reads it as a shard."""
+        """Store this text where it is not read as a shard."""
 
 
 @dataclass(slots=True)
 class ShardedStore:
+    """The shards of one kind of facts, and what is written of them in a round."""
+
     shelf: ShardBackend
     render: Render
     budget: WriteBudget
-    wrote: Wrote = lambda _shard, _held: None
-    before: Before = lambda _held: None
+    wrote: Wrote = lambda _shard, _workloads: None
+    before: Before = lambda _workloads: None
     limit: int = LIMIT
     layout: ShardLayout = field(default_factory=ShardLayout)
     homes: ShardAssignment = field(default_factory=ShardAssignment)
     standing: dict[int, int] = field(default_factory=dict)
-    """Shards that are there, and how many bytes each has."""
+    """Stored shards → the size of each in bytes."""
     damaged: dict[int, str] = field(default_factory=dict)
-    """Shards that made no sense, with their text, until they are kept aside."""
+    """Shards that cannot be decoded, with their text, until a copy is stored."""
     writes: int = 0
     unlimited: bool = False
-    """Is what is written now counted, and not held back? So it is at the end of a life."""
+    """Whether writes are counted but not held back, as at the end of the process."""
 
-    def found(self, texts: Mapping[int, str], held: Mapping[int, Iterable[str]], layout: ShardLayout) -> None:
-        """What stands, and how it was laid out. Shards whose workloads are not told are damaged."""
+    def found(
+        self, texts: Mapping[int, str], workloads_by_shard: Mapping[int, Iterable[str]], layout: ShardLayout
+    ) -> None:
+        """Set what is stored, and its layout. A text without an entry in `workloads_by_shard` is damaged."""
         self.layout = layout
-        self.damaged = {shard: text for shard, text in texts.items() if shard not in held}
+        self.damaged = {shard: text for shard, text in texts.items() if shard not in workloads_by_shard}
         self.standing = {shard: len(text.encode()) for shard, text in texts.items()}
-        for shard, workloads in held.items():
+        for shard, workloads in workloads_by_shard.items():
             self.homes.moved(shard, workloads)
 
     def write(self, workloads: Collection[str], urgency: Urgency, *, unlimited: bool = False) -> int:
-        """What is urgent, as far as the budget goes; how many shards were written. Raises NotNow and TooMuch; what was
-        written stays so."""
+        """Write what is urgent, as far as the budget allows; returns how many shards were written. Raises
+        StoreUnavailable and ShardOverflow; what was written stays."""
         before, self.unlimited = self.writes, unlimited
         while True:
             try:
                 self._write(workloads, urgency)
                 break
-            except _TooLarge as too_large:
+            except _TextTooLarge as too_large:
+                # More shards for these workloads; everything that is written by now stays valid, since a moved workload
+                # is written to its new shard first.
                 self.layout = self.layout.grown(too_large.held)
-            except _NoRoom:
+            except _BudgetExhausted:
                 break
         self.homes.forget(workloads)
         return self.writes - before
 
     @property
     def stored_bytes(self) -> int:
-        """Of all shards together."""
+        """The size of all shards."""
         return sum(self.standing.values())
 
-    def check(self, text: str, held: Sequence[str]) -> int:
-        """The bytes of a text with these workloads that may be written now; `spend` says that it was."""
+    def check(self, text: str, workloads: Sequence[str]) -> int:
+        """The size of a text with these workloads, if it may be written now; `spend` records that it was."""
         size = len(text.encode())
         if size > self.limit:
-            raise _TooLarge(held)
+            raise _TextTooLarge(workloads)
         if not self.unlimited and not self.budget.has_room(size + OVERHEAD_BYTES):
-            raise _NoRoom
+            raise _BudgetExhausted
         return size
 
     def spend(self, size: int) -> None:
-        """A text of so many bytes was written."""
+        """Record that a text of this size was written."""
         self.budget.spend(size + OVERHEAD_BYTES)
 
     def _write(self, workloads: Collection[str], urgency: Urgency) -> None:
         plan = self.homes.plan(self.layout, workloads)
+        # Shards without workloads are removed first: where the budget is tight, every round ends in _BudgetExhausted.
         for shard in self.standing.keys() - plan.keys() - self.damaged.keys():
-            self._drop(shard)  # nothing lives there; first, since where budgets are tight every write ends in _NoRoom
-        leaving = {self.homes.of[w] for w in workloads if w in self.homes.of and not self._is_home(w)}
-        for shard in self._in_order(plan, workloads, urgency, leaving):
-            self._shard(shard, plan[shard], self._held(shard, plan[shard], workloads, leaving))
+            self._drop(shard)
+        losing = {
+            self.homes.of[workload]
+            for workload in workloads
+            if workload in self.homes.of and not self._is_home(workload)
+        }
+        for shard in self._ordered_shards(plan, workloads, urgency, losing):
+            self._write_shard(shard, plan[shard], self._workloads_in(shard, plan[shard], workloads, losing))
 
-    def _in_order(
-        self, plan: Mapping[int, Sequence[str]], workloads: Collection[str], urgency: Urgency, leaving: Collection[int]
+    def _ordered_shards(
+        self, plan: Mapping[int, Sequence[str]], workloads: Collection[str], urgency: Urgency, losing: Collection[int]
     ) -> list[int]:
-        """The shards to write: first those that take a workload from another, and of these last those that give as
-        well, since then they have less to hold."""
-        found = []
+        """The shards to write: first those that gain a workload from another shard; among these, those that lose one as
+        well are last, since by then they have less to hold."""
+        ranked = []
         for shard, placed in plan.items():
-            held = self._held(shard, placed, workloads, leaving)
+            workloads_in = self._workloads_in(shard, placed, workloads, losing)
             gains = any(self.homes.of.get(workload) not in (None, shard) for workload in placed)
-            urgent = urgency(shard, held) if held else 1.0
-            if gains or urgent > 0:
-                found.append((not gains, shard in leaving, -urgent, shard))
-        return [shard for *_, shard in sorted(found)]
+            shard_urgency = urgency(shard, workloads_in) if workloads_in else 1.0
+            if gains or shard_urgency > 0:
+                ranked.append((not gains, shard in losing, -shard_urgency, shard))
+        return [shard for *_, shard in sorted(ranked)]
 
-    def _held(
-        self, shard: int, placed: Sequence[str], workloads: Collection[str], leaving: Collection[int]
+    def _workloads_in(
+        self, shard: int, placed: Sequence[str], workloads: Collection[str], losing: Collection[int]
     ) -> list[str]:
-        """What has its place there, and what is there until its new place is written."""
-        waiting = self.homes.waiting(shard, self.layout, workloads) if shard in leaving else []
+        """The workloads that belong to a shard, and those that it still holds until their new shard is written."""
+        waiting = self.homes.waiting(shard, self.layout, workloads) if shard in losing else []
         return sorted([*placed, *waiting])
 
     def _is_home(self, workload: str) -> bool:
         return self.homes.of.get(workload) == self.layout.place(workload)
 
-    def _shard(self, shard: int, placed: Sequence[str], held: Sequence[str]) -> None:
-        if not held:
+    def _write_shard(self, shard: int, placed: Sequence[str], workloads: Sequence[str]) -> None:
+        if not workloads:
             self._drop(shard)
             return
-        self.before(held)
-        text = self.render(held, self.layout)
-        size = self.check(text, held)
-        self._put(shard, text, placed)
+        self.before(workloads)
+        text = self.render(workloads, self.layout)
+        size = self.check(text, workloads)
+        self._put_text(shard, text, placed)
         self.spend(size)
         self.standing[shard] = size
-        self.wrote(shard, held)
+        self.wrote(shard, workloads)
 
-    def _put(self, shard: int, text: str, placed: Sequence[str]) -> None:
+    def _put_text(self, shard: int, text: str, placed: Sequence[str]) -> None:
         if shard in self.damaged:
+            # The copy is stored before the shard is overwritten: an error in between loses nothing.
             self.shelf.aside(shard, self.damaged[shard])
             del self.damaged[shard]
         self.shelf.put(shard, text)
@@ -184,14 +196,14 @@ class ShardedStore:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DayName:
-    """Which day a text is of (since 1970), and what tells it from others of that day."""
+    """The day of a text (since 1970), and a tag that tells it from other texts of that day."""
 
     day: int
     tag: str
 
 
 class DailyShardBackend(Protocol):
-    """Where they stand. Everything raises NotNow."""
+    """A storage of day texts. Every method raises StoreUnavailable."""
 
     def load(self) -> Mapping[DayName, str]:
         """Name → text."""
@@ -203,38 +215,37 @@ class DailyShardBackend(Protocol):
 
 @dataclass(slots=True)
 class StoredDays:
-    """Those that stand. What is damaged among them stays where it is until its day is too old: nothing is written in
-    its place."""
+    """The stored day texts. A damaged one stays until its day is too old: no text is written in its place."""
 
     shelf: DailyShardBackend
     sizes: dict[DayName, int] = field(default_factory=dict)
 
     @property
     def stored_bytes(self) -> int:
-        """Of all together."""
+        """The size of all texts."""
         return sum(self.sizes.values())
 
     def load(self) -> Mapping[DayName, str]:
-        """Name → text, of all that stand. Raises NotNow."""
+        """Name → text, of all that are stored. Raises StoreUnavailable."""
         texts = self.shelf.load()
         self.sizes = {name: len(text.encode()) for name, text in texts.items()}
         return texts
 
     def put(self, day: int, text: str) -> None:
-        """A text of that day, beside those that stand. Raises NotNow."""
+        """Store another text of that day. Raises StoreUnavailable."""
         name = DayName(day, hashlib.sha256(text.encode()).hexdigest()[:12])
         self.shelf.put(name, text)
         self.sizes[name] = len(text.encode())
 
     def drop_before(self, day: int) -> int:
-        """What is of days before that one goes; how many texts that were. Raises NotNow."""
+        """Remove the texts of earlier days; returns how many. Raises StoreUnavailable."""
         old = sorted(name for name in self.sizes if name.day < day)
         for name in old:
             self._drop(name)
         return len(old)
 
     def drop_oldest(self) -> bool:
-        """One text of the oldest day goes; False where none stands. Raises NotNow."""
+        """Remove one text of the oldest day; False where there is none. Raises StoreUnavailable."""
         oldest = min(self.sizes, default=None)
         if oldest is not None:
             self._drop(oldest)
@@ -248,28 +259,29 @@ class StoredDays:
 USAGE = "trimtab.dev/usage"
 """The label of checkpoints."""
 USAGE_NAMES, RECOMMENDATION_NAMES = "trimtab-usage", "trimtab-recommendations"
-"""What the ConfigMaps' names begin with."""
+"""The prefixes of the ConfigMaps' names."""
 DAMAGED = "trimtab.dev/damaged"
-"""The label of what was kept aside; nobody reads it but people."""
+"""The label of copies of damaged shards; no process reads them."""
 
 
 def usage(writer: Writer, namespace: str) -> ConfigMapShardBackend:
-    """Checkpoints."""
+    """The backend of checkpoints."""
     return ConfigMapShardBackend(writer, namespace, USAGE_NAMES, USAGE, "usage.json")
 
 
 def days(writer: Writer, namespace: str) -> DailyShards:
-    """Days that are over, of checkpoints, under the same label: who saves the ones saves the others."""
+    """The backend of day texts, under the same label as checkpoints: a backup of one has the other."""
     return DailyShards(usage(writer, namespace))
 
 
 def recommendations(writer: Writer, namespace: str) -> ConfigMapShardBackend:
+    """The backend of recommendations."""
     return ConfigMapShardBackend(writer, namespace, RECOMMENDATION_NAMES, LABEL, KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapShardBackend:
-    """`PREFIX-NNN`, label `LABEL: v1`, the text under one key."""
+    """ConfigMaps `PREFIX-NNN` with the label `LABEL: v1`, and the text under one key."""
 
     writer: Writer
     namespace: str
@@ -278,23 +290,24 @@ class ConfigMapShardBackend:
     key: str
 
     def load(self) -> Mapping[int, str]:
-        named = ((self._number(name), text) for name, text in self.texts().items())
-        return {number: text for number, text in named if number is not None}
+        """Shard → its text. Raises StoreUnavailable."""
+        numbered = ((self._shard_number(name), text) for name, text in self.texts().items())
+        return {number: text for number, text in numbered if number is not None}
 
     def texts(self) -> Mapping[str, str]:
-        """Name → text, whatever the names are."""
+        """Name → text, of any name."""
         source = ListSource(
             kind="ConfigMap", group_version="v1", plural="configmaps", labels=f"{self.label}=v1",
             namespace=self.namespace,
         )  # fmt: skip
         try:
-            found = listing.observe(self.writer.client, (source,)).snapshot.all(ConfigMap)
+            config_maps = listing.observe(self.writer.client, (source,)).snapshot.all(ConfigMap)
         except KubeFault as error:
             raise StoreUnavailable(str(error)) from error
-        return {one.metadata.name: one.data.get(self.key, "") for one in found}
+        return {config_map.metadata.name: config_map.data.get(self.key, "") for config_map in config_maps}
 
-    def _number(self, name: str) -> int | None:
-        """None where a person gave it a name of their own: that is left alone."""
+    def _shard_number(self, name: str) -> int | None:
+        """The number in a name; None for a name that a person gave: such a ConfigMap is left alone."""
         prefix, _, number = name.rpartition("-")
         return int(number) if prefix == self.prefix and number.isdecimal() and len(number) >= 3 else None
 
@@ -308,11 +321,11 @@ class ConfigMapShardBackend:
         self.remove(self._name(shard))
 
     def write(self, name: str, text: str) -> None:
-        """A ConfigMap of this name, found again by its label."""
+        """Apply a ConfigMap of this name with the label."""
         self._apply(name, text, {self.label: "v1"})
 
     def remove(self, name: str) -> None:
-        """The ConfigMap of this name."""
+        """Delete the ConfigMap of this name."""
         try:
             objects.delete(self.writer, "ConfigMap", name, self.namespace)
         except KubeFault as error:
@@ -331,26 +344,27 @@ class ConfigMapShardBackend:
 
 @dataclass(frozen=True, slots=True)
 class DailyShards:
-    """`PREFIX-day-DAY-HASH`: the day since 1970 and the beginning of the text's hash. What stands is never changed."""
+    """ConfigMaps `PREFIX-day-DAY-HASH`: the day since 1970 and the first characters of the text's hash. A stored text
+    never changes."""
 
     maps: ConfigMapShardBackend
 
     def load(self) -> Mapping[DayName, str]:
-        """All that stand. Raises NotNow."""
-        named = ((self._read(name), text) for name, text in self.maps.texts().items())
-        return {found: text for found, text in named if found is not None}
+        """Name → text, of all that are stored. Raises StoreUnavailable."""
+        parsed = ((self._parse_name(name), text) for name, text in self.maps.texts().items())
+        return {day_name: text for day_name, text in parsed if day_name is not None}
 
     def put(self, name: DayName, text: str) -> None:
-        """Raises NotNow."""
+        """Store a text. Raises StoreUnavailable."""
         self.maps.write(self._name(name), text)
 
     def drop(self, name: DayName) -> None:
-        """Raises NotNow."""
+        """Remove a text. Raises StoreUnavailable."""
         self.maps.remove(self._name(name))
 
     def _name(self, name: DayName) -> str:
         return f"{self.maps.prefix}-day-{name.day}-{name.tag}"
 
-    def _read(self, name: str) -> DayName | None:
-        found = re.fullmatch(rf"{re.escape(self.maps.prefix)}-day-([0-9]{{1,9}})-([0-9a-f]+)", name)
-        return DayName(int(found[1]), found[2]) if found else None
+    def _parse_name(self, name: str) -> DayName | None:
+        match = re.fullmatch(rf"{re.escape(self.maps.prefix)}-day-([0-9]{{1,9}})-([0-9a-f]+)", name)
+        return DayName(int(match[1]), match[2]) if match else None

@@ -1,1 +1,2 @@
-"""What does every process of ours need around its work?"""
+"""What every process of Trimtab needs around its work: settings, logs, metrics, HTTP servers, and a graceful
+shutdown."""

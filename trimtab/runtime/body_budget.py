@@ -1,43 +1,43 @@
-"""One account of the bytes that a server holds for requests it has not answered yet."""
+"""The budget of bytes that a server holds for requests that it has not answered yet."""
 
-MAX_HELD = 64 * 1024 * 1024
-"""Bytes of unfinished requests held at once: a pod's memory must not be for whoever sends half of something."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Maximum bytes of unfinished requests: incomplete requests must not fill the pod's memory."""
 
-ONE_ADDRESS = 2
-"""One address may hold the total divided by this: whoever fills its own share leaves the rest to the others."""
+ADDRESS_SHARE = 2
+"""One client address may hold the total divided by this number, so that one client leaves the rest to the others."""
 
 
 class TooManyBodies(Exception):
-    """There is no room for so many bytes more, in total or for this address."""
+    """The budget has no room for that many more bytes, in total or for this address."""
 
     def __init__(self) -> None:
-        super().__init__("too many large bodies are under way")
+        super().__init__("the server already holds too many large request bodies")
 
 
 class BodyBudget:
     """The bytes held for unfinished requests, in total and by client address. For one event loop."""
 
-    def __init__(self, max_bytes: int = MAX_HELD) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.left = max_bytes
-        self._max_by_address = max_bytes // ONE_ADDRESS
+        self._max_by_address = max_bytes // ADDRESS_SHARE
         self._by_address: dict[str, int] = {}
 
     def hold(self, address: str, size: int, *, always: bool = False) -> None:
-        """Count `size` bytes more. Raises `TooManyBodies`, and counts nothing, where they are too many.
+        """Counts `size` more bytes. Raises `TooManyBodies`, and counts nothing, if they exceed the budget.
 
-        always: count them however many others are held; for what is small and bounded by the number of connections.
+        always: count them regardless of the budget; for small amounts that the number of connections bounds.
         """
-        held = self._by_address.get(address, 0) + size
-        if not always and (size > self.left or held > self._max_by_address):
+        address_bytes = self._by_address.get(address, 0) + size
+        if not always and (size > self.left or address_bytes > self._max_by_address):
             raise TooManyBodies
         self.left -= size
-        self._by_address[address] = held
+        self._by_address[address] = address_bytes
 
     def release(self, address: str, size: int) -> None:
-        """Give back what `hold` counted."""
+        """Returns counted bytes to the budget."""
         self.left += size
-        held = self._by_address.get(address, 0) - size
-        if held > 0:
-            self._by_address[address] = held
+        address_bytes = self._by_address.get(address, 0) - size
+        if address_bytes > 0:
+            self._by_address[address] = address_bytes
         else:
             self._by_address.pop(address, None)

@@ -1,4 +1,4 @@
-"""The environment as settings, and settings as an environment; all mistakes at once."""
+"""Settings from environment variables, and settings as environment variables. All mistakes are reported together."""
 
 import os
 import re
@@ -9,95 +9,132 @@ from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_ty
 
 from trimtab.cluster.config_error import ConfigError, nearest, shown
 from trimtab.runtime.files import SettingsError
-from trimtab.runtime.settings import ListenAddress, Settings
+from trimtab.runtime.renamed_settings import RENAMED
+from trimtab.runtime.settings import COMMON_SETTINGS, PROCESSES, ListenAddress, Settings
 
 PREFIX = "TRIMTAB_"
+_MAX_NUMBER = 1_000_000
 
+# The kubelet sets these variables in every pod for a Service called `trimtab-…`: they are not settings.
 _SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$")
-"""What the kubelet puts into every pod for a Service called `trimtab-…`: no words of ours."""
 
 
 S = TypeVar("S")
 
 
-def read(environ: Mapping[str, str]) -> Settings:
-    """The settings an environment asks for; what it does not name has its default.
+def variable(process: str, field: str) -> str:
+    """Returns the variable of a process' setting, such as `TRIMTAB_COMPACTOR_PLAN_INTERVAL_SECONDS`.
 
-    Raises `SettingsError` with every mistake: values that cannot be read, names that do not exist,
-    and a stop that would be cut short.
+    Settings on which all processes of one installation must agree have no process in their name: `TRIMTAB_NAMESPACE`.
     """
-    made = read_as(environ, Settings)
-    _coherent(made)
-    return made
+    return PREFIX + (field if field in COMMON_SETTINGS else f"{process}_{field}").upper()
+
+
+def fields_by_variable(kind: Any) -> dict[str, str]:
+    """Returns variable → field of a settings class, or of an instance of one."""
+    return {variable(kind.process, field.name): field.name for field in fields(kind)}
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    """Returns the webhook's settings; a setting without a variable has its default.
+
+    Raises `SettingsError` with every mistake: values that are not valid, names that do not exist, and a shutdown that
+    would be cut short.
+    """
+    settings = read_as(environ, Settings)
+    _check_shutdown_times(settings)
+    return settings
 
 
 def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
-    """The same for another process's class of settings: each field's name in capitals, after `TRIMTAB_`."""
+    """Returns the settings of the class `kind`, each from its variable.
+
+    Variables of other processes are ignored, so that all processes can share one ConfigMap of settings.
+    """
     hints = get_type_hints(kind)
-    names = {PREFIX + field.name.upper(): field.name for field in fields(kind)}  # type: ignore[arg-type]
+    names = fields_by_variable(kind)
     values: dict[str, Any] = {}
-    mistakes = _unknown(environ, tuple(names))
-    for variable, name in names.items():
-        if (text := environ.get(variable)) is None:
+    mistakes = _unknown_variables(environ, tuple(names), kind.process)  # type: ignore[attr-defined]
+    for name, field in names.items():
+        if (text := environ.get(name)) is None:
             continue
-        expected, parse = _reader(hints[name])
+        expected, parse = _parser_of(hints[field], field)
         try:
-            values[name] = parse(text.strip())
+            values[field] = parse(text.strip())
         except ValueError:
-            mistakes.append(_wrong(variable, expected, shown(text)))
+            mistakes.append(_variable_error(name, expected, shown(text)))
     if mistakes:
         raise SettingsError(tuple(mistakes))
     return kind(**values)
 
 
 def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | None, options: Mapping[str, Any]) -> S:
-    """The settings of a process: those of the environment, and over them what its command line says.
+    """Returns the settings of a process: those of the environment, overridden by the options of its command line.
 
-    listen: HOST:PORT as text, read as the variable is. options: field to value; None where the option is not given.
-    Raises SettingsError.
+    listen: HOST:PORT as text, parsed like the variable. options: field → value; None if the option is absent. Raises
+    SettingsError.
     """
-    variables = {**environ, "TRIMTAB_LISTEN": listen} if listen is not None else environ
-    settings = read_as(variables, kind)
-    given = {name: value for name, value in options.items() if value is not None}
-    return replace(settings, **given)  # type: ignore[type-var]
+    name = variable(kind.process, "listen")  # type: ignore[attr-defined]
+    environment = {**environ, name: listen} if listen is not None else environ
+    settings = read_as(environment, kind)
+    overrides = {name: value for name, value in options.items() if value is not None}
+    return replace(settings, **overrides)  # type: ignore[type-var]
 
 
 def write(settings: Any) -> dict[str, str]:
-    """The variables that `read` turns into exactly these settings; what is None is left out."""
-    held = ((field.name, getattr(settings, field.name)) for field in fields(settings))
-    return {PREFIX + name.upper(): _text(value) for name, value in held if value is not None}
+    """Returns the variables of these settings; reading them gives the same settings. A field that is None is left
+    out."""
+    values = ((name, getattr(settings, field)) for name, field in fields_by_variable(settings).items())
+    return {name: _format_value(value) for name, value in values if value is not None}
 
 
-def _unknown(environ: Mapping[str, str], names: tuple[str, ...]) -> list[ConfigError]:
-    ours = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in names)
+def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], process: str) -> list[ConfigError]:
+    # A variable of another process is no mistake: all may share one ConfigMap.
+    others = tuple(f"{PREFIX}{other.upper()}_" for other in PROCESSES if other != process)
+    common = {variable(process, field) for field in COMMON_SETTINGS}
+    unknown = (
+        name for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in names and name not in common and not name.startswith(others)
+    )  # fmt: skip
     return [
-        _wrong(name, "a setting's name", shown(name), nearest(name, names))
-        for name in ours
+        _renamed_variable(name, process) or _variable_error(name, "a setting's name", shown(name), nearest(name, names))
+        for name in unknown
         if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
     ]
 
 
-def _wrong(variable: str, expected: str, got: str, todo: str = "") -> ConfigError:
+def _renamed_variable(name: str, process: str) -> ConfigError | None:
+    """Returns the error for a setting that had this name in an earlier version; None for any other name."""
+    new = RENAMED[process].get(name.removeprefix(PREFIX))
+    if new is None:
+        return None
+    return _variable_error(name, "a setting's name", "one that was renamed", f"use {variable(process, new)}")
+
+
+def _variable_error(variable: str, expected: str, got: str, todo: str = "") -> ConfigError:
     return ConfigError(file="environment", entry=variable, expected=expected, got=got, todo=todo)
 
 
-def _coherent(settings: Settings) -> None:
-    least = settings.drain + 5
-    if settings.graceful_timeout >= least:
+def _check_shutdown_times(settings: Settings) -> None:
+    # gunicorn's own steps need a few seconds after the delay (`graceful_shutdown.MARGIN_SECONDS`).
+    minimum = settings.shutdown_delay_seconds + 5
+    if settings.graceful_timeout_seconds >= minimum:
         return
-    got = f"{settings.graceful_timeout:g}"
-    expected = f"at least {least:g} seconds (TRIMTAB_DRAIN and five more), or the stop is cut short"
-    raise SettingsError((_wrong(PREFIX + "GRACEFUL_TIMEOUT", expected, shown(got)),))
+    got = f"{settings.graceful_timeout_seconds:g}"
+    expected = f"at least {minimum:g} (five more than {variable('webhook', 'shutdown_delay_seconds')})"
+    raise SettingsError((_variable_error(variable("webhook", "graceful_timeout_seconds"), expected, shown(got)),))
 
 
-def _reader(hint: Any) -> tuple[str, Callable[[str], Any]]:
+def _parser_of(hint: Any, field: str) -> tuple[str, Callable[[str], Any]]:
     if get_origin(hint) is Literal:
         words = get_args(hint)
         return "one of " + ", ".join(words), lambda text: words[words.index(text)]
-    return _READERS[hint]
+    if hint in (int, float) and not field.endswith("_seconds"):
+        return _NUMBER_PARSERS[hint]
+    return _PARSERS[hint]
 
 
-def _address(text: str) -> ListenAddress:
+def _parse_address(text: str) -> ListenAddress:
     host, _, port = text.rpartition(":")
     number = int(port)
     if not host or not 0 <= number <= 65535:
@@ -105,45 +142,60 @@ def _address(text: str) -> ListenAddress:
     return ListenAddress(host.strip("[]"), number)
 
 
-def _switch(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     words = {"true": True, "1": True, "false": False, "0": False}
-    return words[text.lower()] if text.lower() in words else _refuse(text)
+    return words[text.lower()] if text.lower() in words else _raise_invalid(text)
 
 
-def _refuse(text: str) -> NoReturn:
+def _raise_invalid(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-def _seconds(text: str) -> float:
-    found = float(text.removesuffix("s"))
-    return found if 0 <= found <= 86400 else _refuse(text)
+def _parse_seconds(text: str) -> float:
+    seconds = float(text.removesuffix("s"))
+    return seconds if 0 <= seconds <= 86400 else _raise_invalid(text)
 
 
-def _whole_seconds(text: str) -> int:
-    found = int(text.removesuffix("s"))
-    return found if 0 <= found <= 86400 else _refuse(text)
+def _parse_whole_seconds(text: str) -> int:
+    seconds = int(text.removesuffix("s"))
+    return seconds if 0 <= seconds <= 86400 else _raise_invalid(text)
 
 
-def _path(text: str) -> Path:
-    return Path(text) if text else _refuse(text)
+def _parse_number(text: str) -> float:
+    number = float(text)
+    return number if 0 <= number <= _MAX_NUMBER else _raise_invalid(text)
 
 
-def _text(value: Any) -> str:
+def _parse_whole_number(text: str) -> int:
+    number = int(text)
+    return number if 0 <= number <= _MAX_NUMBER else _raise_invalid(text)
+
+
+def _parse_path(text: str) -> Path:
+    return Path(text) if text else _raise_invalid(text)
+
+
+def _format_value(value: Any) -> str:
     if isinstance(value, tuple):
         return os.pathsep.join(str(item) for item in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_READERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
-    ListenAddress: ("HOST:PORT, port 0 to 65535", _address),
-    bool: ("true or false", _switch),
-    float: ("seconds from 0 to 86400", _seconds),
-    int: ("whole seconds from 0 to 86400", _whole_seconds),
-    Path: ("a path", _path),
-    int | None: ("whole seconds from 0 to 86400", _whole_seconds),
-    str: ("a name", lambda text: text or _refuse(text)),
-    str | None: ("a name", lambda text: text or _refuse(text)),
-    Path | None: ("a path", _path),
+_NUMBER_PARSERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    float: (f"a number from 0 to {_MAX_NUMBER}", _parse_number),
+    int: (f"a whole number from 0 to {_MAX_NUMBER}", _parse_whole_number),
+}
+
+_PARSERS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    ListenAddress: ("HOST:PORT, port 0 to 65535", _parse_address),
+    bool: ("true or false", _parse_bool),
+    float: ("seconds from 0 to 86400", _parse_seconds),
+    int: ("whole seconds from 0 to 86400", _parse_whole_seconds),
+    Path: ("a path", _parse_path),
+    int | None: ("whole seconds from 0 to 86400", _parse_whole_seconds),
+    str: ("a name", lambda text: text or _raise_invalid(text)),
+    str | None: ("a name", lambda text: text or _raise_invalid(text)),
+    Path | None: ("a path", _parse_path),
     tuple[Path, ...]: (
         f"paths separated by {os.pathsep!r}",
         lambda text: tuple(Path(part) for part in text.split(os.pathsep) if part),

@@ -1,7 +1,4 @@
-"""The last seconds of a server: not ready any more, still answering, then gone.
-
-A process is asked to stop: first it says so, then it waits, then it ends.
-"""
+"""The shutdown of a server: it reports that it is not ready, keeps answering for a while, and then ends."""
 
 import signal
 import threading
@@ -10,24 +7,25 @@ from typing import Any, Protocol, runtime_checkable
 
 from trimtab.runtime.settings import Settings
 
-MARGIN = 4
-"""Seconds kept back for gunicorn's own steps: its loop looks up once a second, its master four times."""
+MARGIN_SECONDS = 4
+"""Seconds reserved for gunicorn's own steps: its loop checks once a second, its master four times."""
 
 
 @runtime_checkable
 class GracefulApplication(Protocol):
-    """An application that can be told that its process is about to stop."""
+    """An application that reacts to the coming end of its process."""
 
     def drain(self) -> None:
-        """From now on say "not ready", and ask clients to take their next request elsewhere."""
+        """From now on reports "not ready", and asks clients to send their next request to another replica."""
 
 
 def drain_on_term(worker: Any, settings: Settings) -> None:
-    """Make SIGTERM the beginning of a drain in this gunicorn `asgi` worker.
+    """Makes SIGTERM start a drain in this gunicorn `asgi` worker.
 
-    gunicorn alone would stop accepting at once, while endpoints still lead clients here. So:
-    readiness off and `drain` seconds of normal service; then no new connections; kept ones go on
-    being answered until their clients let go or `graceful_timeout` is nearly over.
+    gunicorn alone would stop accepting connections at once, while endpoints still direct clients here. With the drain,
+    readiness is off and service is normal for `shutdown_delay_seconds`; then no new connections are accepted,
+    and existing ones
+    are answered until their clients close them or `graceful_timeout_seconds` is nearly over.
     """
     begun = False
 
@@ -38,56 +36,59 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
         begun = True
         if isinstance(worker.asgi, GracefulApplication):
             worker.asgi.drain()
-        worker.loop.call_later(settings.drain, worker.handle_exit_signal)
+        worker.loop.call_later(settings.shutdown_delay_seconds, worker.handle_exit_signal)
 
-    # The worker's own wait must end before the master loses patience and kills it.
-    worker.cfg.set("graceful_timeout", max(1, int(settings.graceful_timeout - settings.drain - MARGIN)))
+    # The worker's own wait must end before the master kills it.
+    worker.cfg.set(
+        "graceful_timeout",
+        max(1, int(settings.graceful_timeout_seconds - settings.shutdown_delay_seconds - MARGIN_SECONDS)),
+    )
     worker.loop.add_signal_handler(signal.SIGTERM, begin)
-    _hear_what_came_early(worker.loop)
+    _deliver_early_signals(worker.loop)
 
 
-def _hear_what_came_early(loop: Any) -> None:
-    """Signals that come before the loop runs count once it does.
+def _deliver_early_signals(loop: Any) -> None:
+    """Makes signals count that arrive before the loop runs.
 
-    uvloop notes them, and looks at its notes when a signal comes while it runs: whoever was asked to stop while the
-    application was being loaded would go on until its master kills it. So it is sent one that asks for nothing.
+    uvloop stores them, and reads what it stored when a signal arrives while it runs. A process that is asked to stop
+    while the application is loading would run on until its master kills it. So it sends itself a signal without an
+    effect.
     """
     loop.add_signal_handler(signal.SIGWINCH, lambda: None)
     loop.call_soon(signal.raise_signal, signal.SIGWINCH)
 
 
 class GracefulShutdown:
-    """Whether this process has been asked to stop. Begun once, never taken back; safe from any thread."""
+    """Whether this process was asked to stop. It starts once and is never undone; safe from any thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     @property
     def begun(self) -> bool:
-        """True from the moment the process was asked to stop."""
+        """True from the moment at which the process was asked to stop."""
         return self._event.is_set()
 
     def begin(self) -> None:
-        """Ask it to stop. Asking again changes nothing."""
+        """Asks the process to stop. A second call changes nothing."""
         self._event.set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but no longer than until the process is asked to stop; True when it was."""
+        """Sleeps, but not longer than until the process is asked to stop; returns True if it was."""
         return self._event.wait(seconds)
 
 
 def on_signals(stop: GracefulShutdown, also: Callable[[], None] = lambda: None) -> None:
-    """Begin `stop` on SIGTERM and SIGINT (and call `also`): for loops that have no server of their own."""
+    """Begins `stop` on SIGTERM and SIGINT, and calls `also`: for loops without a server of their own."""
 
-    def tell() -> None:
+    def stop_and_notify() -> None:
         stop.begin()
         also()
 
     def begin(*_: object) -> None:
-        # In a thread of its own: the one that is interrupted may be in the middle of the very wait that is to end, and
-        # hold its lock.
+        # In a thread of its own: the interrupted thread may be in the very wait that should end, and hold its lock.
         if not stop.begun:
-            threading.Thread(target=tell, name="stop").start()
+            threading.Thread(target=stop_and_notify, name="stop").start()
 
     signal.signal(signal.SIGTERM, begin)
     signal.signal(signal.SIGINT, begin)

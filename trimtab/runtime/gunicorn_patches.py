@@ -1,19 +1,17 @@
-"""Everything that Trimtab changes in gunicorn, in one place, and why.
+"""All patches that Trimtab applies to gunicorn, each with its reason.
 
-Written for gunicorn 27.0.1 (`constraints.txt` pins it) and its `asgi` worker; a test for each stands in
-`tests/runtime/test_gunicorn_patches.py`. Each patch names what it needs; where a version of gunicorn lacks that, the
-patch is left out with a warning in the log, and gunicorn's own behaviour stays.
+They replace methods of gunicorn's `ASGIProtocol`. They are written for gunicorn 27.0.1 (`constraints.txt` pins it) and
+its `asgi` worker; `tests/runtime/test_gunicorn_patches.py` has a test for each. Each patch names the attributes that it
+needs; if a version of gunicorn lacks one, the patch is left out with a warning in the log, and gunicorn's own behaviour
+stays.
 
-Which parser reads the heads of requests: the one in C where it can be had, the one in Python anywhere else.
+The heads of requests are parsed by the parser in C (gunicorn_h1c 0.6.9) where it can be imported, which halves the time
+of a small review, and by gunicorn's parser in Python otherwise. The parser in C is young, so it parses only heads
+(`trimtab.runtime.http_framing`).
 
-The one in C (gunicorn_h1c 0.6.9) halves what a small review costs, and is young. It is used for heads alone
-(`trimtab.runtime.http_framing`), and done without where it cannot be imported: a slower webhook is better than none.
-
-What a TLS connection costs in memory, and how it comes back.
-
-Measured with gunicorn 27 on CPython 3.11 and 3.13: a connection leaves 280 kB behind in a cycle of
-few objects, so the collector, which counts objects and not bytes, lets thousands of them pile up.
-Probes alone open that many in some hours.
+A TLS connection leaves 280 kB behind in a cycle of few objects (measured with gunicorn 27 on CPython 3.11 and 3.13).
+The garbage collector counts objects and not bytes, so thousands of such cycles would accumulate: probes alone open that
+many connections in some hours. The last two functions of this module reduce and free that memory.
 """
 
 import asyncio
@@ -33,65 +31,66 @@ from gunicorn.workers import gasgi
 from trimtab.runtime import connection_limits
 from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.connection_limits import ConnectionSlots
-from trimtab.runtime.http_framing import MAX_LINE, framed
+from trimtab.runtime.http_framing import MAX_LINE_BYTES, framed_parser
 from trimtab.runtime.log import Logger
 
 FAST, PLAIN = "fast", "python"
-"""gunicorn's own words for the two."""
+"""gunicorn's own names for the two parsers."""
 
-_LIMITS = {"limit_request_line": MAX_LINE, "limit_request_fields": 100, "limit_request_field_size": 8190}
-"""gunicorn's own defaults; `framing.MAX_HEAD` bounds all headers together."""
+# gunicorn's own defaults; `http_framing.MAX_HEAD_BYTES` bounds all headers together.
+_LIMITS = {"limit_request_line": MAX_LINE_BYTES, "limit_request_fields": 100, "limit_request_field_size": 8190}
 
 
 @lru_cache
-def chosen(load: Callable[[], Any] | None = None) -> str:
-    """The parser that gunicorn is to use. Before the worker is forked, or in it.
+def choose_parser(load: Callable[[], Any] | None = None) -> str:
+    """Returns the name of the parser that gunicorn is to use. Call it before the worker is forked, or in it.
 
-    load: gives the parser in C, or raises what an import may raise.
+    load: returns the parser in C, or raises what an import may raise.
     """
     try:
-        (load or _in_c)()()
+        (load or _load_parser_in_c)()()
     except (ImportError, TypeError):
         return PLAIN
     return FAST
 
 
-def bounded(room: BodyBudget) -> Callable[..., Any]:
-    """What makes a bounded parser for a connection, given its callbacks and its client's address."""
-    base = _in_c() if chosen() == FAST else PythonProtocol
-    return partial(framed(base, room), limits=_LIMITS)
+def bounded_parser_factory(room: BodyBudget) -> Callable[..., Any]:
+    """Returns the constructor of a bounded parser for a connection; its arguments are callbacks and the client's
+    address."""
+    base = _load_parser_in_c() if choose_parser() == FAST else PythonProtocol
+    return partial(framed_parser(base, room), limits=_LIMITS)
 
 
-def _in_c() -> Any:
-    # gunicorn looks for it in its own way, and remembers what errors it has.
+def _load_parser_in_c() -> Any:
+    # gunicorn's own check also registers the parser's error classes.
     if not ASGIProtocol._check_h1c_protocol_available() or not ASGIProtocol._h1c_has_limits:
-        raise ImportError("gunicorn_h1c is not there, or too old")
+        raise ImportError("gunicorn_h1c is not installed, or is too old")
     return ASGIProtocol._h1c_protocol_class
 
 
-HANDSHAKE = 4.0
-"""Seconds for a TLS handshake. An API server gives up on one after 10 by default; a healthy one takes milliseconds."""
+HANDSHAKE_SECONDS = 4.0
+"""Seconds for a TLS handshake. An API server gives up after 10 by default; a normal handshake takes milliseconds."""
 
-FAREWELL = 2.0
-"""Seconds for a client's part of ending TLS, once the answer is out."""
+TLS_CLOSE_SECONDS = 2.0
+"""Seconds for the client's part of the TLS closure after the answer was sent."""
 
-MAX_BUFFER = 64 * 1024
-"""Bytes of one connection that the application has not taken, over which nothing more is read from it."""
+MAX_BUFFER_BYTES = 64 * 1024
+"""Bytes of one connection that the application has not read, above which nothing more is read from it."""
 
 
 @runtime_checkable
 class HasBodyBudget(Protocol):
-    """An application that counts the bodies it holds: the parser draws on the same account."""
+    """An application that counts the bodies it holds: the parser uses the same budget."""
 
     room: BodyBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSettings:
-    """What the patches need to know."""
+    """The objects that the patches use."""
 
     worker: Any
-    places: ConnectionSlots
+    slots: ConnectionSlots
     room: BodyBudget
 
 
@@ -101,11 +100,11 @@ class Patch:
 
     name: str
     needs: tuple[str, ...]
-    """Attributes of `ASGIProtocol` that it replaces or uses; those of the worker begin with `worker.`."""
+    """Attributes of `ASGIProtocol` that it replaces or uses; attributes of the worker begin with `worker.`."""
     apply: Callable[[PatchSettings], None]
 
-    def missing(self, worker: Any) -> tuple[str, ...]:
-        """What this version of gunicorn lacks for it."""
+    def missing_attributes(self, worker: Any) -> tuple[str, ...]:
+        """Returns the attributes that this version of gunicorn lacks."""
         return tuple(
             name
             for name in self.needs
@@ -113,153 +112,156 @@ class Patch:
         )
 
 
-def apply(worker: Any, *, max_connections: int, max_by_address: int, tells_clients: bool, log: Logger) -> None:
-    """Apply all patches. Call once in the worker, before it serves."""
-    places = ConnectionSlots(connection_limits.descriptors(max_connections), max_by_address)
+def apply_patches(worker: Any, *, max_connections: int, max_by_address: int, tells_clients: bool, log: Logger) -> None:
+    """Applies all patches. Call it once in the worker, before it serves."""
+    slots = ConnectionSlots(connection_limits.raise_descriptor_limit(max_connections), max_by_address)
     room = worker.asgi.room if isinstance(worker.asgi, HasBodyBudget) else BodyBudget()
-    server = PatchSettings(worker=worker, places=places, room=room)
-    for patch in (*PATCHES, CLIENTS) if tells_clients else PATCHES:
-        if missing := patch.missing(worker):
+    patch_settings = PatchSettings(worker=worker, slots=slots, room=room)
+    for patch in (*PATCHES, CLIENT_NAMES_PATCH) if tells_clients else PATCHES:
+        if missing := patch.missing_attributes(worker):
             log.warning(
-                "this version of gunicorn is served without a bound of ours",
+                "a patch does not fit this version of gunicorn and is left out",
                 patch=patch.name, missing=", ".join(missing), gunicorn=gunicorn.__version__,
             )  # fmt: skip
         else:
-            patch.apply(server)
+            patch.apply(patch_settings)
 
 
-def _read_bounded(server: PatchSettings) -> None:
-    """Read heads with gunicorn's parser and frame bodies with `trimtab.runtime.http_framing`."""
-    make = bounded(server.room)
+def _patch_parser(server: PatchSettings) -> None:
+    """Parses heads with gunicorn's parser and frames bodies with `trimtab.runtime.http_framing`."""
+    make_parser = bounded_parser_factory(server.room)
 
     def set_up(self: Any) -> None:
         peer = self.transport.get_extra_info("peername")
-        self._callback_parser = make(
+        self._callback_parser = make_parser(
             on_headers_complete=self._on_headers_complete,
             on_body=self._on_body,
             on_message_complete=self._on_message_complete,
             address=address_of(peer),
         )
-        self._max_buffer_size = MAX_BUFFER
+        self._max_buffer_size = MAX_BUFFER_BYTES
 
-    def buffered(self: Any) -> int:
+    def count_buffered(self: Any) -> int:
         receiver, reader = self._body_receiver, self._callback_parser
-        # What follows a request waits until that one has its answer, so reading must pause for it, too.
+        # A pipelined request waits for the answer to the one before it, so its bytes count as buffered, too.
         return (receiver.buffered if receiver is not None else 0) + (len(reader.remaining()) if reader else 0)
 
-    resume = ASGIProtocol._resume_reading
+    original_resume = ASGIProtocol._resume_reading
 
     def resume_reading(self: Any) -> None:
-        # gunicorn resumes after each answer; of requests that came together there would be one more read for each.
-        if self._callback_parser is None or len(self._callback_parser.remaining()) <= MAX_BUFFER:
-            resume(self)
+        # gunicorn resumes reading after each answer: with pipelined requests the buffer would grow by a read for each.
+        if self._callback_parser is None or len(self._callback_parser.remaining()) <= MAX_BUFFER_BYTES:
+            original_resume(self)
 
-    refuse = ASGIProtocol._handle_h1c_exception
+    original_handle = ASGIProtocol._handle_h1c_exception
 
-    def handle(self: Any, error: Exception) -> bool:
+    def handle_parser_error(self: Any, error: Exception) -> bool:
         if not isinstance(error, TooManyBodies):
-            return bool(refuse(self, error))
+            return bool(original_handle(self, error))
         self._send_error_response(503, str(error))
         self._close_transport()
         return True
 
     ASGIProtocol._setup_callback_parser = set_up
-    ASGIProtocol._http1_buffered = buffered
+    ASGIProtocol._http1_buffered = count_buffered
     ASGIProtocol._resume_reading = resume_reading
-    ASGIProtocol._handle_h1c_exception = handle
+    ASGIProtocol._handle_h1c_exception = handle_parser_error
 
 
-def _let_go(server: PatchSettings) -> None:
-    """A connection that ends lets go of what it holds, and of its parser.
+def _patch_release(server: PatchSettings) -> None:
+    """Releases the buffers and the parser of a connection that ends.
 
-    The parser in C holds its connection and is unknown to the collector: the two would stay for ever, 63 kB for each
-    connection. And over TLS an ended connection waits for its client's farewell.
+    The parser in C refers to its connection and the garbage collector does not track it: the two would stay in memory
+    forever, 63 kB for each connection. And over TLS, a closed connection waits for its client's part of the closure.
     """
-    close, lost = ASGIProtocol._close_transport, ASGIProtocol.connection_lost
+    original_close, original_lost = ASGIProtocol._close_transport, ASGIProtocol.connection_lost
 
-    def release(self: Any) -> None:
+    def release_buffers(self: Any) -> None:
         if self._callback_parser is not None and hasattr(self._callback_parser, "release"):
             self._callback_parser.release()
         if self._body_receiver is not None:
             self._body_receiver._chunks.clear()
 
     def close_transport(self: Any) -> None:
-        close(self)
-        release(self)
-        server.places.part(self)
+        original_close(self)
+        release_buffers(self)
+        server.slots.record_closing(self)
 
     def connection_lost(self: Any, error: Exception | None) -> None:
-        server.places.leave(self)
-        lost(self, error)
-        release(self)
+        server.slots.remove_connection(self)
+        original_lost(self, error)
+        release_buffers(self)
         self._callback_parser = None
 
     ASGIProtocol._close_transport = close_transport
     ASGIProtocol.connection_lost = connection_lost
 
 
-def _count_connections(server: PatchSettings) -> None:
-    """Count connections from the moment they are accepted, by address, and give handshakes a short time."""
+def _patch_connection_count(server: PatchSettings) -> None:
+    """Counts connections from the moment they are accepted, by address, and limits the time of handshakes."""
     context = server.worker._get_ssl_context()
+    # `CountingProtocol` starts TLS itself, so gunicorn must create plain connections.
     server.worker._get_ssl_context = lambda: None
-    gasgi.ASGIProtocol = lambda worker: CountingProtocol(worker, server.places, context)
+    gasgi.ASGIProtocol = lambda worker: CountingProtocol(worker, server.slots, context)
 
 
-def _time_silence(server: PatchSettings) -> None:
-    """One timer for all silent connections of an address, from a connection's first second."""
-    made, places = ASGIProtocol.connection_made, server.places
+def _patch_idle_timer(server: PatchSettings) -> None:
+    """Uses one timer for all idle connections of an address, from a connection's first second."""
+    original_made, slots = ASGIProtocol.connection_made, server.slots
 
     def connection_made(self: Any, transport: Any) -> None:
-        made(self, transport)
-        places.greet(self)
+        original_made(self, transport)
+        slots.record_handshake(self)
 
     ASGIProtocol.connection_made = connection_made
-    ASGIProtocol._arm_keepalive_timer = lambda self: places.silent(self).began(self)
-    ASGIProtocol._cancel_keepalive_timer = lambda self: places.silent(self).ended(self)
+    ASGIProtocol._arm_keepalive_timer = lambda self: slots.idle_connections(self).add_connection(self)
+    ASGIProtocol._cancel_keepalive_timer = lambda self: slots.idle_connections(self).remove_connection(self)
 
 
-def _read_no_further(server: PatchSettings) -> None:
-    """Nothing is read from a client while its answers lie: gunicorn would parse requests until memory ends."""
-    pause, resume, places = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing, server.places
+def _patch_write_pause(server: PatchSettings) -> None:
+    """Stops reading from a client that does not read its answers: gunicorn would parse requests until memory is
+    exhausted."""
+    original_pause, original_resume, slots = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing, server.slots
 
     def pause_writing(self: Any) -> None:
-        places.unread(self).began(self)
-        pause(self)
+        slots.stalled_connections(self).add_connection(self)
+        original_pause(self)
         self._write_paused = True
         self._pause_reading()
 
     def resume_writing(self: Any) -> None:
-        places.unread(self).ended(self)
-        resume(self)
+        slots.stalled_connections(self).remove_connection(self)
+        original_resume(self)
         self._write_paused = False
         self._maybe_resume_reading()
 
     ASGIProtocol.pause_writing, ASGIProtocol.resume_writing = pause_writing, resume_writing
 
 
-def _serve_inline(_: PatchSettings) -> None:
-    """Run the application in its connection's own task; others come between two requests that came together.
+def _patch_inline_serving(_: PatchSettings) -> None:
+    """Runs the application in its connection's own task; other tasks run between two pipelined requests.
 
-    gunicorn 27 gives each request a task of its own, so that an application may go on after its answer. Ours never
-    does: a task, a future and two turns of the loop are a twentieth of what a small review costs.
+    gunicorn 27 starts a task for each request, so that an application may continue after its answer. Trimtab's never
+    does: a task, a future and two turns of the loop take a twentieth of the time of a small review.
     """
 
-    async def serve(self: Any, request: Any, sockname: Any, peername: Any) -> Any:
+    async def serve_request(self: Any, request: Any, sockname: Any, peername: Any) -> Any:
         reader = self._callback_parser
         if reader is not None and reader.remaining():
             await asyncio.sleep(0)
         return await self._handle_http_request(request, sockname, peername)
 
-    ASGIProtocol._serve_http_request = serve
+    ASGIProtocol._serve_http_request = serve_request
 
 
-def _tell_clients(_: PatchSettings) -> None:
-    """A request's scope says what its client's certificate says: gunicorn itself does not tell its application."""
-    build = ASGIProtocol._build_http_scope
+def _patch_client_names(_: PatchSettings) -> None:
+    """Adds the names in the client's certificate to a request's scope: gunicorn does not give them to its
+    application."""
+    original_build = ASGIProtocol._build_http_scope
 
     def build_http_scope(self: Any, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
-        scope: dict[str, Any] = build(self, request, sockname, peername)
-        names = connection_limits.shown(self.transport.get_extra_info("ssl_object"))
+        scope: dict[str, Any] = original_build(self, request, sockname, peername)
+        names = connection_limits.certificate_names(self.transport.get_extra_info("ssl_object"))
         if names is not None:
             scope[connection_limits.KEY] = names
         return scope
@@ -267,61 +269,69 @@ def _tell_clients(_: PatchSettings) -> None:
     ASGIProtocol._build_http_scope = build_http_scope
 
 
-CLIENTS = Patch("client certificates", ("_build_http_scope",), _tell_clients)
-"""For a server with client authorities only. Left out, nobody is known, and nobody's reviews are answered."""
+CLIENT_NAMES_PATCH = Patch("client certificates", ("_build_http_scope",), _patch_client_names)
+"""Only for a server with client authorities. If it is left out, no client is verified, and no review is answered."""
 
 PATCHES = (
     Patch(
         "bounded parser",
         ("_setup_callback_parser", "_http1_buffered", "_handle_h1c_exception", "_send_error_response",
          "_close_transport", "_resume_reading", "_on_headers_complete", "_on_body", "_on_message_complete"),
-        _read_bounded,
+        _patch_parser,
     ),
-    Patch("let go", ("_close_transport", "connection_lost"), _let_go),
+    Patch("let go", ("_close_transport", "connection_lost"), _patch_release),
     Patch("door", ("connection_made", "connection_lost", "_keepalive_timeout", "worker._get_ssl_context"),
-          _count_connections),
-    Patch("one timer", ("connection_made", "_arm_keepalive_timer", "_cancel_keepalive_timer"), _time_silence),
+          _patch_connection_count),
+    Patch("one timer", ("connection_made", "_arm_keepalive_timer", "_cancel_keepalive_timer"), _patch_idle_timer),
     Patch("unread answers", ("pause_writing", "resume_writing", "_pause_reading", "_maybe_resume_reading"),
-          _read_no_further),
-    Patch("inline application", ("_serve_http_request", "_handle_http_request"), _serve_inline),
+          _patch_write_pause),
+    Patch("inline application", ("_serve_http_request", "_handle_http_request"), _patch_inline_serving),
 )  # fmt: skip
-"""For every server, in the order in which they are applied."""
+"""The patches for every server, in the order in which they are applied."""
 
 
 class CountingProtocol(asyncio.Protocol):
-    """The first protocol of each accepted connection: it counts it, then hands it on to TLS and HTTP."""
+    """The first protocol of each accepted connection: counts the connection, then passes it on to TLS and HTTP."""
 
-    def __init__(self, worker: Any, places: ConnectionSlots, context: ssl.SSLContext | None) -> None:
-        self._worker, self._places, self._context = worker, places, context
+    def __init__(self, worker: Any, slots: ConnectionSlots, context: ssl.SSLContext | None) -> None:
+        self._worker, self._slots, self._context = worker, slots, context
 
     def connection_made(self, transport: Any) -> None:
-        """Give the connection its place, or end it; begin the handshake."""
+        """Gives the connection a slot, or closes it; begins the handshake."""
         http = ASGIProtocol(self._worker)
-        if not self._places.enter(http, address_of(transport.get_extra_info("peername")), transport):
+        if not self._slots.add_connection(http, address_of(transport.get_extra_info("peername")), transport):
             return
         if self._context is None:
             transport.set_protocol(http)
             http.connection_made(transport)
             return
         loop = self._worker.loop
-        over = loop.create_future()
-        over.add_done_callback(partial(self._leave_unless_greeted, http))
-        secure = _tls_of(loop)(
-            loop, http, self._context, over, True, ssl_handshake_timeout=HANDSHAKE, ssl_shutdown_timeout=FAREWELL
+        handshake_over = loop.create_future()
+        handshake_over.add_done_callback(partial(self._leave_unless_greeted, http))
+        tls_protocol = _tls_protocol_class(loop)(
+            loop,
+            http,
+            self._context,
+            handshake_over,
+            True,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=TLS_CLOSE_SECONDS,
         )
-        transport.set_protocol(secure)
-        secure.connection_made(transport)
+        transport.set_protocol(tls_protocol)
+        tls_protocol.connection_made(transport)
 
-    def _leave_unless_greeted(self, http: Any, over: "asyncio.Future[None]") -> None:
-        # A handshake that failed tells HTTP nothing.
-        if not over.cancelled():
-            over.exception()
+    def _leave_unless_greeted(self, http: Any, handshake_over: "asyncio.Future[None]") -> None:
+        # A failed handshake never reaches the HTTP protocol, so its slot is freed here. Reading the exception keeps
+        # asyncio
+        # from logging it.
+        if not handshake_over.cancelled():
+            handshake_over.exception()
         if http.transport is None:
-            self._places.leave(http)
+            self._slots.remove_connection(http)
 
 
-def _tls_of(loop: Any) -> Any:
-    """The class that speaks TLS on this event loop: uvloop has one of its own."""
+def _tls_protocol_class(loop: Any) -> Any:
+    """Returns the class that implements TLS on this event loop: uvloop has one of its own."""
     if type(loop).__module__.startswith("uvloop"):
         from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
 
@@ -332,37 +342,39 @@ def _tls_of(loop: Any) -> Any:
 
 
 def address_of(peer: Any) -> str:
-    """The client's address without its port; empty where there is none."""
+    """Returns the client's address without its port; empty if there is none."""
     return str(peer[0]) if peer else ""
 
 
-BUFFER = 32 * 1024
-"""Bytes of read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfer."""
+TLS_BUFFER_BYTES = 32 * 1024
+"""Bytes of the read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfers."""
 
-SWEEP_EVERY = 64
-"""New connections between two collections: about 4 MB of garbage at most, some milliseconds each."""
+HANDSHAKES_PER_SWEEP = 64
+"""New connections between two garbage collections: at most about 4 MB of garbage, and some milliseconds for each."""
 
 
 def settle() -> None:
-    """Call once when everything is loaded: what is there now is kept out of every later collection."""
-    # No documented way leads to this size; the attribute has been there from 3.11 to 3.14.
+    """Reduces the TLS read buffers, and excludes all present objects from later garbage collections. Call it once when
+    everything is loaded."""
+    # There is no documented setting for this size; CPython 3.11 to 3.14 have the attribute.
     if hasattr(sslproto.SSLProtocol, "max_size"):
-        sslproto.SSLProtocol.max_size = BUFFER
+        sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
     gc.collect()
     gc.freeze()
 
 
-def sweep(context: ssl.SSLContext, every: int = SWEEP_EVERY) -> None:
-    """Collect garbage after each `every` handshakes of this server context, on its event loop."""
-    choose: Callable[..., None] | None = context.sni_callback  # type: ignore[assignment]
+def collect_after_handshakes(context: ssl.SSLContext, every: int = HANDSHAKES_PER_SWEEP) -> None:
+    """Collects garbage after each `every` handshakes of this server context, on its event loop."""
+    original_callback: Callable[..., None] | None = context.sni_callback  # type: ignore[assignment]
     handshakes = 0
 
-    def counted(connection: ssl.SSLObject, name: str | None, front: ssl.SSLContext) -> None:
+    def count_handshake(connection: ssl.SSLObject, name: str | None, outer_context: ssl.SSLContext) -> None:
         nonlocal handshakes
         handshakes += 1
         if handshakes % every == 0:
+            # Not inside the handshake: a collection takes some milliseconds.
             asyncio.get_running_loop().call_soon(gc.collect)
-        if choose:
-            choose(connection, name, front)
+        if original_callback:
+            original_callback(connection, name, outer_context)
 
-    context.sni_callback = counted
+    context.sni_callback = count_handshake

@@ -1,8 +1,8 @@
-"""Reads HTTP/1.1 requests for gunicorn: its own parser reads the head, the body is framed and bounded here.
+"""Reads HTTP/1.1 requests for gunicorn: gunicorn's parser parses the head, and this module frames and bounds the body.
 
-gunicorn 27 and gunicorn_h1c 0.6.9 call Python for each chunk, keep trailers, chunk extensions and whatever follows a
-request without a bound that fits a pod's memory, and gunicorn_h1c reads sizes modulo 2^64 and takes lines that end
-without CR. So a head reaches the parser only when it is whole, sound and small, and a body never does.
+gunicorn 27 and gunicorn_h1c 0.6.9 call Python for each chunk; they keep trailers, chunk extensions and pipelined bytes
+without a bound that fits a pod's memory; and gunicorn_h1c reads sizes modulo 2^64 and accepts lines that end without
+CR. So a head reaches the parser only if it is complete, well formed and small, and a body never does.
 """
 
 from collections.abc import Callable
@@ -12,48 +12,50 @@ from gunicorn.asgi.parser import InvalidChunkExtension, LimitRequestHeaders, Lim
 
 from trimtab.runtime.body_budget import BodyBudget
 
-MAX_HEAD = 16 * 1024
-"""Bytes of a request line with its headers. An API server's are about 400, with a bearer token some 2 000."""
+MAX_HEAD_BYTES = 16 * 1024
+"""Bytes of a request line with its headers. An API server's take about 400, with a bearer token some 2 000."""
 
-MAX_LINE = 4094
-"""Bytes of a request line, as gunicorn's own default has it."""
+MAX_LINE_BYTES = 4094
+"""Bytes of a request line: gunicorn's own default."""
 
 MAX_CHUNKS = 10_000
-"""Chunks of one body: the largest body that is read has this many where each holds 840 bytes. Go writes 4 096."""
+"""Chunks of one body: enough for the largest body that is read, in chunks of 840 bytes. Go writes chunks of 4 096
+bytes."""
 
-MAX_ASIDE = 8 * 1024
-"""Bytes of one body's chunk extensions and trailers together. Nobody reads them."""
+MAX_ASIDE_BYTES = 8 * 1024
+"""Bytes of one body's chunk extensions and trailers together. They are parsed and dropped."""
 
+# Hexadecimal digits of a chunk's size: 4 GB. Parsers in C read longer ones modulo 2^64.
 _SIZE_DIGITS = 8
-"""Hexadecimal digits of a chunk's size: 4 GB. Parsers in C read longer ones modulo 2^64."""
 
+# Decimal digits of a Content-Length, for the same reason.
 _LENGTH_DIGITS = 15
-"""Decimal digits of a Content-Length, for the same reason."""
 
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 _HEAD, _LENGTH, _CHUNKS, _TRAILERS, _DONE = range(5)
-"""What comes next. After `_DONE` it is the next request, which waits until this one has its answer."""
+"""The part that comes next. After `_DONE` it is the next request, which waits until this one has its answer."""
 
 
-def framed(base: type, room: BodyBudget | None = None) -> type:
-    """The class of parsers that use `base` (gunicorn's in Python or in C) for heads and draw on one account."""
-    account = room or BodyBudget()
+def framed_parser(base: type, room: BodyBudget | None = None) -> type:
+    """Returns the class of parsers that use `base` (gunicorn's, in Python or in C) for heads and draw on one budget."""
+    budget = room or BodyBudget()
 
-    class Framed(_Framing, base):  # type: ignore[misc]
+    class Framed(_FramedParser, base):  # type: ignore[misc]
         """A parser that gunicorn's `asgi` protocol feeds."""
 
         __slots__ = _SLOTS
 
-        def __init__(self, *, limits: dict[str, Any], **calls: Any) -> None:
-            # What is called back for a head must not know this object: the parser in C is unknown to the collector.
-            base.__init__(self, on_headers_complete=_only_the_head, **limits)  # type: ignore[misc]
-            self._begin(base, account, **calls)
+        def __init__(self, *, limits: dict[str, Any], **callbacks: Any) -> None:
+            # The callback must not refer to this object: the garbage collector cannot see a cycle through the parser in
+            # C.
+            base.__init__(self, on_headers_complete=_accept_head, **limits)  # type: ignore[misc]
+            self._set_up(base, budget, **callbacks)
 
     return Framed
 
 
-def _only_the_head() -> bool:
+def _accept_head() -> bool:
     return True
 
 
@@ -63,12 +65,12 @@ _SLOTS = (
 )  # fmt: skip
 
 
-class _Framing:
-    """What both parsers share. The names do not meet those of gunicorn's parsers."""
+class _FramedParser:
+    """The part that both parsers share. Its attribute names do not collide with those of gunicorn's parsers."""
 
     __slots__ = ()
 
-    def _begin(
+    def _set_up(
         self: Any,
         base: type,
         room: BodyBudget,
@@ -82,54 +84,55 @@ class _Framing:
         self._head_is_here, self._part_is_here, self._end_is_here = on_headers_complete, on_body, on_message_complete
         self._held = 0
         self._partial = self._ahead = b""
-        self._at_the_beginning()
+        self._reset_state()
 
-    def _at_the_beginning(self: Any) -> None:
+    def _reset_state(self: Any) -> None:
         self._next, self._left, self._needs_line_end, self._chunks, self._aside = _HEAD, 0, False, 0, 0
 
     def feed(self: Any, data: bytes) -> None:
-        """Take what the client sent. Raises gunicorn's errors for what is malformed, `TooManyBodies` for what has no
-        room."""
+        """Reads bytes from the client. Raises gunicorn's errors for malformed input, and `TooManyBodies` if the budget
+        has no room."""
         if self._next == _DONE:
             self._ahead += data
         else:
-            self._ahead = self._read(data)
-        held = len(self._partial) + len(self._ahead)
-        if held != self._held:
-            self._count(held)
+            self._ahead = self._read_data(data)
+        held_bytes = len(self._partial) + len(self._ahead)
+        if held_bytes != self._held:
+            self._count_held(held_bytes)
 
     def remaining(self: Any) -> bytes:
-        """The bytes that follow the finished message."""
+        """Returns the bytes that follow the finished message."""
         ahead: bytes = self._ahead
         return ahead
 
     @property
     def remaining_truncated(self) -> bool:
-        """Never: the connection stops reading before anything would have to be dropped."""
+        """Always False: the connection stops reading before bytes would have to be dropped."""
         return False
 
     def reset(self: Any) -> None:
-        """Be ready for the next request. What has come of it already is the caller's to feed again."""
+        """Prepares for the next request. The caller feeds the bytes of it that have already arrived again."""
         self._base.reset(self)
-        self._at_the_beginning()
+        self._reset_state()
         self.release()
 
     def release(self: Any) -> None:
-        """Let go of all that is held for the client."""
+        """Releases everything held for the client."""
         self._partial = self._ahead = b""
         if self._held:
-            self._count(0)
+            self._count_held(0)
 
-    def _count(self: Any, held: int) -> None:
-        more = held - self._held
+    def _count_held(self: Any, held_bytes: int) -> None:
+        room: BodyBudget = self._room
+        more = held_bytes - self._held
         if more > 0:
-            self._room.hold(self._address, more)
+            room.hold(self._address, more)
         else:
-            self._room.release(self._address, -more)
-        self._held = held
+            room.release(self._address, -more)
+        self._held = held_bytes
 
-    def _read(self: Any, data: bytes) -> bytes:
-        """Read on from where the last bytes ended; what follows the request."""
+    def _read_data(self: Any, data: bytes) -> bytes:
+        """Continues where the last bytes ended; returns the bytes that follow the request."""
         if self._partial:
             data, self._partial = self._partial + data, b""
         if self._next == _HEAD:
@@ -147,15 +150,17 @@ class _Framing:
         return ahead
 
     def _head_end(self: Any, data: bytes) -> int:
-        """Where the body begins; 0 where the head is not whole. Raises what makes it unsound."""
+        """Returns the offset at which the body begins; 0 if the head is not complete. Raises what is wrong with it."""
         end = data.find(b"\r\n\r\n") + 4
         head = data[:end] if end > 3 else data
-        if len(head) > MAX_HEAD:
-            if b"\r\n" not in head[: MAX_LINE + 2]:
+        if len(head) > MAX_HEAD_BYTES:
+            if b"\r\n" not in head[: MAX_LINE_BYTES + 2]:
                 raise LimitRequestLine("Request line is too large")
-            raise LimitRequestHeaders(f"Request line and headers are over {MAX_HEAD} bytes")
+            raise LimitRequestHeaders(f"Request line and headers are over {MAX_HEAD_BYTES} bytes")
+        # Parsers disagree about a bare LF, which request smuggling exploits (RFC 9112, section 2.2).
         if head.count(b"\n") != head.count(b"\r\n"):
             raise ParseError("A line ends with LF alone")
+        # Folded headers are obsolete (RFC 9112, section 5.2).
         if b"\r\n " in head or b"\r\n\t" in head:
             raise ParseError("A header is folded")
         return end if end > 3 else 0
@@ -178,50 +183,50 @@ class _Framing:
             self._end_is_here()
 
     def _check_length(self: Any) -> None:
-        # The parser's own number may be what is left of a longer one.
+        # The parser's own number may be a longer one modulo 2^64.
         for name, value in self.headers:
             if len(value) > _LENGTH_DIGITS and name.lower() == b"content-length":
                 raise ParseError("Content-Length is too large")
 
     def _read_counted(self: Any, data: bytes) -> bytes:
-        left = self._left
-        if len(data) < left:
-            self._left = left - len(data)
+        missing = self._left
+        if len(data) < missing:
+            self._left = missing - len(data)
             self._part_is_here(data)
             return b""
         self._next, self._left = _DONE, 0
-        self._part_is_here(data if len(data) == left else data[:left])
+        self._part_is_here(data if len(data) == missing else data[:missing])
         self._end_is_here()
-        return data[left:]
+        return data[missing:]
 
     def _read_chunks(self: Any, data: bytes) -> bytes:
         parts: list[bytes] = []
-        at = 0
+        offset = 0
         while self._next == _CHUNKS:
             if self._left:
-                part = data[at : at + self._left]
+                part = data[offset : offset + self._left]
                 parts.append(part)
-                at += len(part)
+                offset += len(part)
                 self._left -= len(part)
                 self._needs_line_end = True
-            if self._left or len(data) - at < 2:
+            if self._left or len(data) - offset < 2:
                 break
             if self._needs_line_end:
-                if data[at : at + 2] != b"\r\n":
+                if data[offset : offset + 2] != b"\r\n":
                     raise ParseError("Missing CRLF after a chunk")
-                at += 2
+                offset += 2
                 self._needs_line_end = False
-            end = self._line_end(data, at)
+            end = self._line_end(data, offset)
             if end < 0:
                 break
-            self._read_size(data[at:end])
-            at = end + 2
+            self._read_size(data[offset:end])
+            offset = end + 2
         if parts:
-            # One piece for all that came together: the application is called for each piece.
+            # One piece for all chunks that arrived together: the application is called for each piece.
             self._part_is_here(b"".join(parts))
         if self._next == _TRAILERS:
-            return bytes(self._read_trailers(data, at))
-        self._partial = data[at:]
+            return bytes(self._read_trailers(data, offset))
+        self._partial = data[offset:]
         return b""
 
     def _read_size(self: Any, line: bytes) -> None:
@@ -238,30 +243,31 @@ class _Framing:
         if not self._left:
             self._next = _TRAILERS
 
-    def _read_trailers(self: Any, data: bytes, at: int) -> bytes:
-        while (end := self._line_end(data, at)) >= 0:
-            line, at = data[at:end], end + 2
+    def _read_trailers(self: Any, data: bytes, offset: int) -> bytes:
+        while (end := self._line_end(data, offset)) >= 0:
+            line, offset = data[offset:end], end + 2
             if not line:
                 self._next = _DONE
                 self._end_is_here()
-                return data[at:]
+                return data[offset:]
             if b":" not in line or b"\r" in line or b"\n" in line or line[:1] in b" \t":
                 raise ParseError("Invalid trailer")
             self._set_aside(len(line) + 2)
-        self._partial = data[at:]
+        self._partial = data[offset:]
         return b""
 
-    def _line_end(self: Any, data: bytes, at: int) -> int:
-        """Where the line that begins `at` ends; -1 where its end is not here yet."""
-        longest = at + _SIZE_DIGITS + MAX_ASIDE - self._aside
-        end = data.find(b"\r\n", at, longest + 2)
+    def _line_end(self: Any, data: bytes, start: int) -> int:
+        """Returns the offset of the end of the line that begins `at`; -1 if its end has not arrived yet."""
+        longest = start + _SIZE_DIGITS + MAX_ASIDE_BYTES - self._aside
+        # The search is bounded: a client that sends an endless line must not cost more with every piece.
+        end = data.find(b"\r\n", start, longest + 2)
         if end < 0 and len(data) >= longest + 2:
-            self._set_aside(MAX_ASIDE + 1)
+            self._set_aside(MAX_ASIDE_BYTES + 1)
         return end
 
     def _set_aside(self: Any, size: int) -> None:
         self._aside += size
-        if self._aside > MAX_ASIDE:
+        if self._aside > MAX_ASIDE_BYTES:
             if self._next == _TRAILERS:
-                raise LimitRequestHeaders(f"Trailers and chunk extensions are over {MAX_ASIDE} bytes")
-            raise InvalidChunkExtension(f"Chunk extensions are over {MAX_ASIDE} bytes")
+                raise LimitRequestHeaders(f"Trailers and chunk extensions are over {MAX_ASIDE_BYTES} bytes")
+            raise InvalidChunkExtension(f"Chunk extensions are over {MAX_ASIDE_BYTES} bytes")

@@ -1,6 +1,6 @@
-"""A few pages over plain HTTP, for who watches a process: metrics, health. Nothing is asked of the outside here.
+"""A plain HTTP server for a few pages, such as metrics and health, and the ready file of a process.
 
-Tell whoever started a process that it serves, and where.
+The pages answer from memory; they send no requests.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from trimtab.runtime.files import CannotServe
 from trimtab.runtime.settings import ListenAddress
 
 Page = Callable[[], tuple[int, str, bytes]]
-"""→ (status, content type, body). Called in a thread of its own."""
+"""Returns (status, content type, body). Called in a thread of its own."""
 TEXT = "text/plain; charset=utf-8"
-MOST = 32
-"""Connections at once: each has a thread. Probes and scrapes are a handful, and take milliseconds."""
-SILENCE = 10
-"""Seconds without a byte after which a connection is ended."""
+MAX_CONNECTIONS = 32
+"""Maximum number of connections: each has a thread. Probes and scrapes are few, and take milliseconds."""
+MAX_SILENCE_SECONDS = 10
+"""Seconds without a byte after which a connection is closed."""
 
 
 class HttpPages:
-    """Serves from `__enter__` to `__exit__`. Raises CannotServe where the address is taken."""
+    """Serves from `__enter__` to `__exit__`. Raises CannotServe if the address is in use."""
 
     def __init__(self, address: ListenAddress, pages: Mapping[str, Page]) -> None:
         try:
-            self._server = _Server((address.host, address.port), _handler(pages))
+            self._server = _Server((address.host, address.port), _handler_class(pages))
         except OSError as error:
             raise CannotServe(f"cannot listen on {address}: {error.strerror}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="pages", daemon=True)
 
     @property
     def url(self) -> str:
+        """The address with the actual port."""
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}"
 
@@ -57,41 +58,43 @@ class HttpPages:
 
 
 class _Server(ThreadingHTTPServer):
-    """One connection too many ends the oldest: whoever only sits there must not keep a probe out, nor fill memory."""
+    """A server that closes the oldest connection if there are too many: idle clients must not block a probe, nor fill
+    memory."""
 
     daemon_threads = True
-    request_queue_size = 4 * MOST
-    """Who comes while a crowd does. Python's own 5 lets a probe wait a second for its next try: all the time it has."""
+    request_queue_size = 4 * MAX_CONNECTIONS
+    """Connections that wait in the kernel during a burst. With Python's default of 5 a probe could wait a second for
+    its retry: its whole timeout."""
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._held: dict[Any, None] = {}
+        self._connections: dict[Any, None] = {}
         self._lock = threading.Lock()
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            self._held[request] = None
-            oldest = next(iter(self._held)) if len(self._held) > MOST else None
-            self._held.pop(oldest, None)
+            self._connections[request] = None
+            oldest = next(iter(self._connections)) if len(self._connections) > MAX_CONNECTIONS else None
+            self._connections.pop(oldest, None)
         if oldest is not None:
             with contextlib.suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)  # its thread finds the end, and closes it
+                oldest.shutdown(socket.SHUT_RDWR)  # its thread then reads the end of the stream, and closes the socket
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         with self._lock:
-            self._held.pop(request, None)
+            self._connections.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went, or was sent away, is no news."""
+        """Reports an error, but not that a client disconnected or was disconnected."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
-def _handler(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
+def _handler_class(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = SILENCE
+        timeout = MAX_SILENCE_SECONDS
 
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])
@@ -109,7 +112,8 @@ def _handler(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
 
 
 def tell(file: Path | None, facts: Mapping[str, Any]) -> None:
-    """Write `facts` as JSON into the ready file, where one was asked for. Who waits for it never reads half of it."""
+    """Writes `facts` as JSON into the ready file, if there is one. The file appears complete: a reader never sees half
+    of it."""
     if file is None:
         return
     temporary = file.with_name(f".{file.name}.{os.getpid()}")

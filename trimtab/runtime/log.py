@@ -1,4 +1,4 @@
-"""One line per event: JSON for machines, colours for a terminal, and no secret in either."""
+"""Structured logs: one line per event, as JSON for machines or in colours for a terminal, without secrets."""
 
 import logging
 import re
@@ -12,56 +12,58 @@ import msgspec
 import structlog
 
 Logger = structlog.typing.FilteringBoundLogger
-"""What everybody logs with: `log.info("event", name=value)`. Passed in, never looked up."""
+"""The logger of every module: `log.info("event", name=value)`. It is passed as a parameter, never looked up."""
 
 _SECRET_NAME = re.compile(r"token|password|secret|authorization|private|credential", re.IGNORECASE)
+# Field names are constants of Trimtab's code: few, and checked on every line.
 _names_a_secret = lru_cache(maxsize=1024)(_SECRET_NAME.search)
-"""Names of fields are words of ours: few, and asked on every line."""
 _SECRET_VALUE = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|^Bearer ", re.IGNORECASE)
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def build(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> Logger:
-    """A logger that writes to `stream` (standard error when None).
+    """Returns a logger that writes to `stream` (standard error if None).
 
-    `style` is `json`, `console` or `auto`: console on a terminal, JSON elsewhere. What was written is
-    out at once; a value that looks like key material or is named like a secret is replaced by `***`.
+    `style` is `json`, `console` or `auto`: console on a terminal, JSON elsewhere. Each line is written at once, without
+    a buffer. A value that looks like key material, or whose name is that of a secret, is replaced by `***`.
     """
-    out = stream if stream is not None else sys.stderr
-    console = style == "console" or (style == "auto" and out.isatty())
-    filtering = structlog.make_filtering_bound_logger(_LEVELS[level])
-    wrapped = structlog.wrap_logger(
-        structlog.WriteLogger(out),
-        processors=_console() if console else _json(),
-        wrapper_class=filtering if console or _LEVELS[level] > _LEVELS["info"] else _direct(filtering),
+    stream_or_stderr = stream if stream is not None else sys.stderr
+    is_console = style == "console" or (style == "auto" and stream_or_stderr.isatty())
+    filtering_class = structlog.make_filtering_bound_logger(_LEVELS[level])
+    logger = structlog.wrap_logger(
+        structlog.WriteLogger(stream_or_stderr),
+        processors=_console_processors() if is_console else _json_processors(),
+        wrapper_class=filtering_class
+        if is_console or _LEVELS[level] > _LEVELS["info"]
+        else _direct_class(filtering_class),
         cache_logger_on_first_use=True,
     )
-    return cast("Logger", wrapped)
+    return cast("Logger", logger)
 
 
-def _direct(filtering: type) -> type:
-    """The same logger, whose plain lines go straight to their bytes: one is written for every changed pod."""
+def _direct_class(filtering: type) -> type:
+    """Returns the same logger class with a shorter way for plain info lines: one is written for every changed pod."""
 
     class Direct(filtering):  # type: ignore[misc]  # made at run time
         def info(self, event: str, *args: Any, **fields: Any) -> Any:
             if args or self._context or "exc_info" in fields or "stack_info" in fields:
                 return super().info(event, *args, **fields)
             stamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-            told = redact(None, "info", {**fields, "event": event, "level": "info", "timestamp": stamp})
-            return self._logger.msg(_json_line(told))
+            event_dict = redact_secrets(None, "info", {**fields, "event": event, "level": "info", "timestamp": stamp})
+            return self._logger.msg(_json_line(event_dict))
 
     return Direct
 
 
 class Forward(logging.Handler):
-    """Takes what libraries say through `logging` and writes it as lines of ours."""
+    """A `logging` handler that writes the records of libraries as structured lines."""
 
     def __init__(self, to: Logger) -> None:
         super().__init__()
         self._to = to
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line with the logger's name as `source`. Never raises into the library."""
+        """Writes one line with the logger's name as `source`. Never raises into the library."""
         try:
             level = max(lvl for lvl in (10, 20, 30, 40) if lvl <= max(record.levelno, 10))
             self._to.log(level, record.getMessage(), source=record.name, exc_info=record.exc_info)
@@ -69,8 +71,8 @@ class Forward(logging.Handler):
             self.handleError(record)
 
 
-def forward(to: Logger) -> Forward:
-    """Make every library's warnings lines of ours; returns the handler, for loggers that don't propagate."""
+def forward_logging(to: Logger) -> Forward:
+    """Sends the warnings of all libraries to this logger; returns the handler, for loggers that do not propagate."""
     handler = Forward(to)
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -78,29 +80,29 @@ def forward(to: Logger) -> Forward:
     return handler
 
 
-def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The same event with secrets replaced by `***`."""
+def redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Returns the same event with secrets replaced by `***`."""
     for name, value in event.items():
-        if _names_a_secret(name) or (isinstance(value, str) and _is_a_secret(value)):
+        if _names_a_secret(name) or (isinstance(value, str) and _looks_secret(value)):
             event[name] = "***"
     return event
 
 
-def _is_a_secret(value: str) -> bool:
-    # Nearly no value has either mark, and the expression costs ten times as much as looking for them.
+def _looks_secret(value: str) -> bool:
+    # Few values contain either mark, and the regular expression costs ten times as much as these tests.
     return ("-----" in value or value[:7].lower() == "bearer ") and _SECRET_VALUE.search(value) is not None
 
 
-def _common() -> list[structlog.typing.Processor]:
+def _common_processors() -> list[structlog.typing.Processor]:
     return [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
 
 
-def _json() -> list[structlog.typing.Processor]:
-    written = structlog.processors.JSONRenderer(serializer=_json_line)
-    return [*_common(), structlog.processors.format_exc_info, redact, written]
+def _json_processors() -> list[structlog.typing.Processor]:
+    renderer = structlog.processors.JSONRenderer(serializer=_json_line)
+    return [*_common_processors(), structlog.processors.format_exc_info, redact_secrets, renderer]
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=repr)
@@ -110,5 +112,5 @@ def _json_line(event: Any, **_: Any) -> str:
     return _ENCODER.encode(event).decode()
 
 
-def _console() -> list[structlog.typing.Processor]:
-    return [*_common(), redact, structlog.dev.ConsoleRenderer()]
+def _console_processors() -> list[structlog.typing.Processor]:
+    return [*_common_processors(), redact_secrets, structlog.dev.ConsoleRenderer()]

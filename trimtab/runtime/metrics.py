@@ -1,4 +1,4 @@
-"""Metrics whose labels cannot grow without end, in a registry that is passed in."""
+"""Prometheus metrics with a bounded number of label values, in a registry that is passed in."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -10,51 +10,50 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The format `render` writes."""
+"""The content type of the exposition format."""
 
-OTHER = "other"
+OTHER_VALUE = "other"
 
 
 class Bounded:
-    """Lets the first `limit` different values of a label through; every later one becomes `other`.
+    """Keeps the first `limit` different values of a label; every later value becomes `other`.
 
-    A label that comes from users (a policy's name, a namespace) would otherwise let one of them fill
-    the memory of every scraper.
+    A label value that users choose (a policy's name, a namespace) could otherwise fill the memory of every scraper.
     """
 
     def __init__(self, limit: int = 200) -> None:
         self._limit = limit
-        self._seen: set[str] = set()
+        self._values: set[str] = set()
 
     def __call__(self, value: str) -> str:
-        """The value itself, or `other`."""
-        if value in self._seen:
+        """Returns the value itself, or `other`."""
+        if value in self._values:
             return value
-        if len(self._seen) >= self._limit:
-            return OTHER
-        self._seen.add(value)
+        if len(self._values) >= self._limit:
+            return OTHER_VALUE
+        self._values.add(value)
         return value
 
 
 def render(registry: CollectorRegistry) -> bytes:
-    """What a scraper gets from this registry, as `CONTENT_TYPE`."""
+    """Returns the metrics of this registry in the format of `CONTENT_TYPE`."""
     return generate_latest(registry)
 
 
 def safe(read: Callable[[], float]) -> Callable[[], float]:
-    """`read` for a gauge that must not break a scrape: NaN, Prometheus' word for unknown, when it raises."""
+    """Wraps `read` for a gauge that must not break a scrape: NaN, Prometheus' unknown value, if it raises."""
 
-    def reading() -> float:
+    def read_or_nan() -> float:
         try:
             return read()
-        except Exception:  # noqa: BLE001  one gauge must not take the others with it
+        except Exception:  # noqa: BLE001  the failure of one gauge must not hide the others
             return float("nan")
 
-    return reading
+    return read_or_nan
 
 
 class LabelledHistogram(Collector):
-    """A histogram for the hot path, of one label at most: counting costs a third of the library's own."""
+    """A histogram for the hot path, with at most one label: counting takes a third of the time of the library's own."""
 
     def __init__(
         self, name: str, says: str, bounds: Sequence[float], registry: CollectorRegistry, label: str = ""
@@ -66,7 +65,7 @@ class LabelledHistogram(Collector):
         registry.register(self)
 
     def observe(self, value: float, label: str = "", times: int = 1) -> None:
-        """`times` samples of this value. For one thread; a scrape beside it may be a sample behind."""
+        """Counts `times` samples of this value. For one thread; a concurrent scrape may miss the newest sample."""
         counts = self._counts.get(label)
         if counts is None:
             counts = self._counts[label] = self._empty()
@@ -75,15 +74,17 @@ class LabelledHistogram(Collector):
         self._sums[label] += value * times
 
     def describe(self) -> Iterator[HistogramMetricFamily]:
+        """Yields the metric without samples, by which the registry knows its name."""
         yield HistogramMetricFamily(self._name, self._says, labels=self._labels)
 
     def _empty(self) -> list[int]:
         return [0] * (len(self._bounds) + 1)
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        found = HistogramMetricFamily(self._name, self._says, labels=self._labels)
+        """Yields the metric with cumulative buckets, as Prometheus expects them."""
+        family = HistogramMetricFamily(self._name, self._says, labels=self._labels)
         names = [*map(str, map(float, self._bounds)), "+Inf"]
         for label, counts in list(self._counts.items()):
             buckets = list(zip(names, map(float, accumulate(counts)), strict=True))
-            found.add_metric([label] if self._labels else [], buckets, self._sums[label])
-        yield found
+            family.add_metric([label] if self._labels else [], buckets, self._sums[label])
+        yield family

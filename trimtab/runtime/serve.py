@@ -1,4 +1,4 @@
-"""Bring up gunicorn for an application named by a string, and tell where it listens."""
+"""Starts gunicorn for an application given as a string, and reports the address at which it listens."""
 
 import os
 import socket
@@ -13,51 +13,50 @@ from gunicorn.glogging import Logger as GunicornLogger
 from trimtab.runtime import environment, gunicorn_patches, http_pages
 from trimtab.runtime.files import CannotServe
 from trimtab.runtime.graceful_shutdown import drain_on_term
-from trimtab.runtime.log import Forward, Logger, forward
+from trimtab.runtime.log import Forward, Logger, forward_logging
 from trimtab.runtime.settings import ListenAddress, Settings
 
-WORKER_TIMEOUT = 30
-"""Seconds without a sign of life after which a worker is replaced; also how long a body may stay silent."""
+WORKER_TIMEOUT_SECONDS = 30
+"""Seconds without a heartbeat after which a worker is replaced; also the longest pause within a body."""
 
 BACKLOG = 2048
-"""Connections the kernel holds for us while a burst of new ones shakes hands."""
+"""Connections that wait in the kernel during a burst of handshakes."""
 
 
-RECEIVED = 32 * 1024
-"""Bytes that the kernel holds for us of one connection (it doubles them), and so the most that one read gives: uvloop
-keeps as much of its 256 kB a connection as the largest read filled."""
+RECEIVE_BUFFER_BYTES = 32 * 1024
+"""Bytes of one connection that the kernel buffers (it doubles the number), and so the most that one read returns:
+uvloop keeps as much of its 256 kB per connection as the largest read filled."""
 
 
 def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
-    """Serve `application` (`module:name`, an ASGI callable) until a signal; then leave the process.
+    """Serves `application` (`module:name`, an ASGI callable) until a signal; then exits the process.
 
-    The settings are put into the environment first, so that the worker, which imports the
-    application after the fork, reads the very same. `tls` None means plain HTTP. Never returns: it
-    ends in `SystemExit`, in the worker too, so a caller must not clean up around it. Raises
-    `CannotServe` when the address cannot be had.
+    The settings are written to the environment first, so that the worker, which imports the application after the fork,
+    reads the same ones. `tls` None means plain HTTP. Never returns: it ends in `SystemExit`, in the worker too, so a
+    caller must not clean up after it. Raises `CannotServe` if it cannot listen at the address.
     """
     os.environ.update(environment.write(settings))
     if settings.ready_file:
-        # Whoever waits for it must not find the address of the process before us.
+        # A program that waits for the file must not read the address of an earlier process.
         settings.ready_file.unlink(missing_ok=True)
     # Detached: gunicorn takes the descriptor over and closes it when it stops.
-    _Gunicorn(application, settings, log, tls, listening(settings.listen).detach()).run()
+    _Gunicorn(application, settings, log, tls, open_listener(settings.listen).detach()).run()
     raise SystemExit(0)
 
 
-def listening(address: ListenAddress) -> socket.socket:
-    """A listening socket, before anything else is begun. Raises `CannotServe` with the reason.
+def open_listener(address: ListenAddress) -> socket.socket:
+    """Returns a listening socket, before anything else is started. Raises `CannotServe` with the reason.
 
-    gunicorn would try for five seconds and leave the process with the reason in several log lines.
+    gunicorn would retry for five seconds and exit with the reason spread over several log lines.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
-    except OSError as e:
-        why = os.strerror(e.errno) if e.errno and e.errno > 0 else str(e)
-        raise CannotServe(f"cannot listen on {address}: {why}") from e
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise CannotServe(f"cannot listen on {address}: {reason}") from error
     # Accepted connections inherit it.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     return listener
 
 
@@ -70,59 +69,61 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         self._application = application
         self._options = {
             "bind": f"fd://{listener}",
-            **_options(settings),
-            **_tls(settings, tls),
-            **_logging(forward(log)),
+            **_gunicorn_options(settings),
+            **_tls_options(settings, tls),
+            **_logging_options(forward_logging(log)),
         }
-        self._options["post_worker_init"] = _when_loaded(settings, log, tls is not None)
+        self._options["post_worker_init"] = _post_worker_init(settings, log, tls is not None)
         super().__init__()
 
     def load_config(self) -> None:
+        """Sets gunicorn's options."""
         for name, value in self._options.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
+        """Returns the application."""
         return util.import_app(self._application)
 
 
-def _options(settings: Settings) -> dict[str, Any]:
+def _gunicorn_options(settings: Settings) -> dict[str, Any]:
     return {
         # One worker: it holds the watches and the metrics. More load is more replicas.
         "workers": 1,
         "worker_class": "asgi",
-        # What was measured and tested.
+        # The event loop with which Trimtab is measured and tested.
         "asgi_loop": "uvloop",
         "asgi_lifespan": "on",
-        "http_parser": gunicorn_patches.chosen(),
-        "keepalive": settings.keepalive,
-        "timeout": WORKER_TIMEOUT,
-        "graceful_timeout": int(settings.graceful_timeout),
-        # Nothing of ours goes on for a client that left; kept waiting, it would only hold its memory.
+        "http_parser": gunicorn_patches.choose_parser(),
+        "keepalive": settings.keepalive_seconds,
+        "timeout": WORKER_TIMEOUT_SECONDS,
+        "graceful_timeout": int(settings.graceful_timeout_seconds),
+        # Trimtab does no work for a client that has disconnected; a grace period would only hold memory.
         "asgi_disconnect_grace_period": 0,
         # Recycling a worker would make every API server open its connections again at once.
         "max_requests": 0,
         "control_socket_disable": True,
         "proc_name": "trimtab",
-        **_heartbeat_in_memory(),
+        **_heartbeat_options(),
     }
 
 
-def _heartbeat_in_memory() -> dict[str, str]:
-    # The worker's sign of life is a file's time; on a slow disk that alone could look like a hang.
+def _heartbeat_options() -> dict[str, str]:
+    # The worker's heartbeat is a file's modification time; on a slow disk, writing it could look like a hang.
     shared = Path("/dev/shm")  # noqa: S108
     return {"worker_tmp_dir": str(shared)} if os.access(shared, os.W_OK) else {}
 
 
-def _tls(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
+def _tls_options(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
     if context is None:
         return {}
-    gunicorn_patches.sweep(context)
-    # gunicorn turns TLS on when a certificate file is named, then asks the hook for the context; the
-    # hook hands out one that exists already, because a hook that fails would mean plain HTTP.
-    return {"certfile": str(settings.certs / "tls.crt"), "ssl_context": lambda config, default: context}
+    gunicorn_patches.collect_after_handshakes(context)
+    # gunicorn enables TLS if a certificate file is named, then gets the context from the hook. The hook returns one
+    # that exists already: if a hook fails, gunicorn serves plain HTTP.
+    return {"certfile": str(settings.certs_folder / "tls.crt"), "ssl_context": lambda config, default: context}
 
 
-def _logging(handler: Forward) -> dict[str, Any]:
+def _logging_options(handler: Forward) -> dict[str, Any]:
     class Forwarding(GunicornLogger):  # type: ignore[misc]  # gunicorn has no types
         def setup(self, cfg: Any) -> None:
             super().setup(cfg)
@@ -131,14 +132,14 @@ def _logging(handler: Forward) -> dict[str, Any]:
     return {"logger_class": Forwarding, "loglevel": "warning"}
 
 
-def _when_loaded(settings: Settings, log: Logger, secure: bool) -> Any:
+def _post_worker_init(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
         gunicorn_patches.settle()
-        gunicorn_patches.apply(
+        gunicorn_patches.apply_patches(
             worker,
-            max_connections=settings.connections,
-            max_by_address=settings.webhook_connections_per_address,
-            tells_clients=settings.client_ca is not None,
+            max_connections=settings.max_connections,
+            max_by_address=settings.max_connections_per_address,
+            tells_clients=settings.client_ca_file is not None,
             log=log,
         )
         drain_on_term(worker, settings)

@@ -1,16 +1,25 @@
-"""What can be set, in which unit, and why the default is what it is."""
+"""The webhook's settings, with their units and the reasons for their defaults."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
+
+PROCESSES = ("webhook", "compactor", "recommender", "watchdog")
+COMMON_SETTINGS = frozenset({
+    "namespace", "policies", "overhead", "autoscaler_namespace", "autoscaler_status_configmap", "log_level",
+    "log_format",
+})  # fmt: skip
+"""Fields whose variable has no process in its name, because the processes of an installation must agree on them, or
+because one log collector reads the logs of all."""
 
 LIVE = Path("live")
-"""Of `Settings.cluster`: the cluster itself."""
+"""The value of `Settings.cluster` that stands for the cluster itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen. Port 0 means: any free one, told in the ready line and the ready file."""
+    """The address to listen on. Port 0 means any free port, which is in the ready line of the log and in the ready
+    file."""
 
     host: str
     port: int
@@ -21,87 +30,98 @@ class ListenAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+    """The webhook's settings; `trimtab.runtime.environment` gives each one its variable."""
+
+    process: ClassVar[str] = "webhook"
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 8443)  # noqa: S104
-    """HOST:PORT. All interfaces, because the API server calls the pod's address; 8443 needs no privilege."""
+    """The HOST:PORT to listen on. The default is all interfaces, because the API server calls the pod's address; port
+    8443 needs no privilege."""
 
-    certs: Path = Path(".trimtab/certs")
-    """Folder with `tls.crt` and `tls.key`. Relative, so that a first try needs no rights; a chart sets it."""
+    certs_folder: Path = Path(".trimtab/certs")
+    """The folder with `tls.crt` and `tls.key`. The default is relative, so that a first try needs no rights; the chart
+    sets it."""
 
     certs_secret: str | None = None
-    """Secret in our namespace that the replicas share and renew; the folder then only holds what is served from
-    it. None: the folder is somebody else's (cert-manager, a person), and no cluster is asked for a pair."""
+    """The Secret in Trimtab's namespace that the replicas share and renew; the folder then only holds the pair that is
+    served. None: something else fills the folder (cert-manager, a person), and the webhook reads no Secret."""
 
-    certs_every: float = 10.0
-    """Seconds between two looks at that Secret and at both webhook configurations. A new authority signs only after
-    three looks have found it in both: API servers need a moment to notice."""
+    certs_check_interval_seconds: float = 10.0
+    """Seconds between two checks of that Secret and of both webhook configurations. A new authority signs only after
+    three checks have found it in both configurations, because API servers need a moment to notice."""
 
-    client_ca: Path | None = None
-    """Authorities (PEM) that sign the API servers' client certificate. Only who shows one may send reviews then; health
-    and metrics stay open. None: whoever reaches the port may ask, and learns what policies do to pods."""
+    client_ca_file: Path | None = None
+    """A file of authorities (PEM) that sign the API servers' client certificate. Only a client with such a certificate
+    may then send reviews; health and metrics stay open. None: any client that reaches the port may send a review,
+    and can find out what policies do to pods."""
 
-    client_name: str | None = None
-    """The common name that certificate must carry, where those authorities sign others, too. None: any."""
+    client_common_name: str | None = None
+    """The common name that the client certificate must have, for authorities that also sign other certificates. None:
+    any."""
 
-    service: str = "trimtab-webhook"
-    """The Service API servers call us by: the pair carries its name."""
+    service_name: str = "trimtab-webhook"
+    """The Service through which API servers call the webhook: the certificate carries its name."""
 
-    configuration: str = "trimtab"
-    """Name of both webhook configurations, whose caBundle is kept equal to the Secret's."""
+    configuration_name: str = "trimtab"
+    """The name of both webhook configurations, whose caBundle the webhook keeps equal to the Secret's."""
 
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`. Empty: the cluster's own PodPolicies where TRIMTAB_CLUSTER is
-    `live`, otherwise the recommended set we ship."""
+    """Files or folders of policies, separated by `:`. Empty: the cluster's PodPolicies if TRIMTAB_WEBHOOK_CLUSTER is
+    `live`, otherwise the recommended set that Trimtab ships."""
 
     cluster: Path | None = None
-    """Where the facts come from: `live` (watches, by KUBECONFIG or as the pod we are in), or a snapshot file. None
-    means no facts: what needs one is told as missing."""
+    """The source of the facts: `live` (watches, with KUBECONFIG or the pod's own account), or a snapshot file. None:
+    there are no facts, and a policy that needs one reports it as missing."""
 
     overhead: Literal["server", "webhook"] = "server"
-    """Who writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by default."""
+    """The component that writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by
+    default. `webhook`: Trimtab's webhook."""
 
     namespace: str = "trimtab-system"
-    """Our own namespace: its pods are never changed."""
+    """Trimtab's own namespace. The webhook never changes its pods."""
 
     autoscaler_namespace: str = "kube-system"
-    """Where the cluster autoscaler writes its status: its own flag `--namespace`."""
+    """The namespace in which the cluster autoscaler writes its status: its own flag `--namespace`."""
 
-    autoscaler_status: str = "cluster-autoscaler-status"
-    """The ConfigMap of its status: its flag `--status-config-map-name`. The webhook may read the one of this name
-    alone: whoever changes it gives `trimtab install` the same name, or the chart."""
+    autoscaler_status_configmap: str = "cluster-autoscaler-status"
+    """The ConfigMap with the cluster autoscaler's status: its own flag `--status-config-map-name`. The webhook's role
+    lets it read only this name: if you change it, give the same name to `trimtab install` or to the chart."""
 
     paused: bool = False
-    """True lets every pod through unchanged: the one switch for a bad day."""
+    """True: the webhook lets every pod through unchanged. Use it as the emergency switch."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written. `info` has one line per changed pod."""
+    """The lowest level that is logged. `info` has one line for each changed pod."""
 
     log_format: Literal["auto", "json", "console"] = "auto"
     """`auto`: colours on a terminal, JSON lines everywhere else."""
 
     ready_file: Path | None = None
-    """Written when requests are served: JSON with `url`, `host`, `port`, `pid`. None: only the log line."""
+    """A file that the webhook writes when it serves requests: JSON with `url`, `host`, `port`, `pid`. None: only the
+    log line."""
 
-    drain: float = 5.0
-    """Seconds between the stop signal and the end of accepting: endpoints need a few to forget a pod."""
+    shutdown_delay_seconds: float = 5.0
+    """Seconds between the stop signal and the moment at which the webhook accepts no more connections: endpoints need a
+    few seconds to drop a pod."""
 
-    graceful_timeout: float = 30.0
-    """Seconds from the stop signal to the end at the latest; the pod's grace period must be longer."""
+    graceful_timeout_seconds: float = 30.0
+    """The longest time in seconds from the stop signal to the end. The pod's grace period must be longer."""
 
-    keepalive: int = 120
-    """Seconds an idle connection is kept. The API server keeps them 90: it must be the one that lets go."""
+    keepalive_seconds: int = 120
+    """Seconds for which an idle connection is kept. The API server keeps its connections for 90 seconds, and must be
+    the side that closes them."""
 
-    connections: int = 2000
-    """Connections held at once: 106 MB of memory at the most. An API server has as many as it has pods to ask about in
-    the same moment, 200 by default. One too many ends, of the address that has most, the one that was never used or was
-    silent longest."""
+    max_connections: int = 2000
+    """The largest number of open connections: 106 MB of memory at most. An API server opens as many as it has pods to
+    review at the same moment, 200 by default. When there is one too many, the webhook closes one of the address that
+    has the most: one that was never used, or the one that was idle the longest."""
 
-    webhook_connections_per_address: int = 1000
-    """Connections held at once from one client address, unfinished handshakes included: half of all by default, so that
-    no machine locks the others out. All API servers behind one address count as one: five of them with 200 each."""
+    max_connections_per_address: int = 1000
+    """The largest number of open connections from one client address, unfinished handshakes included. The default is
+    half of all, so that no machine locks the others out. All API servers behind one address count as one: it is
+    enough for five of them with 200 each."""
 
     @property
     def live(self) -> bool:
-        """Do the facts come from watches?"""
+        """Whether the facts come from watches of the cluster."""
         return self.cluster == LIVE

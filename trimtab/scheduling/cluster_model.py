@@ -91,9 +91,7 @@ def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
         if again is None
         else [classifier.classify(pod, requests) for pod, requests in zip(placed, answers, strict=True)]
     )
-    pending = [
-        (pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting
-    ]
+    pending = [(pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting]
     buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.buffers]
     node_of = [index[pod.node] for pod in placed]
     # A set of nodes is calculated only for classes whose pods may look for a node: most of the build's time goes there.

@@ -1,10 +1,10 @@
-"""What should this container request, judging by what it used?
+"""Recommended requests of a container, from its usage.
 
-statistics       is there enough history, and how sure are we?
-adaptive         the request that would cost least if recent use came again
-adaptive_bounds  that request within its bounds, and what makes it doubtful
-request          which number of the usage becomes the request, within everything that bounds it, and why
-cost             what the difference costs in a month
-recommendation   usage as the recommendations that others read
-reasons          every code of this package
+statistics       percentiles of the usage, whether there is enough history, and the confidence
+adaptive         the request that would cost least if recent use repeated
+adaptive_bounds  that request within its bounds, and the doubts about it
+request          the amount of usage that becomes the request, within all bounds, with reasons
+cost             the cost of a request in a month
+recommendation   usage in the published form
+reasons          every reason code of this package
 """

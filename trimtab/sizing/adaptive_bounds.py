@@ -1,8 +1,8 @@
-"""The adaptive rule's answer within what bounds it, and what makes it doubtful.
+"""The adaptive rule's answer within its bounds, and the doubts about it.
 
-From below: the use of the last 24 hours, the pods that use most where they are a tenth of all, and what a container
-needs that was killed for want of memory. From above: three times the largest use. Doubts lower the confidence, and
-never the request.
+Lower bounds are the use of the last 24 hours, the pods with the largest use where they are a tenth of all, and the
+floor after OOM kills. The upper bound is three times the largest use. Doubts lower the confidence, and never the
+request.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from trimtab.sizing.adaptive import PASSED_SHARE, answer, recent, values_above
 DAY = 86400
 MAX_TIMES = 3
 LAST_DAY, LARGEST_POD, OOM_KILL, THREE_TIMES = "last-day", "largest-pod", "oom-kill", "three-times"
-"""What set the request instead of the rule."""
+"""The names of the bounds, which say what set the request instead of the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveRequest:
-    """A request in cores or bytes, not rounded, and all that leads to it."""
+    """A request in cores or bytes, not rounded, and how it came about."""
 
     amount: float
     share: float = 1.0
-    """Of recent use, what is not above the rule's own answer; 1 where all use of the window is below."""
+    """The share of recent use that does not exceed the rule's own answer; 1 where no use of the window does."""
     passed: int = 0
     record: int = 0
-    """See `adaptive.AdaptiveAnswer`."""
+    """`passed` and `record` are those of `adaptive.AdaptiveAnswer`."""
     bound: str = ""
-    """What set it instead of the rule; empty where the rule did."""
+    """The bound that set the request; empty where the rule set it."""
     floor: float = 0.0
-    """Bytes that a killed container needs; 0 where there was no kill."""
+    """The bytes that a container with OOM kills needs; 0 without kills."""
     kills: int = 0
     killed: Seconds | None = None
-    """When the last kill was."""
+    """The second of the last OOM kill."""
     doubts: tuple[str, ...] = ()
     pod: str = ""
     """The pod that uses far more than the others and is not covered."""
@@ -49,11 +49,11 @@ class AdaptiveRequest:
 
     @property
     def certainty(self) -> float:
-        """What the doubts leave of the confidence, from 0 to 1."""
-        left = 1.0
+        """The share of the confidence that remains after all doubts, from 0 to 1."""
+        certainty = 1.0
         for doubt in self.doubts:
-            left *= LEFT_OF_CONFIDENCE[doubt]
-        return left
+            certainty *= LEFT_OF_CONFIDENCE[doubt]
+        return certainty
 
 
 def adaptive_request(
@@ -65,31 +65,35 @@ def adaptive_request(
     oom: OomRecord | None = None,
     pods: Sequence[PodUse] = (),
 ) -> AdaptiveRequest:
-    """What the container should ask for. The window or `running` (memory of an interval that is not over) holds at
-    least one value; `pods`: what each pod of the last hours uses on average."""
-    days = _with_running(window, running)
+    """The adaptive rule's request within its bounds. The window or `running` (open memory peaks) has at least one
+    value; `pods` is the average use of each pod of the last hours."""
+    days = _days_with_running(window, running)
     use, newest = recent(days), max(days)
-    found = answer(resource, use)
+    from_rule = answer(resource, use)
     largest = max(counts.top for counts in days.values())
-    asked = AdaptiveRequest(amount=found.amount, share=found.share, passed=found.passed, record=found.record)
-    asked = _at_least(asked, last_day(resource, window, days, len(pods)), LAST_DAY)
-    asked = _with_pods(asked, resource, pods)
-    asked = _with_kills(asked, oom, largest, now, window.days * DAY) if resource == "memory" else asked
-    most = max_amount(resource, largest)
-    if asked.amount > most:
-        asked = replace(asked, amount=most, bound=THREE_TIMES)
-    rare = resource == "memory" and largest > RARE_TIMES * asked.amount
+    request = AdaptiveRequest(
+        amount=from_rule.amount, share=from_rule.share, passed=from_rule.passed, record=from_rule.record
+    )
+    # Lower bounds are applied in this order, so that the reason names the one that decided.
+    request = _at_least(request, last_day(resource, window, days, len(pods)), LAST_DAY)
+    request = _with_pods(request, resource, pods)
+    request = _with_kills(request, oom, largest, now, window.days * DAY) if resource == "memory" else request
+    upper_bound = max_amount(resource, largest)
+    if request.amount > upper_bound:
+        request = replace(request, amount=upper_bound, bound=THREE_TIMES)
+    rare = resource == "memory" and largest > RARE_TIMES * request.amount
     doubts = ((CHANGED, has_changed(days, newest)), (GROWS, is_growing(days)), (RARE_PEAKS, rare))
-    return replace(asked, doubts=(*asked.doubts, *(doubt for doubt, holds in doubts if holds)))
+    return replace(request, doubts=(*request.doubts, *(doubt for doubt, holds in doubts if holds)))
 
 
 def max_amount(resource: str, largest: float) -> float:
-    """The most that usage leads to: three times the largest use, and what a single kill adds to a small container."""
+    """The largest request that usage leads to: three times the largest use, or what a single kill adds to a small
+    container."""
     return max(MAX_TIMES * largest, largest + LEAST_BYTES if resource == "memory" else 0.0)
 
 
-def _with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[int, UsageHistogram]:
-    """Days that hold something, the peaks that run among today's. Nothing of the window is changed."""
+def _days_with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[int, UsageHistogram]:
+    """The days with values, open peaks added to the newest. The window is not changed."""
     days = {day: counts for day, counts in window.by_day().items() if counts.total}
     if running:
         today = days[window.newest].copy() if window.newest in days else UsageHistogram()
@@ -98,87 +102,87 @@ def _with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[
     return days
 
 
-def _at_least(asked: AdaptiveRequest, amount: float, bound: str) -> AdaptiveRequest:
-    return replace(asked, amount=amount, bound=bound) if amount > asked.amount else asked
+def _at_least(request: AdaptiveRequest, amount: float, bound: str) -> AdaptiveRequest:
+    return replace(request, amount=amount, bound=bound) if amount > request.amount else request
 
 
 # ── the last 24 hours ────────────────────────────────────────────────────────────────────────────────────────────
 
 WHOLE_HOURS, FEW_HOURS = 18, 3
-"""Hours of today after which it speaks alone for the last 24 hours; before which it does not speak alone."""
+"""Today is judged alone from so many observed hours on; below `FEW_HOURS` it is not judged alone."""
 
 
 def last_day(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
-    """The use of the last 24 hours that a request should cover: P95 of cpu, the greatest peak of memory; of many pods
-    P90 of their peaks, since fewer than a tenth of them speak for themselves alone. Usage is kept by days, so early in
-    a day the day before counts as well."""
+    """The use of the last 24 hours that a request should cover: P95 of cpu, the largest memory peak; of many pods P90
+    of their peaks, since fewer than a tenth of them are outliers. Usage is recorded by day, so early in a day the day
+    before counts as well."""
     today, before = days.get(window.newest), days.get(window.newest - 1)
     hours = window.hours_of(window.newest).bit_count()
-    parts: list[Iterable[UsageHistogram]] = []
+    day_groups: list[Iterable[UsageHistogram]] = []
     if today is not None and (hours >= FEW_HOURS or before is None):
-        parts.append((today,))
+        day_groups.append((today,))
     if hours < WHOLE_HOURS and before is not None:
-        parts.append((before, today) if today is not None else (before,))
-    found = [merged(part) for part in parts]
+        day_groups.append((before, today) if today is not None else (before,))
+    histograms = [merged(part) for part in day_groups]
     many = pods * LARGE_SHARE > 1
     share = PASSED_SHARE if resource == "cpu" else 1 - LARGE_SHARE if many else 1.0
-    return max((counts.percentiles((share,))[0] for counts in found), default=0.0)
+    return max((counts.percentiles((share,))[0] for counts in histograms), default=0.0)
 
 
 # ── pods that differ ─────────────────────────────────────────────────────────────────────────────────────────────
 
 REACHED = 0.8
-"""A pod that uses so much of what the largest uses is as large."""
+"""A pod that uses this share of the largest pod's use counts as equally large."""
 LARGE_SHARE = 0.1
-"""Of the pods, so many must be as large as the largest before it is a bound for all."""
+"""The share of the pods that must be as large as the largest before it is a bound for all."""
 FAR_MORE = 2.0
-"""Times what the pod in the middle uses."""
+"""A pod that uses so many times the median pod's use uses far more."""
 
 
-def _with_pods(asked: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) -> AdaptiveRequest:
+def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) -> AdaptiveRequest:
     if len(pods) < 2:
-        return asked
+        return request
     ordered = sorted(pods, key=lambda pod: (pod.mean, pod.name))
     largest, middle = ordered[-1], ordered[(len(ordered) - 1) // 2].mean
-    if largest.mean <= asked.amount or largest.mean < FAR_MORE * middle:
-        return asked
+    if largest.mean <= request.amount or largest.mean < FAR_MORE * middle:
+        return request
     large = sum(pod.mean >= REACHED * largest.mean for pod in ordered)
     if large >= LARGE_SHARE * len(ordered):
-        return replace(asked, amount=largest.mean, bound=LARGEST_POD, pod=largest.name, pod_use=largest.mean)
-    return replace(asked, doubts=(PODS_DIFFER,), pod=largest.name, pod_use=largest.mean)
+        return replace(request, amount=largest.mean, bound=LARGEST_POD, pod=largest.name, pod_use=largest.mean)
+    return replace(request, doubts=(PODS_DIFFER,), pod=largest.name, pod_use=largest.mean)
 
 
-# ── kills for want of memory ─────────────────────────────────────────────────────────────────────────────────────
+# ── OOM kills ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def oom_floor(oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int) -> float:
-    """The bytes that a request should not be below after kills; 0 without any, or after the window."""
+    """The bytes that a request should not be below after OOM kills; 0 without kills, or after the window."""
     return 0.0 if oom is None else min(oom.floor(now, window_seconds), max_amount("memory", largest))
 
 
 def _with_kills(
-    asked: AdaptiveRequest, oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int
+    request: AdaptiveRequest, oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int
 ) -> AdaptiveRequest:
     floor = oom_floor(oom, largest, now, window_seconds)
     if oom is None or floor <= 0:
-        return asked
-    known = replace(asked, floor=floor, kills=oom.count, killed=oom.last)
-    return _at_least(known, floor, OOM_KILL)
+        return request
+    request_with_kills = replace(request, floor=floor, kills=oom.count, killed=oom.last)
+    return _at_least(request_with_kills, floor, OOM_KILL)
 
 
 # ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STEP, STEP_SHARE = 1.25, 0.2
-"""More than a fifth of the last day beyond nearly all of the days before, by a quarter."""
+"""The last day differs upwards: more than a fifth of it exceeds nearly all of the days before by a quarter."""
 DROPPED = 0.5
-"""Nearly all of the last day below half of what was usual on the days before."""
+"""The last day differs downwards: nearly all of it is below half of the median of the days before."""
 GROWTH, GROWING_DAYS = 1.2, 6
-"""By so much over a week, and on so many of its days more than on the day before."""
+"""Use grows: so much over a week, and on so many of its days more than on the day before."""
 WEEK_DAYS = 7
 
 
 def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
-    """Whether the last day is unlike the week before it, up or down."""
+    """Whether the last day differs from the week before it, upwards or downwards."""
     last = days.get(newest)
     before = merged(counts for day, counts in days.items() if newest - WEEK_DAYS <= day < newest)
     if last is None or not last.total or not before.total:
@@ -190,7 +194,7 @@ def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
 
 
 def is_growing(days: Mapping[int, UsageHistogram]) -> bool:
-    """Whether the median of each day of the last week is above that of the day before, nearly always."""
+    """Whether the median of nearly each day of the last week is above that of the day before."""
     medians = [counts.percentiles((0.5,))[0] for _, counts in sorted(days.items())[-WEEK_DAYS - 1 :]]
     if len(medians) <= GROWING_DAYS or medians[0] <= 0:
         return False

@@ -1,12 +1,10 @@
-"""What does a runtime cost per pod, beside what the pod's containers use?
+"""Costs: the overhead of a container runtime per pod, and the price of a request in a month.
 
-A sandbox (a virtual machine's monitor, a user-space kernel) lies in the pod's cgroup and in no container's. So its
-cost is what the pod used less what its containers used, at one moment.
+A sandbox (a virtual machine's monitor, a user-space kernel) is in the pod's cgroup and in none of its containers'. So
+its use is that of the pod less that of its containers, at one moment.
 
-What does a request cost in a month?
-
-A machine's price, shared between its cores and its memory: a core costs as much as 7.5 GiB (the ratio of the list
-prices of clouds that sell the two apart). Prices are in micro-dollars an hour, as `machines` has them.
+A machine's price is divided between its cores and its memory: a core costs as much as 7.5 GiB (the ratio of the list
+prices of clouds that sell the two separately). Prices are micro-dollars an hour, as in `machines`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +16,7 @@ from trimtab.cluster.reason import Code, NotYet
 
 FEW_PODS = Code(
     "few-sandboxes",
-    "Too few pods of the RuntimeClass were measured to say what it costs.",
+    "Too few pods of the RuntimeClass were measured to compute its overhead.",
     "Measure while at least this many pods of the class run, or measure several times.",
 )
 LEAST_PODS = 5
@@ -28,7 +26,7 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SandboxUse:
-    """One pod at one moment."""
+    """The sandbox of one pod at one moment."""
 
     cores: float
     memory_bytes: float
@@ -36,17 +34,17 @@ class SandboxUse:
 
 @dataclass(frozen=True, slots=True)
 class SandboxCost:
-    """What a pod of the class needs beside its containers."""
+    """The overhead of a pod of a RuntimeClass, beside its containers."""
 
     pods: int
     millicores: int
-    """P95 of the pods and headroom, rounded up."""
+    """P95 of the pods with headroom, rounded up."""
     memory_bytes: int
-    """The largest of the pods and headroom, rounded up to mebibytes: memory is not given back."""
+    """The largest of the pods with headroom, rounded up to mebibytes: a sandbox does not return memory."""
 
     @property
     def pod_fixed(self) -> dict[str, str]:
-        """As a RuntimeClass says it."""
+        """The overhead as a RuntimeClass has it in `overhead.podFixed`."""
         return {
             "cpu": quantity.format_quantity("cpu", self.millicores), "memory": quantity.format_quantity("memory",
             self.memory_bytes)
@@ -54,63 +52,69 @@ class SandboxCost:
 
 
 def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:
-    """From one or more moments of the pods of one class."""
-    found = list(uses)
-    if len(found) < LEAST_PODS:
-        sentence = f"{len(found)} pod{'' if len(found) == 1 else 's'} measured"
-        return NotYet(reason=FEW_PODS(sentence), have=str(len(found)), need=f"{LEAST_PODS} pods")
-    cores = sorted(max(use.cores, 0.0) for use in found)
+    """The overhead, from one or more moments of the pods of one class; NotYet below `LEAST_PODS` pods."""
+    sandboxes = list(uses)
+    if len(sandboxes) < LEAST_PODS:
+        sentence = f"{len(sandboxes)} pod{'' if len(sandboxes) == 1 else 's'} measured"
+        return NotYet(reason=FEW_PODS(sentence), have=str(len(sandboxes)), need=f"{LEAST_PODS} pods")
+    cores = sorted(max(use.cores, 0.0) for use in sandboxes)
+    # P95 by nearest rank, in integers.
     millicores = cores[-(-len(cores) * 95 // 100) - 1] * 1000
-    memory = max(max(use.memory_bytes for use in found), 0.0)
-    return SandboxCost(len(found), max(_up(millicores, 1), 1), max(_up(memory, _MEBIBYTE), 1) * _MEBIBYTE)
+    memory = max(max(use.memory_bytes for use in sandboxes), 0.0)
+    return SandboxCost(
+        len(sandboxes), max(_with_headroom(millicores, 1), 1), max(_with_headroom(memory, _MEBIBYTE), 1) * _MEBIBYTE
+    )
 
 
-def _up(amount: float, step: int) -> int:
-    """With headroom, in whole steps."""
+def _with_headroom(amount: float, step: int) -> int:
+    """An amount with headroom, in whole steps, rounded up."""
     return int(-(-amount * (100 + HEADROOM_PERCENT) // (100 * step)))
 
 
-def larger(a: Mapping[str, Written], b: Mapping[str, Written]) -> dict[str, Written]:
-    """The larger of two overheads, resource by resource. While pods of both are there, neither may be too small: those
-    that are made anew get the class's, and those that run keep theirs."""
-    both = {**a, **b}
+def larger(first: Mapping[str, Written], second: Mapping[str, Written]) -> dict[str, Written]:
+    """The larger of two overheads, resource by resource. While pods of both exist, neither may be too small: new pods
+    get the overhead of the class, and running pods keep theirs."""
+    both = {**first, **second}
     return {
-        name: a[name] if name in a and (name not in b or quantity.compare(a[name], b[name]) >= 0) else b[name]
+        name: first[name]
+        if name in first and (name not in second or quantity.compare(first[name], second[name]) >= 0)
+        else second[name]
         for name in both
     }
 
 
 HOURS = 730
-"""In a month."""
+"""Hours in a month."""
 GIB_PER_CORE = 7.5
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcePrice:
-    """Micro-dollars an hour."""
+    """The price of a core and of a GiB, in micro-dollars an hour."""
 
     core: float
     gib: float
 
-    def monthly(self, millicores: int, held: int) -> float:
-        """Dollars a month for so much cpu and memory."""
-        return (millicores / 1000 * self.core + held / (1 << 30) * self.gib) * HOURS / 1e6
+    def monthly(self, millicores: int, memory_bytes: int) -> float:
+        """The cost of so much cpu and memory, in dollars a month."""
+        return (millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib) * HOURS / 1e6
 
 
 def shared(price: float, cores: float, gib: float) -> ResourcePrice:
-    """A machine's price by what it holds."""
+    """A machine's price, divided between its cores and its memory."""
     core = price / (cores + gib / GIB_PER_CORE)
     return ResourcePrice(core=core, gib=core / GIB_PER_CORE)
 
 
 LIST = shared(96_000, 2, 8)
-"""Where no node tells: a general-purpose machine (m5.large, us-east-1, July 2026)."""
+"""The price where no node's price is known: a general-purpose machine (m5.large, us-east-1, July 2026)."""
 
 
 def of_nodes(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | None:
-    """(price, cores, GiB) of all nodes whose price is known; None where none is."""
-    found = list(nodes)
-    if not found:
+    """The average price of all nodes, from (price, cores, GiB) of each node with a known price; None where there is
+    none."""
+    priced_nodes = list(nodes)
+    if not priced_nodes:
         return None
-    price, cores, gib = (sum(part) for part in zip(*found, strict=True))
+    price, cores, gib = (sum(column) for column in zip(*priced_nodes, strict=True))
     return shared(price, cores, gib)

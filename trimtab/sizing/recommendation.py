@@ -1,4 +1,4 @@
-"""Usage as the recommendations that others read."""
+"""Usage statistics in the published form, and how much two published forms differ."""
 
 from math import ceil, inf
 
@@ -21,100 +21,108 @@ def usage(
     now: Seconds | None = None,
     last: Seconds | None = None,
 ) -> ContainerUsage | None:
-    """What is published of one container; None while neither resource is known well enough. `now`: the moment of
-    computing; `last`: of the newest sample, from which on the recommendation lasts for two weeks."""
-    known = [seen for seen in (cpu, memory) if isinstance(seen, UsageStatistics)]
-    if not known:
+    """The published usage of one container; None where there is too little history of both resources. `now` is the
+    second of the computation; `last` is that of the newest sample, after which the recommendation lasts for two
+    weeks."""
+    statistics = [one for one in (cpu, memory) if isinstance(one, UsageStatistics)]
+    if not statistics:
         return None
     return ContainerUsage(
-        cpu=_percentiles(cpu), memory=_percentiles(memory), days=max(seen.days for seen in known),
-        samples=max(seen.samples for seen in known), confidence=min(seen.confidence for seen in known),
+        cpu=_percentiles_or_none(cpu), memory=_percentiles_or_none(memory), days=max(one.days for one in statistics),
+        samples=max(one.samples for one in statistics), confidence=min(one.confidence for one in statistics),
         computed_at=now, last_sample_at=last,
         ends_at=None if last is None else last + LASTS_SECONDS,
     )  # fmt: skip
 
 
-def percentiles(seen: UsageStatistics) -> Percentiles:
-    """What is published of one resource of one container."""
-    resource, found = seen.resource, seen.adaptive
-    p5, p50, p90, p95, p99, most = (
-        _written(resource, value) for value in (seen.p5, seen.p50, seen.p90, seen.p95, seen.p99, seen.max)
+def percentiles(statistics: UsageStatistics) -> Percentiles:
+    """The published statistics of one resource of one container."""
+    resource, request = statistics.resource, statistics.adaptive
+    p5, p50, p90, p95, p99, maximum = (
+        _format_amount(resource, value)
+        for value in (statistics.p5, statistics.p50, statistics.p90, statistics.p95, statistics.p99, statistics.max)
     )
     plain = Percentiles(
-        p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=most, confidence=seen.confidence, young=seen.young
+        p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=maximum, confidence=statistics.confidence, young=statistics.young
     )
-    if found is None:
+    if request is None:
         return plain
     return msgspec.structs.replace(
-        plain, request=_written(resource, found.amount), share=round(found.share, 4), passed=found.passed,
-        record=found.record, bound=found.bound, floor=_written(resource, found.floor) if found.floor else None,
-        kills=found.kills, killed=found.killed, signs=found.doubts, pod=found.pod,
-        pod_use=_written(resource, found.pod_use) if found.pod else None,
+        plain, request=_format_amount(resource, request.amount), share=round(request.share, 4), passed=request.passed,
+        record=request.record, bound=request.bound,
+        floor=_format_amount(resource, request.floor) if request.floor else None,
+        kills=request.kills, killed=request.killed, signs=request.doubts, pod=request.pod,
+        pod_use=_format_amount(resource, request.pod_use) if request.pod else None,
     )  # fmt: skip
 
 
-def _percentiles(seen: UsageStatistics | NotYet) -> Percentiles | None:
-    return None if isinstance(seen, NotYet) else percentiles(seen)
+def _percentiles_or_none(statistics: UsageStatistics | NotYet) -> Percentiles | None:
+    return None if isinstance(statistics, NotYet) else percentiles(statistics)
 
 
-def _written(resource: str, value: float) -> str:
-    """Rounded up, at least 1m or 1Mi: a request of nothing is no request."""
+def _format_amount(resource: str, value: float) -> str:
+    """The amount as a quantity, rounded up, at least 1m or 1Mi: a request of zero is no request."""
     if resource == "cpu":
         return quantity.cpu(max(1, ceil(value * 1000 - 1e-6)))
     return quantity.memory(max(1, ceil(value / MI - 1e-6)) * MI)
 
 
 TOLERANCE = 0.05
-"""By how much a percentile must have changed to be written again. A request within a twentieth is the same request."""
+"""The relative change of a percentile above which it is written again. Requests that differ by a twentieth count as the
+same."""
 DAYS_MORE = 1.0
-"""Days of history by which what is told of it may be behind."""
+"""The days by which the published length of the history may be behind."""
 SECONDS_OLDER = 86400
-"""By how much the published date of the last sample may be behind: a fourteenth of how long a recommendation lasts."""
+"""The seconds by which the published time of the last sample may be behind: a fourteenth of how long a recommendation
+lasts."""
 CONFIDENCE_APART = 0.2
-"""By how much the confidence must have changed to be written again."""
+"""The change of the confidence from which it is written again."""
 
 
 def change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = TOLERANCE) -> float:
-    """How much differs, for deciding what is written first: 0 where nothing is worth a write, below 1 where only dates,
-    history or confidence differ, else 1 plus the largest relative change of what leads to requests; infinite where
-    something became known."""
+    """How much two published forms differ, to decide what is written first: 0 where nothing is worth a write; below 1
+    where only dates, history or confidence differ; else 1 plus the largest relative change of an amount that leads to a
+    request; infinite where a new amount is known."""
     if before is None:
         return inf
-    found = max(_apart(r, before.of(r), after.of(r), tolerance) for r in ("cpu", "memory"))
-    if found:
-        return found
+    amount_change = max(
+        _amount_change(resource, before.of(resource), after.of(resource), tolerance) for resource in ("cpu", "memory")
+    )
+    if amount_change:
+        return amount_change
     aged = (
         abs((after.days or 0) - (before.days or 0)) >= DAYS_MORE
         or (after.last_sample_at or 0) - (before.last_sample_at or 0) >= SECONDS_OLDER
     )
-    return 0.5 if aged or any(_said_otherwise(before, after, r) for r in ("cpu", "memory")) else 0.0
+    return 0.5 if aged or any(_confidence_changed(before, after, resource) for resource in ("cpu", "memory")) else 0.0
 
 
-def _apart(resource: str, before: Percentiles | None, after: Percentiles | None, tolerance: float) -> float:
-    """Of those that lead to requests; the others are told along with them."""
+def _amount_change(resource: str, before: Percentiles | None, after: Percentiles | None, tolerance: float) -> float:
+    """1 plus the largest relative change of the amounts that lead to requests, 0 within the tolerance. Other amounts
+    are written along with them."""
     if before is None or after is None:
         return 0.0 if before is after else inf
     if before.young is not after.young:
         return inf
-    pairs = [(getattr(before, name), getattr(after, name)) for name in _LEADING]
+    pairs = [(getattr(before, name), getattr(after, name)) for name in _REQUEST_FIELDS]
     if any((old is None) is not (new is None) for old, new in pairs):
         return inf
-    found = max(_relative(resource, old, new) for old, new in pairs if old is not None)
-    return 1 + found if found > tolerance else 0.0
+    largest = max(_relative_change(resource, old, new) for old, new in pairs if old is not None)
+    return 1 + largest if largest > tolerance else 0.0
 
 
-_LEADING = ("p5", "p95", "request", "floor")
+_REQUEST_FIELDS = ("p5", "p95", "request", "floor")
 
 
-def _relative(resource: str, old: Written, new: Written) -> float:
-    """By how much the amount changed, as a share of what it was."""
+def _relative_change(resource: str, old: Written, new: Written) -> float:
+    """The change of an amount as a share of its previous value."""
     before, after = quantity.scheduler_value(resource, old), quantity.scheduler_value(resource, new)
     return abs(after - before) / max(before, 1)
 
 
-def _said_otherwise(before: ContainerUsage, after: ContainerUsage, resource: str) -> bool:
+def _confidence_changed(before: ContainerUsage, after: ContainerUsage, resource: str) -> bool:
     old, new = before.of(resource), after.of(resource)
     if old is None or new is None:
         return False
-    apart = abs((after.confidence_of(resource) or 0) - (before.confidence_of(resource) or 0))
-    return apart >= CONFIDENCE_APART or old.signs != new.signs
+    difference = abs((after.confidence_of(resource) or 0) - (before.confidence_of(resource) or 0))
+    return difference >= CONFIDENCE_APART or old.signs != new.signs

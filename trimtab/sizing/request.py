@@ -1,13 +1,11 @@
-"""What should this container ask for, within everything that bounds it?
+"""The recommended request of a container, within everything that bounds it.
 
-In order: who else decides (a VPA that recommends, an HPA that counts by the request), is there enough history, the
-rule's number rounded up (or else what a VPA advises), floors, ceilings, the limit. Every step that changes the number
-says so.
+The order is: other controllers that decide (a VPA that recommends, an HPA that counts by the request); whether there is
+enough history; the rule's amount rounded up (or else a VPA's recommendation); floors; ceilings, the limit last. Every
+step that changes the amount gives a reason.
 
-The amount of usage that a rule takes, and how that is said.
-
-`ADAPTIVE` is what the webhook gives a static workload (see `adaptive`), `P5` what it gives one that a VPA takes over,
-and `P95` a number that everybody can compute again.
+`ADAPTIVE` is the rule that the webhook applies to a static workload (see `adaptive`), `P5` the one for a workload that
+a VPA takes over, and `P95` an amount that a reader can compute without Trimtab.
 """
 
 from collections.abc import Iterator
@@ -19,7 +17,8 @@ from trimtab.cluster import quantity
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.cluster.resources import QoS, Role
-from trimtab.cluster.usage_rule import ADAPTIVE, UsageRule
+from trimtab.cluster.usage_rule import ADAPTIVE as ADAPTIVE
+from trimtab.cluster.usage_rule import UsageRule
 from trimtab.policy.autoscalers import VpaConstraints
 from trimtab.policy.reasons import (
     FROM_USAGE,
@@ -37,48 +36,36 @@ from trimtab.sizing.adaptive_bounds import OOM_KILL
 from trimtab.sizing.recommendation import percentiles
 from trimtab.sizing.statistics import UsageStatistics
 
-__all__ = [
-    "ADAPTIVE",
-    "CurrentResources",
-    "Hpa",
-    "P5",
-    "P95",
-    "Proposal",
-    "Unchanged",
-    "SizingSettings",
-    "amount",
-    "propose",
-    "words",
-]
-
-
 P5 = UsageRule(Decimal(5))
 P95 = UsageRule(Decimal(95))
 
 
-def amount(rule: UsageRule, seen: UsageStatistics) -> float:
-    """Cores, or bytes, not rounded. A percentile that is not published must have been asked of `seen`."""
+def amount(rule: UsageRule, statistics: UsageStatistics) -> float:
+    """The amount of usage that a rule takes, in cores or bytes, not rounded. A percentile that is not published must be
+    among those that `seen` was computed with."""
     headroom = 1 + rule.headroom_percent / 100
     if rule.percentile is None:
-        return (seen.p95 if seen.adaptive is None else seen.adaptive.amount) * headroom
-    return seen.at(rule.percentile) * headroom
+        return (statistics.p95 if statistics.adaptive is None else statistics.adaptive.amount) * headroom
+    return statistics.at(rule.percentile) * headroom
 
 
-def words(rule: UsageRule, seen: UsageStatistics) -> str:
-    """What a percentile is of, for people: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
+def words(rule: UsageRule, statistics: UsageStatistics) -> str:
+    """A description of what a percentile is of: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
     share = "P95" if rule.percentile is None else rule.share.capitalize() if rule.percentile < 100 else "the largest"
-    what = {"cpu": "", "memory": " of peaks"} if share != "the largest" else {"cpu": " use", "memory": " peak"}
+    of_what = {"cpu": "", "memory": " of peaks"} if share != "the largest" else {"cpu": " use", "memory": " peak"}
     headroom = f" and {rule.headroom_percent}%" if rule.headroom_percent else ""
-    return f"{share}{what[seen.resource]}{headroom} over {seen.span}"
+    return f"{share}{of_what[statistics.resource]}{headroom} over {statistics.span}"
 
 
 CLOSE = 0.1
+"""A request that is above the recommendation by at most this share stays as it is."""
 STEP = {"cpu": 1, "memory": 1 << 20}
+"""Amounts are rounded up to millicores and mebibytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hpa:
-    """One that aims at a share of this resource's request."""
+    """A HorizontalPodAutoscaler that aims at a share of this resource's request."""
 
     name: str
     target: int | None
@@ -87,7 +74,8 @@ class Hpa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentResources:
-    """What a container asks for of one resource, and what surrounds it. Numbers are the scheduler's."""
+    """The current request and limit of one resource of a container, and its surroundings. Numbers are millicores or
+    bytes, as the scheduler counts."""
 
     resource: str
     request: int | None
@@ -98,54 +86,56 @@ class CurrentResources:
     vpa: VpaConstraints | None = None
     """The VPA that sizes it."""
     vpa_down: str = ""
-    """The name of a VPA that would, if its webhook could act."""
+    """The name of a VPA that would size it if its webhook could act."""
     hpa: Hpa | None = None
     advice: VpaRecommendation | None = None
-    """What a VPA says of it, which counts where too little was seen."""
+    """A VPA's recommendation, which counts where there is too little usage."""
     most: int | None = None
-    """What a node that the pod may use holds for it, beside DaemonSets and the rest of the pod; None: not known."""
+    """The amount that a node that the pod may use has for it, beside DaemonSets and the rest of the pod; None:
+    unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingSettings:
-    """What the installation, or whoever asks, wants."""
+    """The settings of the installation, or of the person who runs the command."""
 
     rule: UsageRule = ADAPTIVE
-    """For what no VPA takes over."""
+    """The rule for workloads that no VPA takes over."""
     memory_rule: UsageRule | None = None
-    """For its memory, where that has another."""
+    """The rule for memory, where it differs."""
     least_cpu: int = 10
     """Millicores; below, the scheduler's own rounding matters more."""
     least_memory: int = 16 << 20
     """Bytes; below, a container's runtime alone needs more."""
     allow_hpa: bool = False
     guaranteed: bool = False
-    """Change Guaranteed pods too: request and limit together."""
+    """Change Guaranteed pods as well: request and limit together."""
     cover_largest_pod: bool = False
-    """Never below what the pod uses on average that uses far more than the others (`pods: largest` in policies)."""
+    """Never below the average use of a pod that uses far more than the others (`pods: largest` in policies)."""
 
     def rule_of(self, resource: str) -> UsageRule:
         """The rule of one resource."""
         return self.memory_rule if resource == "memory" and self.memory_rule is not None else self.rule
 
     def percentiles(self, resource: str) -> tuple[Decimal, ...]:
-        """What must be asked of the usage beside the percentiles that are always told."""
+        """The percentiles that the usage must be computed with, in addition to the fixed ones."""
         percentile = self.rule_of(resource).percentile
         return () if percentile is None else (percentile,)
 
     def least(self, resource: str) -> int:
+        """The smallest request of a resource, in millicores or bytes."""
         return self.least_cpu if resource == "cpu" else self.least_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A request, and the limit that goes with it where that changes too."""
+    """A request, and the limit that changes with it."""
 
     request: int
     limit: int | None
-    """None: as it is."""
+    """None: unchanged."""
     reasons: tuple[Reason, ...]
-    """What it comes from first, then everything that changed it."""
+    """The origin of the request first, then everything that changed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,171 +146,219 @@ class Unchanged:
 
 
 def propose(
-    asks: CurrentResources, seen: UsageStatistics | NotYet, terms: SizingSettings | None = None
+    current: CurrentResources, statistics: UsageStatistics | NotYet, settings: SizingSettings | None = None
 ) -> Proposal | Unchanged | NotYet:
-    """The request that usage leads to; Stays where it should be left as it is; NotYet where too little is known."""
-    terms = terms or SizingSettings()
-    reason, short = _left(asks, terms), _short_limit(asks, seen)
+    """The request that usage leads to; Unchanged where the current one should stay; NotYet where there is too little
+    history."""
+    settings = settings or SizingSettings()
+    reason, limit_too_small = _reason_to_leave(current, settings), _short_limit(current, statistics)
     if reason is not None:
-        return Unchanged(short if short is not None and reason.code == GUARANTEED_LEFT_ALONE else reason)
-    if isinstance(seen, NotYet) and asks.advice is None:
-        return seen
-    if isinstance(seen, NotYet) or (seen.young and asks.advice is not None):
-        number, why = _advised(asks, asks.advice, seen)
+        return Unchanged(
+            limit_too_small if limit_too_small is not None and reason.code == GUARANTEED_LEFT_ALONE else reason
+        )
+    if isinstance(statistics, NotYet) and current.advice is None:
+        return statistics
+    if isinstance(statistics, NotYet) or (statistics.young and current.advice is not None):
+        target, proposal_reasons = _amount_from_vpa(current, current.advice, statistics)
     else:
-        number, why = _seen(asks, seen, terms)
-    if isinstance(seen, UsageStatistics) and _would_kill(asks, seen, number):
-        number = _rounded("memory", seen.max)
-        why.append(REQUEST_RAISED(f"it held up to {_text(asks, number)}, and its limit changes too"))
-    for bounded, reason in _bounds(asks, terms, number):
-        number = bounded
-        why.append(reason)
-    if short is not None and asks.qos is not QoS.GUARANTEED:
-        if number == asks.request:
-            return Unchanged(short)
-        why.append(short)
-    return _weighed(asks, terms, seen, number, why)
+        target, proposal_reasons = _amount_from_usage(current, statistics, settings)
+    if isinstance(statistics, UsageStatistics) and _limit_would_kill(current, statistics, target):
+        target = _round_up("memory", statistics.max)
+        proposal_reasons.append(
+            REQUEST_RAISED(f"it used up to {_format(current, target)}, and its limit changes with the request")
+        )
+    for bounded, reason in _apply_bounds(current, settings, target):
+        target = bounded
+        proposal_reasons.append(reason)
+    if limit_too_small is not None and current.qos is not QoS.GUARANTEED:
+        if target == current.request:
+            return Unchanged(limit_too_small)
+        proposal_reasons.append(limit_too_small)
+    return _weigh_change(current, settings, statistics, target, proposal_reasons)
 
 
-def _seen(asks: CurrentResources, seen: UsageStatistics, terms: SizingSettings) -> tuple[int, list[Reason]]:
-    """The rule's number and where it is from; then what raised it, and what makes it doubtful."""
-    first = asks.vpa is not None and asks.vpa.corrects
-    resource = asks.resource
-    rule = P5 if first else terms.rule_of(resource)
-    number = _rounded(resource, amount(rule, seen))
-    found, published, vpa = seen.adaptive, percentiles(seen), ""
-    if asks.vpa is not None:
-        vpa = f", VPA {asks.vpa.name} takes over" if first else f"; of VPA {asks.vpa.name}: {asks.vpa.uncorrected}"
-    if found is None or rule.percentile is not None:
-        why = [FROM_USAGE(f"{_sentence(words(rule, seen))} is {_text(asks, number)}{vpa}")]
+def _amount_from_usage(
+    current: CurrentResources, statistics: UsageStatistics, settings: SizingSettings
+) -> tuple[int, list[Reason]]:
+    """The rule's amount and its origin; then what raised it, and the doubts."""
+    vpa_corrects = current.vpa is not None and current.vpa.corrects
+    resource = current.resource
+    rule = P5 if vpa_corrects else settings.rule_of(resource)
+    target = _round_up(resource, amount(rule, statistics))
+    adaptive, published, vpa = statistics.adaptive, percentiles(statistics), ""
+    if current.vpa is not None:
+        vpa = (
+            f", VPA {current.vpa.name} takes over"
+            if vpa_corrects
+            else f"; of VPA {current.vpa.name}: {current.vpa.uncorrected}"
+        )
+    if adaptive is None or rule.percentile is not None:
+        proposal_reasons = [FROM_USAGE(f"{_capitalize(words(rule, statistics))} is {_format(current, target)}{vpa}")]
     else:
-        code = OOM_KILLED if found.bound == OOM_KILL else FROM_USAGE
-        more = f", and {rule.headroom_percent}%" if rule.headroom_percent else ""
-        text = f"{_sentence(origin(resource, published))}{more}, {seen.span} known"
-        why = [code(f"{text}, is {_text(asks, number)}{vpa}")]
-    if found is not None and not first and found.floor and _rounded(resource, found.floor) > number:
-        number = _rounded(resource, found.floor)
-        why.append(OOM_KILLED(f"{killed(published)} is {_text(asks, number)}"))
-    if terms.cover_largest_pod and found is not None and not first and _rounded(resource, found.pod_use) > number:
-        number = _rounded(resource, found.pod_use)
-        why.append(FROM_USAGE(f"what pod {found.pod} uses on average is {_text(asks, number)}"))
-    if not first:
-        why += doubts(resource, published, number)
-    if seen.young:
-        why.append(YOUNG_HISTORY(f"only {seen.span} are known of its {resource}"))
-    return number, why
+        code = OOM_KILLED if adaptive.bound == OOM_KILL else FROM_USAGE
+        headroom = f", and {rule.headroom_percent}%" if rule.headroom_percent else ""
+        text = f"{_capitalize(origin(resource, published))}{headroom}, {statistics.span} known"
+        proposal_reasons = [code(f"{text}, is {_format(current, target)}{vpa}")]
+    if adaptive is not None and not vpa_corrects and adaptive.floor and _round_up(resource, adaptive.floor) > target:
+        target = _round_up(resource, adaptive.floor)
+        proposal_reasons.append(OOM_KILLED(f"{killed(published)} is {_format(current, target)}"))
+    if (
+        settings.cover_largest_pod
+        and adaptive is not None
+        and not vpa_corrects
+        and _round_up(resource, adaptive.pod_use) > target
+    ):
+        target = _round_up(resource, adaptive.pod_use)
+        proposal_reasons.append(FROM_USAGE(f"the average use of pod {adaptive.pod} is {_format(current, target)}"))
+    if not vpa_corrects:
+        proposal_reasons += doubts(resource, published, target)
+    if statistics.young:
+        proposal_reasons.append(YOUNG_HISTORY(f"the history of its {resource} is only {statistics.span}"))
+    return target, proposal_reasons
 
 
-def _sentence(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _would_kill(asks: CurrentResources, seen: UsageStatistics, number: int) -> bool:
-    """The request of a Guaranteed container is its limit: memory above it is not lent, but kills."""
-    return asks.qos is QoS.GUARANTEED and asks.resource == "memory" and _rounded("memory", seen.max) > number
+def _limit_would_kill(current: CurrentResources, statistics: UsageStatistics, target: int) -> bool:
+    """Whether the limit would be below the largest use: the request of a Guaranteed container is its limit, and memory
+    above a limit kills."""
+    return (
+        current.qos is QoS.GUARANTEED and current.resource == "memory" and _round_up("memory", statistics.max) > target
+    )
 
 
-def _advised(
-    asks: CurrentResources, advice: VpaRecommendation | None, seen: UsageStatistics | NotYet
+def _amount_from_vpa(
+    current: CurrentResources, advice: VpaRecommendation | None, statistics: UsageStatistics | NotYet
 ) -> tuple[int, list[Reason]]:
+    """The amount that a VPA recommends, and the reason."""
     assert advice is not None
-    known = f"{seen.have} of {seen.need}" if isinstance(seen, NotYet) else f"{seen.span} of a day"
-    number = _rounded(asks.resource, advice.target / 1000 if asks.resource == "cpu" else advice.target)
-    told = f"VPA {advice.vpa} recommends {_text(asks, number)}, its P90 and a margin; seen: {known}"
-    return number, [reasons.FROM_VPA(told)]
+    history = (
+        f"{statistics.have} of {statistics.need}" if isinstance(statistics, NotYet) else f"{statistics.span} of a day"
+    )
+    target = _round_up(current.resource, advice.target / 1000 if current.resource == "cpu" else advice.target)
+    sentence = f"VPA {advice.vpa} recommends {_format(current, target)}, its P90 with a margin; history: {history}"
+    return target, [reasons.FROM_VPA(sentence)]
 
 
-def _left(asks: CurrentResources, terms: SizingSettings) -> Reason | None:
-    """Does somebody else decide?"""
-    if asks.role is Role.INIT:
+def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Reason | None:
+    """The reason why another controller or the container's role decides; None where the usage decides."""
+    if current.role is Role.INIT:
         return reasons.INIT_CONTAINER("an init container ends before the others begin")
-    if asks.vpa is not None and asks.vpa.recommends:
-        return VPA_DECIDES(f"VPA {asks.vpa.name} recommends its {asks.resource} already")
-    if asks.vpa is not None and asks.vpa.keeps_ratio and asks.limit is not None:
-        return VPA_RATIO(f"VPA {asks.vpa.name} would multiply the limit of {_text(asks, asks.limit)}")
-    if asks.qos is QoS.GUARANTEED and not terms.guaranteed:
-        return GUARANTEED_LEFT_ALONE("the pod is Guaranteed: request and limit would have to change together")
-    if asks.hpa is not None and not terms.allow_hpa:
-        return reasons.HPA_COUNTS(f"HPA {asks.hpa.name} aims at {_aim(asks.hpa)} of the {asks.resource} request")
+    if current.vpa is not None and current.vpa.recommends:
+        return VPA_DECIDES(f"VPA {current.vpa.name} recommends its {current.resource} already")
+    if current.vpa is not None and current.vpa.keeps_ratio and current.limit is not None:
+        return VPA_RATIO(f"VPA {current.vpa.name} would multiply the limit of {_format(current, current.limit)}")
+    if current.qos is QoS.GUARANTEED and not settings.guaranteed:
+        return GUARANTEED_LEFT_ALONE("the pod is Guaranteed: its request and limit have to change together")
+    if current.hpa is not None and not settings.allow_hpa:
+        return reasons.HPA_COUNTS(
+            f"HPA {current.hpa.name} aims at {_format_target(current.hpa)} of the {current.resource} request"
+        )
     return None
 
 
-def _short_limit(asks: CurrentResources, seen: UsageStatistics | NotYet) -> Reason | None:
-    """Why no request helps: it was killed for want of memory, and its limit is below what it needs."""
-    if asks.limit is None or isinstance(seen, NotYet) or seen.adaptive is None:
+def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet) -> Reason | None:
+    """The reason why no request helps: the container was OOM killed, and its limit is below what it needs."""
+    if current.limit is None or isinstance(statistics, NotYet) or statistics.adaptive is None:
         return None
-    needed = _rounded(asks.resource, seen.adaptive.floor)
-    if needed <= asks.limit:
+    needed = _round_up(current.resource, statistics.adaptive.floor)
+    if needed <= current.limit:
         return None
-    text = (
-        f"{_sentence(killed(percentiles(seen)))} is {_text(asks, needed)}, and its limit is {_text(asks, asks.limit)}"
-    )
-    return reasons.LIMIT_TOO_SMALL(text)
+    need = f"{_capitalize(killed(percentiles(statistics)))} is {_format(current, needed)}"
+    return reasons.LIMIT_TOO_SMALL(f"{need}, and its limit is {_format(current, current.limit)}")
 
 
-def _bounds(asks: CurrentResources, terms: SizingSettings, number: int) -> Iterator[tuple[int, Reason]]:
-    """Each bound that changes the number, in order: floors, then ceilings, the limit last."""
-    least, vpa = terms.least(asks.resource), asks.vpa
-    if number < least:
-        number = least
-        yield number, REQUEST_RAISED(f"the least that is asked for is {_text(asks, least)}")
-    if vpa is not None and number < vpa.floor:
-        number = vpa.floor
-        yield number, REQUEST_RAISED(f"VPA {vpa.name} evicts what is below {_text(asks, number)}")
-    if vpa is not None and vpa.ceiling is not None and number > vpa.ceiling:
-        number = vpa.ceiling
-        yield number, REQUEST_CAPPED(f"VPA {vpa.name} gives at most {_text(asks, number)}")
-    if asks.most is not None and number > asks.most:
-        number = asks.most
-        yield number, reasons.OVER_NODE(f"no node that the pod may use holds more than {_text(asks, number)} for it")
-    if asks.limit is not None and number > asks.limit and asks.qos is not QoS.GUARANTEED:
-        number = asks.limit
-        yield number, REQUEST_CAPPED(f"the limit is {_text(asks, number)}")
+def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: int) -> Iterator[tuple[int, Reason]]:
+    """Each bound that changes the amount, in order: floors, then ceilings, the limit last."""
+    min_amount, vpa = settings.least(current.resource), current.vpa
+    if target < min_amount:
+        target = min_amount
+        yield target, REQUEST_RAISED(f"the smallest request is {_format(current, min_amount)}")
+    if vpa is not None and target < vpa.floor:
+        target = vpa.floor
+        yield target, REQUEST_RAISED(f"VPA {vpa.name} evicts pods below {_format(current, target)}")
+    if vpa is not None and vpa.ceiling is not None and target > vpa.ceiling:
+        target = vpa.ceiling
+        yield target, REQUEST_CAPPED(f"VPA {vpa.name} allows at most {_format(current, target)}")
+    if current.most is not None and target > current.most:
+        target = current.most
+        yield (
+            target,
+            reasons.OVER_NODE(f"no node that the pod may use has more than {_format(current, target)} for it"),
+        )
+    if current.limit is not None and target > current.limit and current.qos is not QoS.GUARANTEED:
+        target = current.limit
+        yield target, REQUEST_CAPPED(f"the limit is {_format(current, target)}")
 
 
-def _weighed(
-    asks: CurrentResources, terms: SizingSettings, seen: UsageStatistics | NotYet, number: int, why: list[Reason]
+def _weigh_change(
+    current: CurrentResources,
+    settings: SizingSettings,
+    statistics: UsageStatistics | NotYet,
+    target: int,
+    proposal_reasons: list[Reason],
 ) -> Proposal | Unchanged:
-    """A small difference never withholds a raise; a history younger than a day lowers nothing, and raises only what is
-    below what was used already."""
-    if asks.request is not None and number <= asks.request and asks.request - number <= CLOSE * asks.request:
-        return Unchanged(reasons.AS_IT_IS(f"{why[0]}; it asks for {_text(asks, asks.request)}"))
-    if _is_too_young_to_change(asks, seen):
-        return Unchanged(YOUNG_HISTORY(f"it asks for {_text(asks, asks.request or 0)}, and less than a day is known"))
-    rule = terms.rule_of(asks.resource)
-    if asks.vpa_down and why[0].code in (FROM_USAGE, OOM_KILLED) and rule != P5:
+    """The proposal, or Unchanged. A small difference never withholds a raise; a history shorter than a day lowers
+    nothing, and raises only requests below the use."""
+    if (
+        current.request is not None
+        and target <= current.request
+        and current.request - target <= CLOSE * current.request
+    ):
+        return Unchanged(
+            reasons.AS_IT_IS(f"{proposal_reasons[0]}; the current request is {_format(current, current.request)}")
+        )
+    if _is_too_young_to_change(current, statistics):
+        return Unchanged(
+            YOUNG_HISTORY(
+                f"the current request is {_format(current, current.request or 0)}, and its history is less than a day"
+            )
+        )
+    rule = settings.rule_of(current.resource)
+    if current.vpa_down and proposal_reasons[0].code in (FROM_USAGE, OOM_KILLED) and rule != P5:
         instead = rule.share.upper() if rule.percentile is not None else "the static request"
-        why.append(reasons.VPA_DOWN(f"the webhook of VPA {asks.vpa_down} cannot act, so {instead} instead of P5"))
-    if asks.hpa is not None:
-        why.append(reasons.HPA_COUNTS(_consequence(asks, asks.hpa, number)))
-    limit = number if asks.qos is QoS.GUARANTEED else None
-    return Proposal(request=number, limit=limit, reasons=tuple(why))
+        proposal_reasons.append(
+            reasons.VPA_DOWN(f"the webhook of VPA {current.vpa_down} cannot act, so {instead} instead of P5")
+        )
+    if current.hpa is not None:
+        proposal_reasons.append(reasons.HPA_COUNTS(_hpa_consequence(current, current.hpa, target)))
+    limit = target if current.qos is QoS.GUARANTEED else None
+    return Proposal(request=target, limit=limit, reasons=tuple(proposal_reasons))
 
 
-def _is_too_young_to_change(asks: CurrentResources, seen: UsageStatistics | NotYet) -> bool:
-    """Less than a day is known, and the request that stands covers what was used."""
-    if not isinstance(seen, UsageStatistics) or not seen.young or asks.advice is not None or asks.request is None:
+def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatistics | NotYet) -> bool:
+    """Whether there is less than a day of history, and the current request covers the use."""
+    if (
+        not isinstance(statistics, UsageStatistics)
+        or not statistics.young
+        or current.advice is not None
+        or current.request is None
+    ):
         return False
-    return _rounded(asks.resource, seen.p95) <= asks.request
+    return _round_up(current.resource, statistics.p95) <= current.request
 
 
-def _consequence(asks: CurrentResources, hpa: Hpa, number: int) -> str:
-    """What the HPA makes of another request at the same load."""
-    if not asks.request:
-        return f"HPA {hpa.name} could not count without a request, and begins to: it aims at {_aim(hpa)} of it"
-    replicas = max(1, ceil(asks.replicas * asks.request / number - 1e-9))
-    return f"HPA {hpa.name} aims at {_aim(hpa)} of the request: {asks.replicas} replicas become about {replicas}"
+def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
+    """What the HPA does with a different request at the same load."""
+    if not current.request:
+        return f"HPA {hpa.name} cannot scale without a request; with one it aims at {_format_target(hpa)} of it"
+    # The HPA holds usage / (replicas × request) at its target, so at the same load replicas × request is constant.
+    replicas = max(1, ceil(current.replicas * current.request / target - 1e-9))
+    change = f"{current.replicas} replicas become about {replicas}"
+    return f"HPA {hpa.name} aims at {_format_target(hpa)} of the request: {change}"
 
 
-def _aim(hpa: Hpa) -> str:
+def _format_target(hpa: Hpa) -> str:
     return "a share" if hpa.target is None else f"{hpa.target} %"
 
 
-def _rounded(resource: str, value: float) -> int:
-    """Up, to whole millicores or mebibytes; what is a hair above a step is on it."""
+def _round_up(resource: str, value: float) -> int:
+    """The amount in whole millicores or mebibytes, rounded up; a float error above a step is ignored."""
     step = STEP[resource]
     return ceil((value * 1000 if resource == "cpu" else value) / step - 1e-6) * step
 
 
-def _text(asks: CurrentResources, number: int) -> str:
-    return quantity.format_quantity(asks.resource, number)
+def _format(current: CurrentResources, target: int) -> str:
+    return quantity.format_quantity(current.resource, target)

@@ -1,6 +1,4 @@
-"""Is there history to speak from, and how sure are we?
-
-How far is a request from what it should be?
+"""Usage statistics of a container, whether there is enough history for them, and the severity of a wrong request.
 
 A request that is too small is judged by its share, since it is one container that is killed, evicted or slowed down.
 One that is too large is judged by what all pods of the workload reserve and do not use.
@@ -22,26 +20,26 @@ from trimtab.sizing.reasons import INSUFFICIENT
 
 LEAST_SECONDS = DAY
 SLACK = 3600 // 6
-"""The last sample of a day comes a little before its end."""
+"""The last sample of a day is a little before its end, so a history may be short by so many seconds."""
 LEAST_DAYS = 7
-"""What runs at times, such as a nightly job, is known by its runs: seen on so many days, for however long."""
+"""A workload that runs at times, such as a nightly job, needs usage on so many days, however short."""
 LEAST_SAMPLES = {"cpu": 100, "memory": 4}
-"""Memory is told by its peaks, four a day."""
+"""Memory needs fewer samples: it is recorded as one peak in six hours."""
 LEAST_OF_RUNS = {"cpu": 20, "memory": 4}
-"""Of a CronJob, whose runs may be short. Of fewer than twenty values P95 is the greatest."""
+"""For a CronJob, whose runs may be short. Of fewer than twenty values P95 is the largest."""
 RUNS = "CronJob"
 SURE_SECONDS, SURE_SAMPLES = 7 * DAY, {"cpu": 2016, "memory": 28}
-"""A week has its weekend: more history adds little."""
+"""The history for full confidence: a week has its weekend, and more history adds little."""
 YOUNG_SECONDS = HOUR
 YOUNG_SAMPLES = {"cpu": 10, "memory": 1}
-"""From so much on there is an answer that fills a missing request or raises one."""
+"""From so much history on, there is a recommendation that fills a missing request or raises one."""
 FRESH = DAY
-"""Usage that ended longer ago is worth half for each further day."""
+"""Usage that ended longer ago counts half for each further day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageStatistics:
-    """What was seen of one resource: cores, or bytes of peaks."""
+    """Statistics of one resource of one container: cores, or bytes of peaks."""
 
     resource: str
     p5: float
@@ -52,32 +50,35 @@ class UsageStatistics:
     max: float
     samples: int
     seconds: int
-    """For how long it was seen; gaps are none of it."""
+    """The observed time; gaps do not count."""
     confidence: float
-    """0 to 1: of a week and a sample every five minutes, the scarcer; less where the last sample is old, or where the
-    adaptive rule has doubts."""
+    """0 to 1: the share of a week, or of a sample every five minutes, whichever is smaller; less where the last sample
+    is old, or where the adaptive rule has doubts."""
     days_seen: int = 1
-    """On how many days, for however long."""
+    """The number of days with usage, however short."""
     young: bool = False
-    """Less than a day is known: what follows may fill a missing request or raise one, and lowers none."""
+    """Whether there is less than a day of history: a recommendation may fill a missing request or raise one, and lowers
+    none."""
     adaptive: AdaptiveRequest | None = None
-    """What the adaptive rule asks for; None where only percentiles are known."""
+    """The adaptive rule's request; None where only percentiles are known."""
     others: Mapping[Decimal, float] = field(default_factory=dict)
-    """Percentiles that were asked for beside those above."""
+    """Further percentiles that were requested."""
 
     def at(self, percentile: Decimal) -> float:
-        """The amount at one of the percentiles above or of `others`; 100 is the largest. Raises KeyError elsewhere."""
+        """The amount at one of the percentiles above or of `others`; 100 is the largest. Raises KeyError for any
+        other."""
         named = {5: self.p5, 50: self.p50, 90: self.p90, 95: self.p95, 99: self.p99, 100: self.max}
-        found = {Decimal(number): value for number, value in named.items()}
-        return found[percentile] if percentile in found else self.others[percentile]
+        values = {Decimal(number): value for number, value in named.items()}
+        return values[percentile] if percentile in values else self.others[percentile]
 
     @property
     def days(self) -> float:
+        """The observed time in days."""
         return round(self.seconds / DAY, 1)
 
     @property
     def span(self) -> str:
-        """For people: of what runs at times, the hours as well as the days."""
+        """The observed time for people, such as "9 days"; for a workload that runs at times, hours as well as days."""
         if self.seconds + SLACK >= DAY:
             return f"{self.days:g} days"
         hours, days = round(self.seconds / HOUR), self.days_seen
@@ -96,46 +97,53 @@ def seen(
     pods: Sequence[PodUse] = (),
     percentiles: Collection[Decimal] = (),
 ) -> UsageStatistics | NotYet:
-    """The window's percentiles and the adaptive request; NotYet below an hour of history. `now`: None asks for no age.
-    `running`: values of an interval that is not over, and not in the window, and for how many seconds they were looked
-    for. `kind`: of the workload. `oom`: its kills for want of memory. `pods`: what each of its pods uses.
-    `percentiles`: what is asked for beside those that are always told."""
+    """The window's percentiles and the adaptive request; NotYet below an hour of history.
+
+    `now` None means that the age of the last sample does not count. `running` are open peaks, which are not in the
+    window, and `running_seconds` is the time that they cover. `kind` is that of the workload, `oom` are its OOM kills,
+    `pods` the average use of each of its pods. `percentiles` are computed in addition to the fixed ones.
+    """
     whole = window.whole()
     whole.extend(running)
     samples, seconds = whole.total, max(window.seconds, running_seconds if running else 0)
-    least = (LEAST_OF_RUNS if kind == RUNS else LEAST_SAMPLES)[resource]
-    young = samples < least or not _long(window)
+    min_samples = (LEAST_OF_RUNS if kind == RUNS else LEAST_SAMPLES)[resource]
+    young = samples < min_samples or not _is_long_enough(window)
     if young and (samples < YOUNG_SAMPLES[resource] or seconds + SLACK < YOUNG_SECONDS):
-        return _not_yet(resource, window, samples)
+        return _missing_history(resource, window, samples)
     shares = (0.05, 0.5, 0.9, 0.95, 0.99)
     p5, p50, p90, p95, p99 = whole.percentiles(shares)
-    others = dict(zip(percentiles, whole.percentiles(float(one) / 100 for one in percentiles), strict=True))
-    moment = window.last if now is None else now
-    adaptive = adaptive_request(resource, window, moment, running=running, oom=oom, pods=pods)
-    sure = confidence(resource, seconds, samples, _age(window, now))
+    others = dict(
+        zip(percentiles, whole.percentiles(float(percentile) / 100 for percentile in percentiles), strict=True)
+    )
+    # Without a clock the OOM floor is that at the end of the window.
+    end = window.last if now is None else now
+    adaptive = adaptive_request(resource, window, end, running=running, oom=oom, pods=pods)
+    base_confidence = confidence(resource, seconds, samples, _seconds_since_last(window, now))
     return UsageStatistics(
         resource=resource, p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=whole.top, samples=samples,
-        seconds=seconds, confidence=round(sure * adaptive.certainty, 2), days_seen=window.days_seen,
+        seconds=seconds, confidence=round(base_confidence * adaptive.certainty, 2), days_seen=window.days_seen,
         young=young, adaptive=adaptive, others=others,
     )  # fmt: skip
 
 
-def _long(window: DailyHistograms) -> bool:
+def _is_long_enough(window: DailyHistograms) -> bool:
+    """Whether the history covers a day, or runs on seven days."""
     return window.seconds + SLACK >= LEAST_SECONDS or window.days_seen >= LEAST_DAYS
 
 
-def _age(window: DailyHistograms, now: Seconds | None) -> int:
+def _seconds_since_last(window: DailyHistograms, now: Seconds | None) -> int:
     return 0 if now is None or not window.last else max(0, now - window.last)
 
 
 def confidence(resource: str, seconds: int, samples: int, age: int = 0) -> float:
-    """How much of what would make us sure is there."""
+    """Confidence in [0, 1]: length of the history and number of samples relative to those for full confidence, halved
+    for each day of age after the first."""
     amount = min(1.0, seconds / SURE_SECONDS, samples / SURE_SAMPLES[resource])
     faded: float = 2.0 ** -max(0.0, (age - FRESH) / DAY)
     return round(amount * faded, 2)
 
 
-def _not_yet(resource: str, window: DailyHistograms, samples: int) -> NotYet:
+def _missing_history(resource: str, window: DailyHistograms, samples: int) -> NotYet:
     unit = "peaks" if resource == "memory" else "samples"
     return NotYet(
         reason=INSUFFICIENT(f"too little is known of its {resource}"),
@@ -145,7 +153,7 @@ def _not_yet(resource: str, window: DailyHistograms, samples: int) -> NotYet:
 
 
 def needed(resource: str) -> str:
-    """From how much on there is an answer, for people."""
+    """The history that a recommendation needs, for people."""
     return f"an hour, {YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
 
 
@@ -153,7 +161,7 @@ GIB = 1 << 30
 
 
 class SizingSeverity(StrEnum):
-    """From the least severe on; `unknown` where the request or the usage is not known."""
+    """From the least severe on; `unknown` where the request or the usage is unknown."""
 
     UNKNOWN = "unknown"
     NONE = "none"
@@ -163,36 +171,37 @@ class SizingSeverity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Larger is more severe."""
+        """A number that is larger for a more severe one."""
         return list(SizingSeverity).index(self)
 
 
 SMALL = {"cpu": 50, "memory": 64 << 20}
-"""A request that is too small by no more than this (millicores, bytes) is a low severity."""
+"""A request that is too small by no more than this (millicores, bytes) has a low severity."""
 SHORT = {"cpu": ((1.5, SizingSeverity.MEDIUM),), "memory": ((1.5, SizingSeverity.HIGH), (1.2, SizingSeverity.MEDIUM))}
-"""Times the request, from which on a recommendation is so severe: want of cpu slows down, want of memory kills."""
+"""The ratio of recommendation to request from which on a severity applies: a shortage of cpu slows down, one of memory
+kills."""
 WASTE = {
     "cpu": ((4000, SizingSeverity.HIGH), (500, SizingSeverity.MEDIUM)),
     "memory": ((16 * GIB, SizingSeverity.HIGH), (2 * GIB, SizingSeverity.MEDIUM)),
 }
-"""Millicores or bytes that all pods together reserve beyond the recommendation, from which on it is so severe."""
+"""Millicores or bytes that all pods reserve beyond the recommendation, from which on a severity applies."""
 
 
 def severity(resource: str, request: int | None, proposed: int, pods: float, *, killed: bool = False) -> SizingSeverity:
-    """Of a request that differs from the one proposed, both of one pod; `killed`: for want of memory. None: there is no
-    request."""
+    """The severity of a request that differs from the proposed one, both of one pod. `request` is None where there is
+    no request; `killed` says that the container was OOM killed."""
     if killed and proposed > (request or 0):
         return SizingSeverity.HIGH
     if not request:
         return SizingSeverity.MEDIUM
     if proposed > request:
-        steps = SHORT[resource] if proposed - request > SMALL[resource] else ()
+        levels = SHORT[resource] if proposed - request > SMALL[resource] else ()
         amount = proposed / request
     else:
-        steps, amount = WASTE[resource], (request - proposed) * pods
-    return next((found for least, found in steps if amount >= least), SizingSeverity.LOW)
+        levels, amount = WASTE[resource], (request - proposed) * pods
+    return next((level for threshold, level in levels if amount >= threshold), SizingSeverity.LOW)
 
 
-def most_severe(*found: SizingSeverity) -> SizingSeverity:
-    """Of both resources of a container, or of several containers."""
-    return max(found, key=lambda one: one.rank)
+def most_severe(*severities: SizingSeverity) -> SizingSeverity:
+    """The most severe of all."""
+    return max(severities, key=lambda one: one.rank)

@@ -1,14 +1,14 @@
-"""Where was usage written down?
+"""Readers of usage: the only source of samples.
 
-The only source of samples: Prometheus and what speaks like it, files, the cluster's own metrics, the VPA's
-checkpoints. Every reader gives series of single pods' containers; `owners` says which workload each belongs to.
+Sources are Prometheus and compatible servers, files, the cluster's own metrics, and the VPA's checkpoints. Every reader
+gives series of single pods' containers; `owners` finds the workload of each.
 
-    series                 one container of one pod: cleaned of duplicates, resets and gaps
-    owners, cluster_label  which workload, and which cluster, is this pod of?
-    files                  CSV, Parquet, saved answers of Prometheus
-    prometheus             queries in pieces, over `http_client`
-    prometheus_response    what it answers, read series by series without ever holding it as objects
-    metrics_api, kubelet   the moment, not history: the metrics API, every kubelet's summary
-    oom_kills              kills for want of memory
-    vpa_checkpoints        what a VPA wrote down, and what it recommends
+    series                 the series of one container of one pod, without duplicates, resets and gaps
+    owners, cluster_label  the workload of a pod, and the cluster of a series
+    files                  CSV, Parquet, saved responses of Prometheus
+    prometheus             queries in parts, over `http_client`
+    prometheus_response    the decoding of its responses, which holds one series at a time as objects
+    metrics_api, kubelet   current usage, not history: the metrics API, the summary of every kubelet
+    oom_kills              OOM kills
+    vpa_checkpoints        the usage and the recommendations that a VPA stored
 """

@@ -1,6 +1,6 @@
-"""Is this the usage of one cluster?
+"""Refuses usage of more than one cluster.
 
-A Thanos or Mimir holds many clusters, and two of them may have pods of the same names: what they use must never become
+A Thanos or Mimir holds many clusters, and two of them may have pods of the same names: their usage must never become
 one history. So more than one value of a label that tells clusters apart is refused, unless a matcher names the label.
 """
 
@@ -17,9 +17,9 @@ LABELS = ("cluster", "cluster_name", "k8s_cluster_name", "prometheus", "tenant",
 Origin = tuple[tuple[str, str], ...]
 """The labels of a series that tell clusters apart, with their values."""
 UNLABELLED = ""
-"""The value of a label that some series do not have while others do."""
-_MOST_VALUES = 10
-"""Values that a message names."""
+"""The value of a label for series that do not have it while others do."""
+_MAX_NAMED_VALUES = 10
+"""The number of values that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,11 @@ class Mixed:
     values: tuple[str, ...]
 
     def __str__(self) -> str:
-        named = [f'"{value}"' if value else "series without the label" for value in self.values[:_MOST_VALUES]]
-        more = f" and {len(self.values) - _MOST_VALUES} more" if len(self.values) > _MOST_VALUES else ""
-        return f"{self.label}: {', '.join(named)}{more}"
+        quoted_values = [
+            f'"{value}"' if value else "series without the label" for value in self.values[:_MAX_NAMED_VALUES]
+        ]
+        more = f" and {len(self.values) - _MAX_NAMED_VALUES} more" if len(self.values) > _MAX_NAMED_VALUES else ""
+        return f"{self.label}: {', '.join(quoted_values)}{more}"
 
     @property
     def example(self) -> str:
@@ -41,19 +43,19 @@ class Mixed:
 
 
 class MixedClusters(UsageFault):
-    """The source holds the usage of more than one cluster, and nothing says which one is wanted."""
+    """The source holds the usage of more than one cluster, and no matcher selects one."""
 
-    def __init__(self, source: str, found: tuple[Mixed, ...]) -> None:
-        told = "; ".join(map(str, found))
+    def __init__(self, source: str, mixed_labels: tuple[Mixed, ...]) -> None:
+        sentence = "; ".join(map(str, mixed_labels))
         super().__init__(
-            f"{source}: the usage of more than one cluster ({told}). Choose one with a matcher such as "
-            f"{found[0].example} (--matcher, or the setting TRIMTAB_MATCHER)"
+            f"{source}: the usage of more than one cluster ({sentence}). Choose one with a matcher such as "
+            f"{mixed_labels[0].example} (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
         )
-        self.found = found
+        self.found = mixed_labels
 
 
 class NoMatcher(ValueError):
-    """The text is no list of matchers."""
+    """The text is not a list of matchers."""
 
 
 _MATCHER = re.compile(
@@ -63,7 +65,7 @@ _MATCHER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Matchers:
-    """Conditions on labels in PromQL's form: cluster="prod",tenant!="a"."""
+    """Conditions on labels in the form of PromQL: cluster="prod",tenant!="a"."""
 
     all: tuple[tuple[str, str, str], ...] = ()
     """(label, operator, value)."""
@@ -71,19 +73,21 @@ class Matchers:
     @classmethod
     def of(cls, text: str) -> Matchers:
         """The conditions of a text. Raises NoMatcher."""
-        found, at = [], 0
-        while at < len(text.rstrip()):
-            match = _MATCHER.match(text, at)
+        conditions, position = [], 0
+        while position < len(text.rstrip()):
+            match = _MATCHER.match(text, position)
             if match is None:
                 raise NoMatcher('conditions such as cluster="prod",namespace!~"test-.*"')
             label, operator, double, single = match.groups()
             value = single if double is None else double
+            # In a regular expression an escape such as \. belongs to the pattern; only the string's own backslashes are
+            # undone.
             value = re.sub(r"\\(.)", r"\1", value) if operator in ("=", "!=") else value.replace("\\\\", "\\")
             if operator in ("=~", "!~"):
-                _compiled(value)
-            found.append((label, operator, value))
-            at = match.end()
-        return cls(tuple(found))
+                _compile_pattern(value)
+            conditions.append((label, operator, value))
+            position = match.end()
+        return cls(tuple(conditions))
 
     @property
     def labels(self) -> frozenset[str]:
@@ -91,31 +95,31 @@ class Matchers:
         return frozenset(label for label, _, _ in self.all)
 
     def allow(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series with these labels meets every condition; a label that it lacks is empty."""
-        return all(_meets(labels.get(label, ""), operator, value) for label, operator, value in self.all)
+        """Whether a series with these labels meets every condition; a label that it lacks counts as empty."""
+        return all(_meets_condition(labels.get(label, ""), operator, value) for label, operator, value in self.all)
 
 
 def escaped(value: str) -> str:
-    """The value as it stands between quotes in PromQL."""
+    """The value as it is written between quotes in PromQL."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
         raise NoMatcher(f"a regular expression instead of {pattern!r}: {error}") from None
 
 
-def _meets(have: str, operator: str, value: str) -> bool:
+def _meets_condition(actual: str, operator: str, value: str) -> bool:
     if operator in ("=", "!="):
-        return (have == value) is (operator == "=")
-    return bool(_compiled(value).fullmatch(have)) is (operator == "=~")
+        return (actual == value) is (operator == "=")
+    return bool(_compile_pattern(value).fullmatch(actual)) is (operator == "=~")
 
 
 @dataclass(slots=True)
 class Origins:
-    """Which values of the labels that tell clusters apart were seen, series by series."""
+    """The observed values of the labels that tell clusters apart, series by series."""
 
     chosen: frozenset[str] = frozenset()
     """Labels that a matcher names, or that the report is divided by: their values may differ."""
@@ -124,23 +128,23 @@ class Origins:
     _counts: dict[str, int] = field(default_factory=dict)
 
     def see(self, origin: Origin) -> None:
-        """One series."""
+        """Add one series."""
         self._series += 1
         for label, value in origin:
             self.values.setdefault(label, set()).add(value)
             self._counts[label] = self._counts.get(label, 0) + 1
 
     def mixed(self) -> tuple[Mixed, ...]:
-        """Labels with more than one value, in order of name; a label that some series lack has one value more."""
-        found = {
+        """Labels with more than one value, sorted by name; a label that some series lack has one value more."""
+        values_by_label = {
             label: values | ({UNLABELLED} if self._counts[label] < self._series else set())
             for label, values in self.values.items()
             if label not in self.chosen
         }
-        return mixed(found)
+        return mixed(values_by_label)
 
 
 def mixed(values: Mapping[str, Iterable[str]]) -> tuple[Mixed, ...]:
-    """Those of the labels that have more than one value."""
-    found = ((label, tuple(sorted(set(each)))) for label, each in sorted(values.items()))
-    return tuple(Mixed(label, each) for label, each in found if len(each) > 1)
+    """Those of the labels that have more than one value, sorted by name."""
+    sorted_values = ((label, tuple(sorted(set(label_values)))) for label, label_values in sorted(values.items()))
+    return tuple(Mixed(label, label_values) for label, label_values in sorted_values if len(label_values) > 1)

@@ -1,30 +1,30 @@
-"""What can go wrong when usage is read.
+"""Errors that reading usage raises.
 
 UsageFault               all of them
-├── UnreachableSource    no answer, or none in time, after all tries
-├── RefusedSource        an answer that says no: status and the source's own words
-└── GarbledSource        an answer that makes no sense
+├── UnreachableSource    no response, or none in time, after all tries
+├── RefusedSource        the source refused: status and its own words
+└── GarbledSource        a response that cannot be decoded
 """
 
 from trimtab.runtime.files import RuntimeFault
 
 
 class UsageFault(RuntimeFault):
-    """Something at the door to usage."""
+    """An error while usage is read."""
 
 
 class UnreachableSource(UsageFault):
-    """Nobody answered, or not to the end."""
+    """The source gave no response, or not a complete one."""
 
 
 class RefusedSource(UsageFault):
-    """The source said no."""
+    """The source refused the request."""
 
-    def __init__(self, doing: str, status: int, said: str) -> None:
-        super().__init__(f"{doing}: {status}: {said}")
+    def __init__(self, doing: str, status: int, message: str) -> None:
+        super().__init__(f"{doing}: {status}: {message}")
         self.status = status
-        self.said = said
+        self.said = message
 
 
 class GarbledSource(UsageFault):
-    """The answer makes no sense to us."""
+    """The response cannot be decoded."""

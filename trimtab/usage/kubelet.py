@@ -1,8 +1,8 @@
-"""What pods use at this moment, by their kubelets: one question for each node, through the API server.
+"""Current usage from the kubelets: one request for each node, through the API server's node proxy.
 
-A kubelet counts the seconds of cpu a container had, so between two looks nothing is missed; what it calls usage is of
-the last ten to twenty seconds. The way needs `get` on `nodes/proxy`, which lets do much more than read: whoever takes
-it says so (docs/how-to/gather-usage.md).
+A kubelet counts the cpu seconds of a container, so nothing between two readings is missed; its usage value covers the
+last ten to twenty seconds. The requests need `get` on `nodes/proxy`, which allows much more than to read: the option
+says so (docs/how-to/gather-usage.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from trimtab.kube.resources import PLACES
 from trimtab.usage.series import PodRef, Series, rate, sample
 
 AT_ONCE = 8
-"""Nodes asked at the same time: each answer is some hundred kilobytes, and takes the API server a connection."""
+"""Nodes that are read at the same time: each response is some hundred kilobytes, and occupies a connection of the API
+server."""
 
 
 class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
@@ -45,7 +46,7 @@ class _Stats(msgspec.Struct, frozen=True):
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
     pod_ref: PodRef = PodRef()
     cpu: _Cpu = _Cpu()
-    """Of the pod's cgroup: its containers and its sandbox."""
+    """The pod's cgroup: its containers and its sandbox."""
     memory: _Memory = _Memory()
     containers: tuple[_Stats, ...] = ()
 
@@ -56,7 +57,7 @@ class _Summary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class KubeletReading:
-    """One resource of one container at one moment; for cpu also the seconds counted so far, where they are told."""
+    """One resource of one container at one moment; for cpu also the total of seconds, where the kubelet reports it."""
 
     series: Series
     counted: float | None = None
@@ -64,29 +65,29 @@ class KubeletReading:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What one pod used beside its containers."""
+    """The usage of one pod beside that of its containers."""
 
     namespace: str
     pod: str
     cores: float
     memory_bytes: float
     pod_memory_bytes: float
-    """Of the whole pod, its containers included."""
+    """The usage of the whole pod, its containers included."""
 
 
 def sandboxes(body: bytes) -> Iterator[Sandbox]:
-    """Of a kubelet's /stats/summary, pods that tell of all their parts. Raises Garbled."""
-    for pod in _pods(body):
+    """The sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises InvalidResponse."""
+    for pod in _decode_pods(body):
         whole = _Stats(cpu=pod.cpu, memory=pod.memory)
         parts = [(stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *pod.containers)]
-        known = [(cpu, memory) for cpu, memory in parts if cpu is not None and memory is not None]
-        if len(known) == len(parts) > 1:
-            cores = (known[0][0] - sum(cpu for cpu, _ in known[1:])) / quantity.NANO
-            used = float(known[0][1] - sum(memory for _, memory in known[1:]))
-            yield Sandbox(pod.pod_ref.namespace, pod.pod_ref.name, cores, used, float(known[0][1]))
+        usage_of_parts = [(cpu, memory) for cpu, memory in parts if cpu is not None and memory is not None]
+        if len(usage_of_parts) == len(parts) > 1:
+            cores = (usage_of_parts[0][0] - sum(cpu for cpu, _ in usage_of_parts[1:])) / quantity.NANO
+            memory_bytes = float(usage_of_parts[0][1] - sum(memory for _, memory in usage_of_parts[1:]))
+            yield Sandbox(pod.pod_ref.namespace, pod.pod_ref.name, cores, memory_bytes, float(usage_of_parts[0][1]))
 
 
-def _pods(body: bytes) -> tuple[_PodStats, ...]:
+def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
     try:
         return msgspec.json.decode(body, type=_Summary).pods
     except msgspec.DecodeError as error:
@@ -94,69 +95,74 @@ def _pods(body: bytes) -> tuple[_PodStats, ...]:
 
 
 def looks(body: bytes) -> Iterator[KubeletReading]:
-    """Of a kubelet's /stats/summary. Raises Garbled."""
-    for pod in _pods(body):
+    """The readings in a kubelet's /stats/summary. Raises InvalidResponse."""
+    for pod in _decode_pods(body):
         for stats in pod.containers:
-            yield from _cpu(pod.pod_ref, stats)
-            at = seconds(stats.memory.time)
-            if at is not None and stats.memory.working_set_bytes is not None:
+            yield from _cpu_readings(pod.pod_ref, stats)
+            second = seconds(stats.memory.time)
+            if second is not None and stats.memory.working_set_bytes is not None:
                 yield KubeletReading(
-                    sample(pod.pod_ref, stats.name, "memory", at, float(stats.memory.working_set_bytes))
+                    sample(pod.pod_ref, stats.name, "memory", second, float(stats.memory.working_set_bytes))
                 )
 
 
-def _cpu(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
-    at, usage, counted = seconds(stats.cpu.time), stats.cpu.usage_nano_cores, stats.cpu.usage_core_nano_seconds
-    if at is not None and usage is not None:
-        told = None if counted is None else counted / quantity.NANO
-        yield KubeletReading(sample(pod, stats.name, "cpu", at, usage / quantity.NANO), told)
+def _cpu_readings(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
+    second, usage, counted_nanoseconds = (
+        seconds(stats.cpu.time),
+        stats.cpu.usage_nano_cores,
+        stats.cpu.usage_core_nano_seconds,
+    )
+    if second is not None and usage is not None:
+        cpu_seconds = None if counted_nanoseconds is None else counted_nanoseconds / quantity.NANO
+        yield KubeletReading(sample(pod, stats.name, "cpu", second, usage / quantity.NANO), cpu_seconds)
 
 
-_Counter = dict[tuple[str, str, str], tuple[int, float]]
-"""(namespace, pod, container) → when, and seconds of cpu by then."""
+_CounterReadings = dict[tuple[str, str, str], tuple[int, float]]
+"""(namespace, pod, container) → the second, and the total of cpu seconds at that time."""
 
 
 @dataclass(slots=True)
 class Kubelets:
-    """All of a cluster's. A node that does not answer is told, and the others count. Not for two threads."""
+    """The kubelets of a cluster. A node that does not respond is reported, and the others count. Not thread-safe."""
 
     client: Client
     told: Callable[[str], None] = lambda _trouble: None
-    _counted: _Counter = field(default_factory=dict)
+    _totals: _CounterReadings = field(default_factory=dict)
 
     def look(self) -> Iterator[Series]:
-        """One sample for each container and resource: cpu since the look before, else of the last seconds. Raises
-        KubeFault where the nodes are not told, or none of them answers."""
-        before, self._counted = self._counted, {}
-        for found in self._answers():
-            series = found.series
-            yield series if found.counted is None else self._since(before, series, found.counted)
+        """One sample for each container and resource: cpu since the previous reading, else of the last seconds. Raises
+        KubeFault where the nodes cannot be listed, or none of them responds."""
+        previous, self._totals = self._totals, {}
+        for reading in self._read_all():
+            series = reading.series
+            yield series if reading.counted is None else self._usage_since(previous, series, reading.counted)
 
-    def _answers(self) -> Iterator[KubeletReading]:
+    def _read_all(self) -> Iterator[KubeletReading]:
         names = [name for (_, name), _ in listing.listed(self.client, replace(PLACES["Node"], slim=True))]
-        silent: list[KubeFault] = []
+        faults: list[KubeFault] = []
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="kubelet") as pool:
-            for answer in pool.map(self._asked, names):
-                if isinstance(answer, KubeFault):
-                    silent.append(answer)
+            for readings in pool.map(self._read_node, names):
+                if isinstance(readings, KubeFault):
+                    faults.append(readings)
                 else:
-                    yield from answer
-        if silent and len(silent) == len(names):
-            raise silent[0]
-        for fault in silent:
+                    yield from readings
+        # One silent node is normal; if all of them are, the right to read or the API server is missing.
+        if faults and len(faults) == len(names):
+            raise faults[0]
+        for fault in faults:
             self.told(str(fault))
 
-    def _asked(self, node: str) -> list[KubeletReading] | KubeFault:
+    def _read_node(self, node: str) -> list[KubeletReading] | KubeFault:
         path = f"/api/v1/nodes/{segment(node)}/proxy/stats/summary"
         try:
             return list(looks(self.client.get(path, doing=f"summary of node {node}")))
         except KubeFault as fault:
             return fault
 
-    def _since(self, before: _Counter, series: Series, counted: float) -> Series:
-        """What was counted since the look before; as it is where that is none, or too long ago."""
+    def _usage_since(self, previous: _CounterReadings, series: Series, cpu_seconds: float) -> Series:
+        """The average use since the previous reading; the series unchanged where there is none, or it is too old."""
         key = (series.namespace, series.pod, series.container)
-        self._counted[key] = (series.times[0], counted)
-        at, last = before.get(key, (0, 0.0))
-        times, values = rate((at, series.times[0]), (last, counted))
+        self._totals[key] = (series.times[0], cpu_seconds)
+        previous_second, previous_total = previous.get(key, (0, 0.0))
+        times, values = rate((previous_second, series.times[0]), (previous_total, cpu_seconds))
         return replace(series, times=times, values=values) if times else series

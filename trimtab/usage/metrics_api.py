@@ -1,4 +1,4 @@
-"""What pods use at this moment, by the metrics API."""
+"""Current usage from the metrics API."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ class _List(msgspec.Struct, frozen=True):
 
 
 def now(client: Client) -> Iterator[Series]:
-    """One sample for each container, as metrics-server has it. Raises KubeFault; NotFound where nobody serves it."""
+    """One sample for each container and resource, as metrics-server has it. Raises KubeFault; NotFound where no server
+    implements the API."""
     return metrics(client.get(PATH, doing="list the metrics of pods"))
 
 
 def metrics(body: bytes) -> Iterator[Series]:
-    """Of a PodMetricsList. An amount that is no quantity is left out. Raises Garbled."""
+    """The samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
     try:
         pods = msgspec.json.decode(body, type=_List).items
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"metrics of pods: {error}") from None
     for pod in pods:
-        at = seconds(pod.timestamp)
-        for container in pod.containers if at is not None else ():
+        second = seconds(pod.timestamp)
+        for container in pod.containers if second is not None else ():
             for resource in ("cpu", "memory"):
-                written = container.usage.get(resource)
-                if written is not None and quantity.is_quantity(written):
-                    value = quantity.parse(written) / quantity.NANO
-                    yield sample(pod.metadata, container.name, resource, at or 0, value)
+                amount = container.usage.get(resource)
+                if amount is not None and quantity.is_quantity(amount):
+                    value = quantity.parse(amount) / quantity.NANO
+                    yield sample(pod.metadata, container.name, resource, second or 0, value)

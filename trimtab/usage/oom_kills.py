@@ -1,4 +1,4 @@
-"""Kills for want of memory, as the status of a pod and Prometheus (by kube-state-metrics) tell them."""
+"""OOM kills, from the status of a pod and from Prometheus (by kube-state-metrics)."""
 
 from __future__ import annotations
 
@@ -15,40 +15,49 @@ from trimtab.usage.series import Series
 
 
 def of_pod(pod: Pod) -> Iterator[tuple[str, OomKill]]:
-    """(container, its last kill) of each container that was killed. Sidecars are among the init containers."""
+    """(container, its last kill) of each container that was OOM killed. Sidecars are among the init containers."""
     for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
-        at = _killed_at(status)
-        if at is not None:
-            limit, request = _allowed(pod, status.name)
-            yield status.name, OomKill(at=at, limit=limit, request=request)
+        killed_at = _killed_at(status)
+        if killed_at is not None:
+            limit, request = _memory_limit_and_request(pod, status.name)
+            yield status.name, OomKill(at=killed_at, limit=limit, request=request)
 
 
-_BY = "max by (namespace, pod, container)"
-_REASON = f"{_BY} (max_over_time(kube_pod_container_status_last_terminated_reason{{%s}}[1h])) == 1"
-_RESTARTS = f"{_BY} (changes(kube_pod_container_status_restarts_total{{%s}}[1h])) > 0"
-_ALLOWED = f"{_BY} (max_over_time(kube_pod_container_resource_%s{{%s}}[1h]))"
-_STEP = 3600
+_BY_CONTAINER = "max by (namespace, pod, container)"
+_KILLED_QUERY = f"{_BY_CONTAINER} (max_over_time(kube_pod_container_status_last_terminated_reason{{%s}}[1h])) == 1"
+_RESTARTED_QUERY = f"{_BY_CONTAINER} (changes(kube_pod_container_status_restarts_total{{%s}}[1h])) > 0"
+_ALLOWED_QUERY = f"{_BY_CONTAINER} (max_over_time(kube_pod_container_resource_%s{{%s}}[1h]))"
+_STEP_SECONDS = 3600
 
 
 def of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Series, OomKill]]:
-    """(a series that names the container, a kill) for every hour in which a container restarted after a kill for want
-    of memory; empty where there is no kube-state-metrics."""
-    first = start - start % _STEP
+    """(a series that names the container, a kill) for every hour in which a container restarted after an OOM kill;
+    empty where there is no kube-state-metrics."""
+    first = start - start % _STEP_SECONDS
     is_killed, restarts = prometheus.matching('reason="OOMKilled"'), prometheus.matching()
-    query = f"({_REASON % is_killed}) and ({_RESTARTS % restarts})"
-    killed = {_key(series): series for series in prometheus.over_time(query, first, end, _STEP, "kills")}
+    # The last reason stays for as long as the container exists: only a restart in the same hour makes it a kill of that
+    # hour.
+    query = f"({_KILLED_QUERY % is_killed}) and ({_RESTARTED_QUERY % restarts})"
+    killed = {
+        _container_of(series): series for series in prometheus.over_time(query, first, end, _STEP_SECONDS, "kills")
+    }
     if not killed:
         return []
-    some, names = "|".join(sorted({quoted(pod) for _, pod, _ in killed})), prometheus.pieces.names
-    pods, used = f'pod=~"{some}"', f'{names.label("pod")}=~"{some}"'
+    pod_names, names = "|".join(sorted({quoted(pod) for _, pod, _ in killed})), prometheus.pieces.names
+    pods, used = f'pod=~"{pod_names}"', f'{names.label("pod")}=~"{pod_names}"'
     memory = prometheus.matching('resource="memory"', pods)
     amounts: dict[str, dict[tuple[str, str, str], Mapping[int, float]]] = {}
-    for name, asked in (
-        ("used", names.query("memory", prometheus.matching(used), "1h")), ("limits", _ALLOWED % ("limits", memory)),
-        ("requests", _ALLOWED % ("requests", memory)),
+    for name, amount_query in (
+        ("used", names.query("memory", prometheus.matching(used), "1h")),
+        ("limits", _ALLOWED_QUERY % ("limits", memory)),
+        ("requests", _ALLOWED_QUERY % ("requests", memory)),
     ):  # fmt: skip
-        found = prometheus.over_time(asked, first, end, _STEP, f"the memory {name} of what was killed")
-        amounts[name] = {_key(series): dict(zip(series.times, series.values, strict=True)) for series in found}
+        amount_series = prometheus.over_time(
+            amount_query, first, end, _STEP_SECONDS, f"the memory {name} of what was killed"
+        )
+        amounts[name] = {
+            _container_of(series): dict(zip(series.times, series.values, strict=True)) for series in amount_series
+        }
     return [
         (series, OomKill(at=int(at), **{
             field: amounts[name].get(key, {}).get(at, 0.0)
@@ -57,30 +66,31 @@ def of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Se
     ]  # fmt: skip
 
 
-def _key(series: Series) -> tuple[str, str, str]:
+def _container_of(series: Series) -> tuple[str, str, str]:
     return series.namespace, series.pod, series.container
 
 
 def _killed_at(status: ContainerStatus) -> Seconds | None:
-    """The state it is in counts, and the one before: a restarted container has the latter."""
+    """The second of the last OOM kill, from the current state or the previous one: a restarted container has it in
+    `lastState`."""
     for state in (status.state, status.last_state):
-        ended: Any = state.get("terminated") if isinstance(state, Mapping) else None
-        if isinstance(ended, Mapping) and ended.get("reason") == "OOMKilled":
-            return seconds(ended.get("finishedAt"))
+        terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
+        if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
+            return seconds(terminated.get("finishedAt"))
     return None
 
 
-def _allowed(pod: Pod, name: str) -> tuple[float, float]:
-    """Bytes of the memory limit and request of a container; 0 where there is none, or it cannot be read."""
+def _memory_limit_and_request(pod: Pod, name: str) -> tuple[float, float]:
+    """The memory limit and request of a container in bytes; 0 where there is none, or it is not a quantity."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         if container.name == name:
-            limit, request = (of(container.resources).get("memory") for of in (limits_of, requests_of))
-            return _bytes(limit), _bytes(request)
+            limit, request = (amounts_of(container.resources).get("memory") for amounts_of in (limits_of, requests_of))
+            return _to_bytes(limit), _to_bytes(request)
     return 0.0, 0.0
 
 
-def _bytes(written: Any) -> float:
+def _to_bytes(amount: Any) -> float:
     try:
-        return float(whole(written)) if written else 0.0
+        return float(whole(amount)) if amount else 0.0
     except NotAQuantity:
         return 0.0

@@ -1,7 +1,7 @@
-"""Which workload is this pod of?
+"""The topmost owner of a pod.
 
-In this order: what the source says, what the cluster (or its metrics) knows, the pod's own name. Most pods of two
-weeks are gone when somebody asks, so their names must do: controllers build them by rule.
+It is known, in this order, from the source, from the cluster (or its metrics), or from the pod's own name. Most pods of
+two weeks no longer exist, so their names must suffice: controllers build them by rule.
 """
 
 import re
@@ -11,31 +11,31 @@ from dataclasses import dataclass, field
 from trimtab.cluster.owner import Owner
 
 _TAIL = "[bcdfghjklmnpqrstvwxz2456789]"
-"""The alphabet of generated names (apimachinery util/rand)."""
+"""The alphabet of generated names (k8s.io/apimachinery/pkg/util/rand)."""
 _JOB = re.compile(rf"(.+)-(\d{{8}})(?:-\d+)?-{_TAIL}{{5}}")
 _REPLICA = re.compile(rf"(.+)-({_TAIL}{{6,10}})-{_TAIL}{{5}}")
 _ORDINAL = re.compile(r"(.+)-(\d{1,5})")
 _DAEMON = re.compile(rf"(.+)-{_TAIL}{{5}}")
-_SHAPES = ((_JOB, "CronJob"), (_REPLICA, "Deployment"), (_ORDINAL, "StatefulSet"), (_DAEMON, "DaemonSet"))
+_NAME_PATTERNS = ((_JOB, "CronJob"), (_REPLICA, "Deployment"), (_ORDINAL, "StatefulSet"), (_DAEMON, "DaemonSet"))
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerIndex:
-    """What is known of pods and workloads."""
+    """The known owners of pods, and the known workloads."""
 
     pods: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
     """(namespace, pod) → its topmost owner."""
     workloads: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
-    """(namespace, name) → the workload of this name, whatever its kind."""
+    """(namespace, name) → the workload of this name, of any kind."""
 
     def of(self, namespace: str, pod: str) -> Owner:
-        """`Pod/NAME` where nothing tells more."""
-        known = self.pods.get((namespace, pod))
-        return known or self._named(namespace, pod) or by_name(pod) or Owner("Pod", pod)
+        """The topmost owner of a pod; `Pod/NAME` where nothing else is known."""
+        owner = self.pods.get((namespace, pod))
+        return owner or self._existing_workload(namespace, pod) or by_name(pod) or Owner("Pod", pod)
 
-    def _named(self, namespace: str, pod: str) -> Owner | None:
-        """The workload that stands now and would name its pods so."""
-        for shape, _ in _SHAPES:
+    def _existing_workload(self, namespace: str, pod: str) -> Owner | None:
+        """The existing workload whose pods would have such a name."""
+        for shape, _ in _NAME_PATTERNS:
             match = shape.fullmatch(pod)
             if match and (namespace, match[1]) in self.workloads:
                 return self.workloads[namespace, match[1]]
@@ -43,8 +43,8 @@ class OwnerIndex:
 
 
 def by_name(pod: str) -> Owner | None:
-    """What the name alone tells; None where it could be anybody's."""
-    for shape, kind in _SHAPES:
+    """The owner that the name alone suggests; None where it suggests none."""
+    for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
         if match:
             return Owner(kind, match[1])
@@ -52,19 +52,20 @@ def by_name(pod: str) -> Owner | None:
 
 
 def chained(owned: Iterable[tuple[str, str, str, str, str]]) -> dict[tuple[str, str], Owner]:
-    """(namespace, kind, name, owner's kind, owner's name) of pods and what is between → pods' topmost owners."""
-    above = {(ns, kind, name): Owner(owner_kind, owner) for ns, kind, name, owner_kind, owner in owned}
-    found = {}
-    for (namespace, kind, name), owner in above.items():
+    """(namespace, kind, name, owner's kind, owner's name) of pods and their owners → the topmost owners of pods."""
+    owners = {(ns, kind, name): Owner(owner_kind, owner) for ns, kind, name, owner_kind, owner in owned}
+    top_owners = {}
+    for (namespace, kind, name), owner in owners.items():
         if kind == "Pod":
-            found[namespace, name] = _top(above, namespace, owner)
-    return found
+            top_owners[namespace, name] = _topmost(owners, namespace, owner)
+    return top_owners
 
 
-def _top(above: Mapping[tuple[str, str, str], Owner], namespace: str, owner: Owner) -> Owner:
+def _topmost(owners: Mapping[tuple[str, str, str], Owner], namespace: str, owner: Owner) -> Owner:
+    # Owner references may form a circle: the API server does not check them.
     for _ in range(6):
-        further = above.get((namespace, owner.kind, owner.name))
-        if further is None:
+        next_owner = owners.get((namespace, owner.kind, owner.name))
+        if next_owner is None:
             break
-        owner = further
+        owner = next_owner
     return owner

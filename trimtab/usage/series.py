@@ -1,8 +1,8 @@
-"""Usage series of single containers: read from any source, cleaned, named, and taken into a history.
+"""Usage series of single containers: cleaned, named, and added to a history.
 
-Sources repeat themselves (two scrapers, one pod), go backwards (a clock was set), count from zero again (a restart)
-and have gaps. A `Series` ascends in time, has one value per moment, and no invented values. `Names` are what a
-Prometheus server calls the metrics and labels: relabelling renames them, and a recording rule may hold the rate of cpu.
+Sources repeat samples (two scrapers, one pod), go backwards (a clock was set), count from zero again (a restart) and
+have gaps. A `Series` ascends in time, has one value per moment, and no interpolated values. `Names` are the names of
+metrics and labels at a Prometheus server: relabelling changes them, and a recording rule may hold the rate of cpu.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.owners import OwnerIndex
 
 MOST_GAP = 900
-"""Seconds between two readings of a counter beyond which its rate says nothing of any moment."""
+"""Seconds between two readings of a counter above which its rate describes no moment."""
 SKEW = 300
-"""Seconds a sample may be ahead of us."""
+"""Seconds that a sample may be in the future."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +35,13 @@ class Series:
     times: Sequence[int]
     values: Sequence[float]
     asked: int | None = None
-    """From when on the source was asked; None where that is not known."""
+    """The first second that the source was queried for; None where it is unknown."""
     left_out: int = 0
-    """Values that are no number, which the source told as well."""
+    """The number of values that were dropped because they are not numbers."""
     workload: str = ""
-    """Kind/name where the source tells it itself."""
+    """Kind/name, where the source itself has it."""
     origin: tuple[tuple[str, str], ...] = ()
-    """Labels that tell clusters apart, with their values, where the source tells them (see `clusters`)."""
+    """Labels that tell clusters apart, with their values, where the source has them (see `cluster_label`)."""
 
 
 class PodRef(msgspec.Struct, frozen=True):
@@ -59,27 +59,28 @@ def sample(pod: PodRef, container: str, resource: str, at: int, value: float) ->
 
 
 def clean(samples: Iterable[tuple[int, float]], now: int | None = None) -> tuple[list[int], list[float]]:
-    """In order of time; of several at one moment the greatest (two scrapers see one pod); none from the future, none
-    that is no amount."""
-    found: dict[int, float] = {}
-    for at, value in samples:
-        if isfinite(value) and value >= 0 and (now is None or at <= now + SKEW):
-            found[at] = max(value, found.get(at, 0.0))
-    times = sorted(found)
-    return times, [found[at] for at in times]
+    """Samples in order of time; of several at one moment the largest (two scrapers of one pod); without samples from
+    the future and invalid amounts."""
+    by_second: dict[int, float] = {}
+    for second, value in samples:
+        if isfinite(value) and value >= 0 and (now is None or second <= now + SKEW):
+            by_second[second] = max(value, by_second.get(second, 0.0))
+    times = sorted(by_second)
+    return times, [by_second[second] for second in times]
 
 
-def rate(times: Sequence[int], counted: Sequence[float]) -> tuple[list[int], list[float]]:
-    """Per second between readings of a counter, at the later one. A counter that went down began at 0 again; over a
-    gap nothing is said."""
-    at, values = [], []
+def rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[int], list[float]]:
+    """The rate per second between readings of a counter, at the later one. A counter that decreased began at 0 again; a
+    gap gives no value."""
+    rate_times, values = [], []
     for n in range(1, len(times)):
-        apart = times[n] - times[n - 1]
-        if 0 < apart <= MOST_GAP:
-            more = counted[n] - counted[n - 1] if counted[n] >= counted[n - 1] else counted[n]
-            at.append(times[n])
-            values.append(more / apart)
-    return at, values
+        seconds = times[n] - times[n - 1]
+        if 0 < seconds <= MOST_GAP:
+            # A restart resets the counter: what it shows is the increase since then (as PromQL's `rate` does).
+            increase = readings[n] - readings[n - 1] if readings[n] >= readings[n - 1] else readings[n]
+            rate_times.append(times[n])
+            values.append(increase / seconds)
+    return rate_times, values
 
 
 LABELS = ("namespace", "pod", "container")
@@ -89,7 +90,7 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """cAdvisor's names, unless somebody says otherwise."""
+    """The names of metrics and labels, by default those of cAdvisor."""
 
     cpu: str = "container_cpu_usage_seconds_total"
     """A counter of seconds."""
@@ -100,12 +101,12 @@ class Names:
     """namespace, pod or container → the label's name at the server."""
 
     def label(self, name: str) -> str:
-        """What the server calls this label."""
+        """The name of this label at the server."""
         return self.labels.get(name, name)
 
     def query(self, resource: str, match: str, window: str) -> str:
-        """Usage of the containers that match, the greatest where several scrapers tell it, under our own label names.
-        `window`: of the rate, or the step, so that no peak between two points is lost."""
+        """The query for the usage of the matching containers, the larger value where several scrapers have it, with the
+        default label names. `window` is that of the rate, or the step, so that no peak between two points is lost."""
         selector = f"{{{self.containers()}{',' if match else ''}{match}}}"
         if resource == "memory":
             inner = f"max_over_time({self.memory}{selector}[{window}])"
@@ -113,52 +114,54 @@ class Names:
             inner = f"avg_over_time({self.cpu_recorded}{selector}[{window}])"
         else:
             inner = f"rate({self.cpu}{selector}[{window}])"
-        found = f"max by ({', '.join(map(self.label, LABELS))}) ({inner})"
+        query = f"max by ({', '.join(map(self.label, LABELS))}) ({inner})"
         for name in LABELS:
             if self.label(name) != name:
-                found = f'label_replace({found}, "{name}", "$1", "{self.label(name)}", "(.*)")'
-        return found
+                query = f'label_replace({query}, "{name}", "$1", "{self.label(name)}", "(.*)")'
+        return query
 
     def containers(self) -> str:
-        """The matchers of containers: not the pod as a whole, nor its pause container."""
+        """The matchers that select containers: neither the pod as a whole nor its pause container."""
         return f'{self.label("container")}!="",{self.label("container")}!="POD"'
 
 
 def mistakes(names: Names) -> list[tuple[str, str]]:
     """(field, expected) of every name that no metric or label can have."""
-    found = [
+    bad_metrics = [
         (name, "the name of a metric")
         for name in ("cpu", "cpu_recorded", "memory")
         if getattr(names, name) and not _METRIC.fullmatch(getattr(names, name))
     ]
-    wrong = [f"{ours}={theirs}" for ours, theirs in names.labels.items() if not _LABEL.fullmatch(theirs)]
-    return found + [(text, "the name of a label") for text in wrong]
+    bad_labels = [
+        f"{name}={server_name}" for name, server_name in names.labels.items() if not _LABEL.fullmatch(server_name)
+    ]
+    return bad_metrics + [(text, "the name of a label") for text in bad_labels]
 
 
 def labels(texts: Iterable[str]) -> dict[str, str]:
     """Renamed labels, each text as pod=k8s_pod_name. Raises ValueError with what was expected."""
-    found = {}
+    server_names = {}
     for text in texts:
-        ours, sign, theirs = (part.strip() for part in text.partition("="))
-        if not sign or ours not in LABELS or not _LABEL.fullmatch(theirs):
+        name, sign, server_name = (part.strip() for part in text.partition("="))
+        if not sign or name not in LABELS or not _LABEL.fullmatch(server_name):
             raise ValueError(f"one of {', '.join(LABELS)}, and its name at the server, such as pod=k8s_pod_name")
-        found[ours] = theirs
-    return found
+        server_names[name] = server_name
+    return server_names
 
 
 def container(series: Series, owners: OwnerIndex) -> ContainerKey:
-    """Whose use it was."""
+    """The container of a workload that a series belongs to."""
     kind, slash, name = series.workload.partition("/")
     owner = Owner(kind, name) if slash else owners.of(series.namespace, series.pod)
     return ContainerKey(series.namespace, owner.kind, owner.name, series.container)
 
 
-def take(book: BatchHistory, found: Iterable[Series], owners: OwnerIndex) -> int:
-    """All of them; how many there were."""
+def take(history: BatchHistory, series_list: Iterable[Series], owners: OwnerIndex) -> int:
+    """Add all series to a history; returns their number."""
     count = 0
-    for series in found:
-        book.left_out += series.left_out
-        whose = container(series, owners)
-        book.take(whose, series.resource, series.times, series.values, series.asked, series.pod)
+    for series in series_list:
+        history.left_out += series.left_out
+        key = container(series, owners)
+        history.take(key, series.resource, series.times, series.values, series.asked, series.pod)
         count += 1
     return count

@@ -1,8 +1,8 @@
-"""What a VPA wrote down: its checkpoints, as cpu that was seen; its recommendations, as advice.
+"""The checkpoints of VPAs, as cpu usage, and their recommendations.
 
-Weights are relative and fade, so newer days count more than in a window of ours. Of memory there is one peak a day:
-no P5 or P95 comes from that, and none is made up. A recommendation is one number of the VPA's own: it is kept apart
-from usage, and counts where nothing was seen.
+Weights are relative and decay, so newer days count more than in a window of Trimtab's. Memory has one peak a day: it
+gives no P5 or P95, and none is made up. A recommendation is one number of the VPA's own: it is held apart from usage,
+and counts where there is no usage.
 """
 
 from __future__ import annotations
@@ -29,108 +29,111 @@ PATHS = (
 )
 
 
-class _Name(msgspec.Struct, frozen=True):
+class _CheckpointMetadata(msgspec.Struct, frozen=True):
     name: str = ""
     namespace: str = "default"
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+class _CheckpointSpec(msgspec.Struct, frozen=True, rename="camel"):
     vpa_object_name: str = ""
     container_name: str = ""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
-    metadata: _Name = _Name()
-    spec: _Spec = _Spec()
+    metadata: _CheckpointMetadata = _CheckpointMetadata()
+    spec: _CheckpointSpec = _CheckpointSpec()
     status: vpa.CheckpointStatus = vpa.CheckpointStatus()
 
 
-class _List(msgspec.Struct, frozen=True):
+class _CheckpointList(msgspec.Struct, frozen=True):
     items: tuple[Checkpoint, ...] = ()
 
 
-class _VPAs(msgspec.Struct, frozen=True):
+class _VpaList(msgspec.Struct, frozen=True):
     items: tuple[VerticalPodAutoscaler, ...] = ()
 
 
 @dataclass(slots=True)
 class CheckpointSource:
-    """Those of one file, or of a cluster."""
+    """The checkpoints of one file, or of a cluster."""
 
     found: list[Checkpoint] = field(default_factory=list)
     targets: dict[tuple[str, str], TargetRef] = field(default_factory=dict)
-    """(namespace, VPA) → what it sizes; a VPA that is not known is taken to be named after its Deployment."""
+    """(namespace, VPA) → the workload that it sizes; an unknown VPA is assumed to have the name of its Deployment."""
     advice: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
-    """What their status recommends."""
+    """The recommendations in the VPAs' status."""
     mistakes: list[ConfigError] = field(default_factory=list)
 
     @classmethod
     def of(cls, file: str, content: bytes) -> CheckpointSource:
-        """What `kubectl get vpacheckpoints,vpa -A -o yaml` prints."""
+        """The content of a file that `kubectl get vpacheckpoints,vpa -A -o yaml` printed."""
         reading = read_documents(file, content)
-        it, autoscalers = cls(mistakes=list(reading.mistakes)), 0
+        source, vpa_count = cls(mistakes=list(reading.mistakes)), 0
         for document in reading.documents:
             kind = document.kind
             try:
                 if kind == "VerticalPodAutoscalerCheckpoint":
-                    it.found.append(msgspec.convert(document.value, Checkpoint))
+                    source.found.append(msgspec.convert(document.value, Checkpoint))
                 elif kind == "VerticalPodAutoscaler":
-                    it.autoscaler(msgspec.convert(document.value, VerticalPodAutoscaler))
-                    autoscalers += 1
+                    source.autoscaler(msgspec.convert(document.value, VerticalPodAutoscaler))
+                    vpa_count += 1
             except msgspec.ValidationError as error:
-                it.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
-        if not it.found and not it.advice and not it.mistakes:
-            got = "VPAs that recommend nothing yet" if autoscalers else "none"
-            it.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
-        return it
+                source.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
+        if not source.found and not source.advice and not source.mistakes:
+            got = "VPAs that recommend nothing yet" if vpa_count else "none"
+            source.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
+        return source
 
     def autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
-        """What it sizes, and what it says of it."""
+        """Add a VPA: its target and its recommendations."""
         namespace, target = vpa.metadata.namespace or "default", vpa.spec.target_ref
         self.targets[namespace, vpa.metadata.name] = target
         for container, resource, advice in given(vpa):
             self.advice.setdefault((ContainerKey(namespace, target.kind, target.name, container), resource), advice)
 
-    def pour(self, book: BatchHistory) -> None:
-        """All that can be read, as cpu that was seen on its last day, and advice beside it; the rest is a mistake."""
-        book.advice |= self.advice
-        for one in self.found:
+    def pour(self, history: BatchHistory) -> None:
+        """Add every readable checkpoint to a history, as cpu usage on its last day, and the recommendations; the rest
+        is reported as errors."""
+        history.advice |= self.advice
+        for checkpoint in self.found:
             try:
-                known = vpa.read(one.status)
+                decoded = vpa.read(checkpoint.status)
             except CheckpointRejected as error:
-                name = f"{one.metadata.namespace}/{one.metadata.name}"
+                name = f"{checkpoint.metadata.namespace}/{checkpoint.metadata.name}"
                 self.mistakes.append(
                     ConfigError(file=name, expected="a checkpoint that a VPA would load", got=str(error))
                 )
                 continue
-            book.pour(self._container(one), "cpu", _counted(known), known.first, known.last)
+            history.pour(
+                self._container_of(checkpoint), "cpu", _samples_by_bucket(decoded), decoded.first, decoded.last
+            )
 
-    def _container(self, one: Checkpoint) -> ContainerKey:
-        namespace, vpa = one.metadata.namespace, one.spec.vpa_object_name
+    def _container_of(self, checkpoint: Checkpoint) -> ContainerKey:
+        namespace, vpa = checkpoint.metadata.namespace, checkpoint.spec.vpa_object_name
         target = self.targets.get((namespace, vpa), TargetRef(kind="Deployment", name=vpa))
-        return ContainerKey(namespace, target.kind, target.name, one.spec.container_name)
+        return ContainerKey(namespace, target.kind, target.name, checkpoint.spec.container_name)
 
 
-def _counted(known: vpa.KnownContainers) -> Counter[int]:
-    """As many samples as it counted, spread as its weights are, each in the middle of its bucket."""
-    found: Counter[int] = Counter()
-    scale, total = known.cpu.scale, known.cpu.total
-    for bucket, weight in known.cpu.weights.items():
+def _samples_by_bucket(decoded: vpa.KnownContainers) -> Counter[int]:
+    """As many samples as the VPA counted, distributed like its weights, each in the middle of its bucket."""
+    counts: Counter[int] = Counter()
+    scale, total = decoded.cpu.scale, decoded.cpu.total
+    for bucket, weight in decoded.cpu.weights.items():
         middle = (scale.start(bucket) + scale.start(bucket + 1)) / 2
-        where = number(middle)
-        if where is not None and total:
-            found[where] += round(weight / total * known.samples)
-    return found
+        value_bucket = number(middle)
+        if value_bucket is not None and total:
+            counts[value_bucket] += round(weight / total * decoded.samples)
+    return counts
 
 
 def listed(client: Client) -> CheckpointSource:
-    """Of a cluster; empty where no VPA is installed."""
-    found = CheckpointSource()
+    """The checkpoints of a cluster; empty where no VPA is installed."""
+    source = CheckpointSource()
     try:
-        found.found += msgspec.json.decode(client.get(PATHS[0]), type=_List).items
-        for vpa in msgspec.json.decode(client.get(PATHS[1]), type=_VPAs).items:
-            found.autoscaler(vpa)
+        source.found += msgspec.json.decode(client.get(PATHS[0]), type=_CheckpointList).items
+        for vpa in msgspec.json.decode(client.get(PATHS[1]), type=_VpaList).items:
+            source.autoscaler(vpa)
     except NotFound:
         return CheckpointSource()
-    return found
+    return source

@@ -56,7 +56,9 @@ class Process:
         """Everything is read anew."""
         settings = self.settings
         from_cluster = not settings.policies
-        with AuditWatcher(self.replica.client, self.base, settings.configuration, policies=from_cluster) as following:
+        with AuditWatcher(
+            self.replica.client, self.base, settings.configuration_name, policies=from_cluster
+        ) as following:
             self.following = following
             if self._listed(following):
                 self._rounds(following, self._loop(following))
@@ -87,7 +89,7 @@ class Process:
         except Exception as error:
             self.metrics.faults.labels("look").inc()
             self.log.error("look failed", error=f"{type(error).__name__}: {error}", exc_info=True)
-            return self.settings.interval
+            return self.settings.check_interval_seconds
 
     def _loop(self, following: AuditWatcher) -> Loop:
         settings, log, writer = self.settings, self.log, self.replica.writer
@@ -97,13 +99,17 @@ class Process:
             pods=following.pods,
             fresh=lambda: following.synced and (following.age() or 0.0) < STALE,
             door=self._door(writer),
-            statuses=PolicyStatusWriter(writer=writer, log=log, every=settings.status_every, elapsed=clock.elapsed),
-            teller=PolicyEventRecorder(recorder, log, settings.event_every, settings.events, clock.elapsed),
+            statuses=PolicyStatusWriter(
+                writer=writer, log=log, every=settings.status_write_interval_seconds, elapsed=clock.elapsed
+            ),
+            teller=PolicyEventRecorder(
+                recorder, log, settings.event_repeat_interval_seconds, settings.max_events_per_check, clock.elapsed
+            ),
             metrics=self.metrics,
-            interval=settings.interval,
+            interval=settings.check_interval_seconds,
             now=lambda: clock.utc().timestamp(),
             elapsed=clock.elapsed,
-            survey=Auditor(most=settings.decisions),
+            survey=Auditor(most=settings.max_decisions_per_check),
             ledger=FailureHistory(settings.harm_terms),
         )
 
@@ -111,7 +117,7 @@ class Process:
         """Policies of a folder cannot be put to `warn`: they are only told of."""
         if self.settings.harm_brake == "off":
             return None
-        if self.settings.harm_brake == "tell" or self.settings.policies:
+        if self.settings.harm_brake == "report" or self.settings.policies:
             return DryRunBrakeActuator(self.log)
         return Brake(writer, self.log)
 
@@ -123,5 +129,5 @@ class Process:
 def run(settings: Settings, log: Logger) -> None:
     """One replica, until a signal. Raises RuntimeFault where it cannot begin."""
     standing = base(settings)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.interval)) as replica:
+    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.check_interval_seconds)) as replica:
         Process(settings, replica, standing).run()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from trimtab.admission.audit.harm import HarmTerms
 from trimtab.kube.leader_process import LeaderProcessSettings
@@ -11,76 +11,86 @@ from trimtab.policy.pod_context import AdmissionSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """One process's settings; each comes from `TRIMTAB_` and the field's name in capitals."""
+    """The watchdog's settings; `environment.variable` gives the name of each one's variable."""
+
+    process: ClassVar[str] = "watchdog"
 
     namespace: str = "trimtab-system"
-    """Our own namespace: its pods are never changed, and the Lease is here."""
+    """Trimtab's own namespace: its pods are never changed, and the Lease is here."""
 
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`, where the webhook reads them, too. Empty: the cluster's own.
-    Policies from a folder carry no time and have no status, and a harmful one can only be told of."""
+    """Files or folders of policies, separated by `:`, if the webhook reads them there. Empty: the cluster's
+    PodPolicies. Policies from a folder have no creation time and no status; the watchdog reports a harmful one and
+    cannot stop it."""
 
-    configuration: str = "trimtab"
-    """Name of our MutatingWebhookConfiguration: pods older than it were never shown to us."""
+    configuration_name: str = "trimtab"
+    """The name of Trimtab's MutatingWebhookConfiguration: the webhook never saw pods that are older than it."""
 
     overhead: Literal["server", "webhook"] = "server"
-    """Who writes pod overhead, as the webhook is set. Running pods show when it is wrong, and that is told."""
+    """The component that writes pod overhead. Use the same value as for the webhook; the watchdog reports running pods
+    that contradict it."""
 
-    paused: bool = False
-    """As the webhook is set: true lets every pod through unchanged, so that none can lack anything."""
+    webhook_paused: bool = False
+    """Use the same value as TRIMTAB_WEBHOOK_PAUSED: while it is true, no pod can lack a change."""
 
-    interval: float = 30.0
-    """Seconds between two looks. A look at 20 000 pods costs some hundredths of a second of CPU."""
+    check_interval_seconds: float = 30.0
+    """Seconds between two checks. A check of 20 000 pods costs some hundredths of a second of CPU."""
 
-    decisions: int = 1000
-    """Decisions in one look, a tenth to a third of a millisecond each. What is left is decided with the next look."""
+    max_decisions_per_check: int = 1000
+    """The largest number of decisions in one check; a decision takes a tenth to a third of a millisecond. The next
+    check decides the remaining pods."""
 
-    status_every: float = 60.0
-    """Seconds between two writes of one policy's status: each is a write to etcd and wakes everybody who watches."""
+    status_write_interval_seconds: float = 60.0
+    """Seconds between two writes of one policy's status: each is a write to etcd and an event for every watch."""
 
-    event_every: float = 3600.0
-    """Seconds after which an owner is told the same again. An API server forgets Events after an hour."""
+    event_repeat_interval_seconds: float = 3600.0
+    """Seconds after which the watchdog repeats an Event for an owner. An API server deletes Events after an hour."""
 
-    events: int = 50
-    """Events in one look at the most. A new policy leaves every workload behind at once; the rest come with the next
-    looks."""
+    max_events_per_check: int = 50
+    """The largest number of Events in one check. A new policy concerns every workload at once; the next checks record
+    the rest."""
 
-    harm_brake: Literal["apply", "tell", "off"] = "apply"
-    """What becomes of a policy that harms pods. `apply`: it is put to `warn`, so that new pods get what Kubernetes
-    alone would give them: the safe side, and the default. `tell`: only said, as a dry run. `off`: not looked for."""
+    harm_brake: Literal["apply", "report", "off"] = "apply"
+    """What the watchdog does with a policy that harms pods. `apply`: it sets the policy's mode to `warn`, so that new
+    pods get only what Kubernetes gives them: the safe side, and the default. `report`: it only reports the policy,
+    as in a dry run. `off`: it does not look for harm."""
 
-    harm_window: float = 3600.0
-    """Seconds within which a trouble counts. An hour: memory creeps slowly; longer would blame a policy for
-    yesterday."""
+    harm_window_seconds: float = 3600.0
+    """Seconds for which a failure of a pod counts. The default is an hour: memory grows slowly, and a longer window
+    would blame a policy for yesterday's failures."""
 
-    harm_memory: float = 86400.0
-    """Seconds for which pods from before a policy are remembered after they are gone. A day: a rollout that replaces
-    every pod must not erase what it is compared with."""
+    harm_retention_seconds: float = 86400.0
+    """Seconds for which the watchdog remembers pods from before a policy after they are gone. The default is a day: a
+    rollout that replaces every pod must not erase what the policy is compared with."""
 
-    harm_unschedulable_after: float = 300.0
-    """Seconds a pod may wait for a node before it counts. An autoscaler brings one in two to four minutes."""
+    harm_unschedulable_seconds: float = 300.0
+    """Seconds for which a pod may wait for a node before it counts as failed. A cluster autoscaler adds a node in two
+    to four minutes."""
 
-    harm_pods: int = 5
-    """Pods with and without a policy's change that must be known, each. One of fewer is a share of over 20%."""
+    harm_min_pods: int = 5
+    """The smallest number of pods that must be known both with and without a policy's change. One failed pod of fewer
+    is more than 20%."""
 
-    harm_troubled: int = 3
-    """Pods with the change that must have been hit. Two may be chance, or one bad release."""
+    harm_min_failed_pods: int = 3
+    """The smallest number of pods with the change that must have failed. Two may be chance, or one bad release."""
 
-    harm_rise: int = 5
-    """Percent of pods by which the share that is hit must have risen: one pod in twenty."""
+    harm_min_increase_percent: int = 5
+    """The smallest increase of the share of failed pods, in percent of all pods."""
 
-    harm_factor: float = 2.0
-    """How many times as often as without the change pods must be hit: what is killed now and then may stay so."""
+    harm_min_ratio: float = 2.0
+    """How many times as often pods must fail with the change as without it."""
 
     @property
     def terms(self) -> AdmissionSettings:
         """What decisions go by."""
-        return AdmissionSettings(overhead=self.overhead, paused=self.paused, own_namespace=self.namespace)
+        return AdmissionSettings(overhead=self.overhead, paused=self.webhook_paused, own_namespace=self.namespace)
 
     @property
     def harm_terms(self) -> HarmTerms:
         return HarmTerms(
-            window=self.harm_window, memory=self.harm_memory, unschedulable_after=self.harm_unschedulable_after,
-            least_pods=self.harm_pods, least_troubled=self.harm_troubled, rise=self.harm_rise / 100,
-            factor=self.harm_factor,
+            window=self.harm_window_seconds, memory=self.harm_retention_seconds,
+            unschedulable_after=self.harm_unschedulable_seconds,
+            least_pods=self.harm_min_pods, least_troubled=self.harm_min_failed_pods,
+            rise=self.harm_min_increase_percent / 100,
+            factor=self.harm_min_ratio,
         )  # fmt: skip

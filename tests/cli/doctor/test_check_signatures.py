@@ -59,8 +59,7 @@ def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> Non
     notes = DrainAnnotations(ours={"n2": NOTE, "n1": NOTE, "n3": DrainAnnotation(drain="d3", pool="db", since=1)})
     found = {told.finding.reason.sentence for told in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))}
     assert (
-        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and drains of it stand on node n1, n2"
-        in found
+        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2" in found
     )
 
 

@@ -6,14 +6,14 @@ from io import StringIO
 from rich.console import Console
 
 from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
-from trimtab.cli.doctor.command import draw, judged, report
+from trimtab.cli.doctor.command import draw_findings, judged, report
 from trimtab.cli.doctor.observed import NamespaceState, ObservedCluster
 
 
 def drawn(seen: ObservedCluster) -> str:
     console = Console(record=True, width=140, file=StringIO())
     found = report(judged(seen), server="https://x", namespace=OURS, at="", without=(), strict=False)
-    draw(console, found)
+    draw_findings(console, found)
     return console.export_text()
 
 

@@ -69,7 +69,9 @@ def process(name: str, found: Any) -> dict[str, Any]:
 
 def scaler(**flags: str) -> dict[str, Any]:
     return {
-        "scaler": AutoscalerState(told=SCALER, flags={name.replace("_", "-"): value for name, value in flags.items()})
+        "scaler": AutoscalerState(
+            status_report=SCALER, flags={name.replace("_", "-"): value for name, value in flags.items()}
+        )
     }
 
 
@@ -77,7 +79,7 @@ def leading(threshold: int) -> dict[str, Any]:
     """A pool leads, beside an autoscaler of this threshold (percent), of which the compactor was told."""
     flag = f"--scale-down-utilization-threshold={threshold / 100}"
     pool = Pool(name="web", autoscaler=Precedence.LEAD)
-    told = {"processes": settings("compactor", TRIMTAB_AUTOSCALER_FLAGS=flag), "pools": PoolReading((pool,))}
+    told = {"processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flag), "pools": PoolReading((pool,))}
     return {**scaler(scale_down_utilization_threshold=str(threshold / 100)), **told}
 
 
@@ -106,7 +108,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=False)}),
     ("drain-not-authentic", "error", {"signed": replace(SIGNED, notes=DrainAnnotations(doubtful={"n1": FORGED}))}),
     (
-        "drain-orphaned", "warn",
+        "drain-orphaned",
+        "warn",
         {"signed": replace(SIGNED, notes=DrainAnnotations(ours={"n1": FORGED.claim}), states={"web": PoolState()})},
     ),
     ("state-deleted", "warn", {"signed": replace(SIGNED, notes=DrainAnnotations(ours={"n1": FORGED.claim}))}),
@@ -136,41 +139,52 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("service-other", "error", mutating(service=None)),
     ("failure-policy-fail", "error", mutating(fails=True)),
     ("timeout-long", "warn", mutating(timeout=10)),
-    ("asked-once", "warn", mutating(again=False)),
+    ("asked-once", "warn", mutating(reinvoked=False)),
     ("system-namespaces-asked", "error", mutating(spares=frozenset({OURS}))),
     ("pools-asked-elsewhere", "warn", pools_of(None)),
     ("pools-asked-elsewhere", "warn", pools_of(frozenset({OURS, "team"}))),
     ("webhook-silent", "error", {"pod": CREATED}),
     ("validation-silent", "error", {"document": CREATED}),
     ("overhead-set-otherwise", "error", {"processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")}),
-    ("autoscaler-not-found", "warn", {"scaler": AutoscalerState(told=None)}),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=Unreadable("its status", "no YAML"))}),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=replace(SCALER, healthy=False))}),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=replace(SCALER, updated=SCALER.updated - 121))}),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(told=replace(SCALER, updated=None))}),
+    ("autoscaler-not-found", "warn", {"scaler": AutoscalerState(status_report=None)}),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(status_report=Unreadable("its status", "no YAML"))}),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, healthy=False))}),
+    (
+        "autoscaler-ill",
+        "error",
+        {"scaler": AutoscalerState(status_report=replace(SCALER, updated=SCALER.updated - 121))},
+    ),
+    ("autoscaler-ill", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, updated=None))}),
     ("autoscaler-flags-differ", "warn", scaler(scale_down_unneeded_time="2m")),
     ("autoscaler-does-not-hand-over", "warn", leading(90)),
     ("estafette-runs-beside", "warn", {"estafette": BESIDE}),
     ("estafette-runs-beside", "error", {"estafette": BESIDE, "pools": PoolReading((Pool(name="web", dry_run=False),))}),
     ("estafette-left-cordons", "warn", {"estafette": EstafetteState(running=(), stranded=("a", "b"))}),
     ("usage-source-missing", "warn", {"source": UsageSourceState(name="metrics API", status=404)}),
-    ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=503,
-    said="no endpoints")}),
+    (
+        "usage-source-failing",
+        "error",
+        {"source": UsageSourceState(name="metrics API", status=503, message="no endpoints")},
+    ),
     ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=200, empty=True)}),
     ("usage-source-failing", "error", {"source": UsageSourceState(name="http://prometheus.obs.svc", status=404)}),
     ("vpa-webhook-dead", "warn", {"vpa": Vpa(installed=True, acts=False)}),
     ("policy-not-loaded", "error", {"policies": (replace(POLICY, broken="spec.actions: nothing", last_error="x"),)}),
     ("policy-braked", "warn", {"policies": (replace(POLICY, braked="put to warn: 3 of 5 pods"),)}),
     (
-        "required-class-missing", "error",
+        "required-class-missing",
+        "error",
         {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
     ),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
     ("policy-status-behind", "warn", {"policies": (replace(POLICY, observed=1),)}),
     ("pool-scales-nowhere", "warn", {"pools": PoolReading((SCALING,))}),
-    ("pool-not-loaded", "error", {"pools": PoolReading((), (ConfigError(file="cluster",
-    expected="rehearse or act"),))}),
-]  # fmt: skip
+    (
+        "pool-not-loaded",
+        "error",
+        {"pools": PoolReading((), (ConfigError(file="cluster", expected="rehearse or act"),))},
+    ),
+]
 
 
 @pytest.mark.parametrize(("code", "severity", "other"), FAULTS)
@@ -212,11 +226,14 @@ FINE: list[dict[str, Any]] = [
     {"there": NOW + timedelta(seconds=4)},
     {"vpa": Vpa(installed=True, acts=True)},
     {"policies": ()},
-    {"pools": PoolReading(), "scaler": AutoscalerState(told=None)},
-    {"scaler": AutoscalerState(told=None), "processes": settings("compactor", TRIMTAB_AUTOSCALER="assumed")},
+    {"pools": PoolReading(), "scaler": AutoscalerState(status_report=None)},
+    {
+        "scaler": AutoscalerState(status_report=None),
+        "processes": settings("compactor", TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS="false"),
+    },
     {
         **scaler(scale_down_unneeded_time="2m"),
-        "processes": settings("compactor", TRIMTAB_AUTOSCALER_FLAGS="--scale-down-unneeded-time=2m"),
+        "processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS="--scale-down-unneeded-time=2m"),
     },
     {
         "runtime_class": CREATED,
@@ -228,11 +245,11 @@ FINE: list[dict[str, Any]] = [
     {"pools": PoolReading((Pool(name="web", dry_run=False),))},
     leading(50),
     leading(0),
-    {"pools": PoolReading((SCALING,)), "processes": settings("compactor", TRIMTAB_SCALE_NAMESPACES="team")},
+    {"pools": PoolReading((SCALING,)), "processes": settings("compactor", TRIMTAB_COMPACTOR_SCALE_NAMESPACES="team")},
     {"account_policies": (), "processes": WELL.processes},
     {"mutating": (configuration(), configuration(hook("vpa.k8s.io"), name="vpa-webhook-config"))},
     {"mutating": (configuration(hook("first"), name="a-first"), configuration())},
-    {"mutating": (configuration(), configuration(hook("once", again=False), name="zz"))},
+    {"mutating": (configuration(), configuration(hook("once", reinvoked=False), name="zz"))},
 ]
 
 
@@ -276,11 +293,11 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     ("other", "says"),
     [
         ({"pod": NO_POD}, "cannot create"),
-        ({"pod": CREATED, "opted_out": True}, "keeps its pods from us"),
+        ({"pod": CREATED, "opted_out": True}, "opts its pods out"),
         ({"pod": CREATED, "opted_out": HIDDEN}, "who asks may not"),
         ({"pod": DryRunResult(status=403, message="exceeded quota")}, "exceeded quota"),
         ({"document": NO_POD}, "cannot create"),
-        ({"document": DryRunResult(status=404, message="not found")}, "not by us"),
+        ({"document": DryRunResult(status=404, message="not found")}, "not by Trimtab"),
         ({"runtime_class": NO_POD}, "cannot create"),
     ],
 )
@@ -316,7 +333,7 @@ def test_without_a_recommender_nobody_needs_usage() -> None:
 
 
 def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
-    asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_KUBELETS": "true"})
+    asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_RECOMMENDER_USE_KUBELETS": "true"})
     without = {
         "source": UsageSourceState(name="metrics API", status=404),
         "processes": {**WELL.processes, "recommender": asks},

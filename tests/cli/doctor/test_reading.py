@@ -10,10 +10,10 @@ from urllib3 import HTTPHeaderDict
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
 from trimtab.cli.doctor import cluster_reader, observed
-from trimtab.cli.doctor.cluster_reader import METRICS, ClusterProbe, DoctorReader, look
+from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, look
 from trimtab.cli.doctor.command import report
-from trimtab.cli.doctor.observed import DeploymentState, DryRunResult, Permission, needed
-from trimtab.cli.install.admission_policies import account_policies, calling
+from trimtab.cli.doctor.observed import DeploymentState, DryRunResult, Permission, needed_permissions
+from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
 from trimtab.cli.install.manifests import manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account
 from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
@@ -58,15 +58,17 @@ class Refuses(Answers):
 
 
 def test_our_own_configurations_are_read_as_what_they_are() -> None:
-    validating, mutating = map(observed.configuration, calling(InstallValues()))
+    validating, mutating = map(observed.decode_configuration, render_webhook_configurations(InstallValues()))
     [pods] = mutating.hooks
-    assert (pods.fails, pods.again, pods.creates_pods, pods.timeout) == (False, True, True, 3)
+    assert (pods.fails, pods.reinvoked, pods.creates_pods, pods.timeout) == (False, True, True, 3)
     assert pods.service == (OURS, "trimtab-webhook")
     assert pods.spares == {"kube-system", "kube-public", "kube-node-lease", OURS}
     assert not any(hook.creates_pods for hook in validating.hooks)
     assert [hook.namespaces for hook in validating.hooks] == [None, {OURS}]
     assert pods.namespaces is None
-    assert observed.configuration(next(iter(calling(InstallValues(cert_manager=True))))).injected
+    assert observed.decode_configuration(
+        next(iter(render_webhook_configurations(InstallValues(cert_manager=True))))
+    ).injected
 
 
 @pytest.mark.parametrize(
@@ -80,17 +82,17 @@ def test_our_own_configurations_are_read_as_what_they_are() -> None:
 def test_the_vpas_webhook_is_found_by_its_name_whatever_holds_it(config: Any, called: Any) -> None:
     webhooks = [{"name": "other", "clientConfig": {"url": "https://x"}}, {"name": "vpa.k8s.io", "clientConfig": config}]
     found = {"metadata": {"name": "c"}, "webhooks": webhooks}
-    assert observed.vpa(observed.configuration(found)) == (WebhookTarget(*called),)
+    assert observed.find_vpa_targets(observed.decode_configuration(found)) == (WebhookTarget(*called),)
     assert vpa_webhook.called(msgspec.convert(found, MutatingWebhookConfiguration)) == (WebhookTarget(*called),)
 
 
 def test_what_an_object_does_not_say_has_the_apis_own_default() -> None:
     webhook = {"name": "x", "clientConfig": {"url": "https://x"}, "rules": [{"apiGroups": ["*"], "resources": ["*"]}]}
-    [hook] = observed.configuration({"metadata": {"name": "c"}, "webhooks": [webhook]}).hooks
-    assert (hook.fails, hook.timeout, hook.again, hook.service) == (True, 10, False, None)
-    assert observed.process({}).wanted == 1
-    assert observed.lease({}).holder == ""
-    assert observed.standing({"metadata": {"name": "p"}}).observed == 0
+    [hook] = observed.decode_configuration({"metadata": {"name": "c"}, "webhooks": [webhook]}).hooks
+    assert (hook.fails, hook.timeout, hook.reinvoked, hook.service) == (True, 10, False, None)
+    assert observed.decode_process({}).wanted == 1
+    assert observed.decode_lease({}).holder == ""
+    assert observed.decode_policy({"metadata": {"name": "p"}}).observed == 0
 
 
 def test_the_autoscalers_flags_are_found_in_either_form_and_others_are_not_taken_for_it() -> None:
@@ -99,8 +101,11 @@ def test_the_autoscalers_flags_are_found_in_either_form_and_others_are_not_taken
 
     ours = deployment(image="registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0",
                       command=["./cluster-autoscaler", "--scale-down-enabled=false", "--v", "4"])  # fmt: skip
-    assert observed.autoscaler_flags([deployment(image="coredns"), ours]) == {"scale-down-enabled": "false", "v": "4"}
-    assert observed.autoscaler_flags([deployment(image="coredns")]) is None
+    assert observed.find_autoscaler_flags([deployment(image="coredns"), ours]) == {
+        "scale-down-enabled": "false",
+        "v": "4",
+    }
+    assert observed.find_autoscaler_flags([deployment(image="coredns")]) is None
 
 
 def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
@@ -108,10 +113,10 @@ def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
         condition = {"type": kind, "status": status, "message": "because"}
         return {"metadata": {"name": "p", "generation": 3}, "status": {"conditions": [condition]}}
 
-    assert observed.standing(policy("Loaded", "False")).broken == "because"
-    assert observed.standing(policy("Loaded", "True")).broken == ""
-    assert observed.standing(policy("HarmBrake", "True")).braked == "because"
-    assert observed.standing(policy("HarmBrake", "False")).braked == ""
+    assert observed.decode_policy(policy("Loaded", "False")).broken == "because"
+    assert observed.decode_policy(policy("Loaded", "True")).broken == ""
+    assert observed.decode_policy(policy("HarmBrake", "True")).braked == "because"
+    assert observed.decode_policy(policy("HarmBrake", "False")).braked == ""
 
 
 # ── rights ───────────────────────────────────────────────────────────────────────────────────────────
@@ -119,7 +124,7 @@ def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_right_is_told_in_words_and_asked_for_the_account(process: str) -> None:
-    rights = needed(process, OURS, cert_manager=False)
+    rights = needed_permissions(process, OURS, cert_manager=False)
     asked = [right.review(f"trimtab-{process}", OURS)["spec"] for right in rights]
     assert len(set(map(str, rights))) > 10
     assert {spec["user"] for spec in asked} == {f"system:serviceaccount:{OURS}:trimtab-{process}"}
@@ -127,7 +132,7 @@ def test_every_right_is_told_in_words_and_asked_for_the_account(process: str) ->
 
 def test_a_subresource_is_asked_as_one() -> None:
     assert str(Permission(verb="create", group="", resource="pods", subresource="eviction")) == "create pods/eviction"
-    assert any(right.subresource == "eviction" for right in needed("compactor", OURS, cert_manager=False))
+    assert any(right.subresource == "eviction" for right in needed_permissions("compactor", OURS, cert_manager=False))
 
 
 def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
@@ -150,14 +155,16 @@ def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
 @pytest.mark.parametrize("cert_manager", [False, True])
 @pytest.mark.parametrize("process", PROCESSES)
 def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_manager: bool) -> None:
-    assert {*needed(process, OURS, cert_manager=cert_manager)} == rendered(process, cert_manager=cert_manager)
+    assert {*needed_permissions(process, OURS, cert_manager=cert_manager)} == rendered(
+        process, cert_manager=cert_manager
+    )
 
 
 PROCESS = DeploymentState(wanted=1, ready=1)
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:
-    told = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_SCALE_NAMESPACES": "team:other"})
+    told = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_COMPACTOR_SCALE_NAMESPACES": "team:other"})
     refused: Any = Refuses()
     door = DoctorReader(ClusterProbe(refused), OURS)
     without, asked = (door.lacking("compactor", process, HIDDEN) for process in (PROCESS, told))
@@ -169,41 +176,43 @@ def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_ha
 
 
 def test_the_autoscalers_status_is_asked_for_by_the_name_that_the_compactor_was_told() -> None:
-    rights = needed("compactor", OURS, cert_manager=False, autoscaler_status="status-of-ours")
+    rights = needed_permissions("compactor", OURS, cert_manager=False, autoscaler_status="status-of-ours")
     assert {right.name for right in rights if right.resource == "configmaps"} == {"", "status-of-ours"}
 
 
 def test_what_became_of_a_policy_that_holds_an_account_is_read_off_it_and_its_binding() -> None:
-    rendered = list(account_policies(InstallValues()))
+    rendered = list(render_account_policies(InstallValues()))
     there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
     names = [name for kind, name in there if kind == POLICY_KIND]
     for name in names:  # as a server stores it
         there[POLICY_KIND, name]["spec"]["matchConstraints"] |= {"namespaceSelector": {}, "matchPolicy": "Equivalent"}
-    assert {(one.is_there, one.is_bound, one.is_ours) for one in observed.account_policies(rendered, there)} == {
+    assert {(one.is_there, one.is_bound, one.is_ours) for one in observed.decode_account_policies(rendered, there)} == {
         (True, True, True)
     }
     gone, unbound, warns, emptied, narrowed, spared, *_ = [*names, *names]
     del there[POLICY_KIND, gone], there[f"{POLICY_KIND}Binding", gone]
-    found = {one.name: one for one in observed.account_policies(rendered, there)}
+    found = {one.name: one for one in observed.decode_account_policies(rendered, there)}
     assert (found[gone].is_there, found[gone].is_bound) == (False, False)
     there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
     there[f"{POLICY_KIND}Binding", unbound]["spec"]["policyName"] = "another"
     there[f"{POLICY_KIND}Binding", warns]["spec"]["validationActions"] = ["Warn", "Audit"]
     there[POLICY_KIND, emptied]["spec"]["validations"] = [{"expression": "true"}]
-    found = {one.name: one for one in observed.account_policies(rendered, there)}
+    found = {one.name: one for one in observed.decode_account_policies(rendered, there)}
     assert (found[unbound].is_bound, found[warns].is_bound, found[emptied].is_ours) == (False, False, False)
     there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
     there[POLICY_KIND, narrowed]["spec"]["matchConstraints"]["namespaceSelector"] = {"matchLabels": {"a": "b"}}
     there[f"{POLICY_KIND}Binding", spared]["spec"]["matchResources"] = {"namespaceSelector": {}}
-    found = {one.name: one for one in observed.account_policies(rendered, there)}
+    found = {one.name: one for one in observed.decode_account_policies(rendered, there)}
     assert (found[narrowed].is_ours, found[spared].is_ours) == (False, False)
 
 
 def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:
     refused: Any = Refuses()
-    injected = observed.configuration(next(iter(calling(InstallValues(cert_manager=True)))))
+    injected = observed.decode_configuration(
+        next(iter(render_webhook_configurations(InstallValues(cert_manager=True))))
+    )
     lacking = DoctorReader(ClusterProbe(refused), OURS).lacking("webhook", PROCESS, (injected,))
-    assert lacking == tuple(map(str, needed("webhook", OURS, cert_manager=True)))
+    assert lacking == tuple(map(str, needed_permissions("webhook", OURS, cert_manager=True)))
 
 
 def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judged() -> None:
@@ -217,7 +226,7 @@ def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judge
 
 def test_a_trial_is_never_stored_and_brings_its_warnings() -> None:
     client: Any = Answers(exchange(201, {}, Warning='299 - "trimtab: here, with \\"3\\" policies"'))
-    found = ClusterProbe(client).trial(cluster_reader.asked_pod(), "shop")
+    found = ClusterProbe(client).trial(cluster_reader.build_asking_pod(), "shop")
     assert client.asked == [("POST", "/api/v1/namespaces/shop/pods", {"dryRun": "All"})]
     assert found.warnings == ('trimtab: here, with "3" policies',)
     assert found.message == ""
@@ -249,7 +258,7 @@ def test_a_prometheus_elsewhere_cannot_be_asked_from_here() -> None:
 def test_a_metrics_api_that_knows_of_no_pod_is_empty_and_one_that_is_forbidden_is_not_judged() -> None:
     empty: Any = Answers(exchange(200, {"items": []}))
     assert ClusterProbe(empty).usage("").empty
-    assert empty.asked[0][1] == METRICS
+    assert empty.asked[0][1] == POD_METRICS_PATH
     hidden: Any = Answers(exchange(403, {"message": "no"}))
     with pytest.raises(NotAllowed):
         ClusterProbe(hidden).usage("")

@@ -42,7 +42,7 @@ def hook(name: str = "pods.trimtab.dev", **other: Any) -> WebhookState:
     return replace(
         WebhookState(
             name=name, place="/mutate", service=(OURS, "trimtab-webhook"), bundle=PAIR.bundle, fails=False, timeout=3,
-            again=True, creates_pods=True,
+            reinvoked=True, creates_pods=True,
             spares=frozenset({"kube-system", "kube-public", "kube-node-lease", OURS}),
         ),
         **other,
@@ -54,7 +54,7 @@ def configuration(*hooks: WebhookState, name: str = "trimtab") -> WebhookConfigu
 
 
 VALIDATING = configuration(
-    hook("podpolicies.trimtab.dev", creates_pods=False, again=False),
+    hook("podpolicies.trimtab.dev", creates_pods=False, reinvoked=False),
     hook("pools.trimtab.dev", creates_pods=False, namespaces=frozenset({OURS})),
 )
 WELL = ObservedCluster(
@@ -76,7 +76,7 @@ WELL = ObservedCluster(
     runtime_class=CLASS_UNKNOWN,
     rights=dict.fromkeys(PROCESSES, ()),
     account_policies=tuple(AccountPolicy(name=f"trimtab-{name}-x", process=name) for name in PROCESSES),
-    scaler=AutoscalerState(told=Autoscaler(updated=int(NOW.timestamp()))),
+    scaler=AutoscalerState(status_report=Autoscaler(updated=int(NOW.timestamp()))),
     estafette=EstafetteState(running=(), stranded=()),
     source=UsageSourceState(name="metrics API", status=200),
     vpa=Vpa(installed=False, acts=False),

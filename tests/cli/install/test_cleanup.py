@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trimtab.cli.install.cleanup import Uninstaller, marked, others, surged
+from trimtab.cli.install.cleanup import Uninstaller, find_surged_deployments, has_marks, taints_without_own
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import NodeSpec, Taint
 from trimtab.cluster.api.meta import Metadata
@@ -51,31 +51,31 @@ FORGED = of(HOME, SigningKeys(b"o" * 32))
     (of(HOME), True), (FORGED, False), ("what is this", False), (of("elsewhere"), False), ("", False),
 ])  # fmt: skip
 def test_a_note_is_ours_where_this_installation_signed_it(text: str, ours: bool) -> None:
-    assert marked(node(text), notes(text), HOME) is ours
-    assert not marked(node(text), notes(text, None), HOME), "without the key nothing is known to be ours"
+    assert has_marks(node(text), notes(text), HOME) is ours
+    assert not has_marks(node(text), notes(text, None), HOME), "without the key nothing is known to be ours"
 
 
 def test_our_taint_alone_marks_a_node_and_does_not_make_its_cordon_ours() -> None:
-    assert marked(node("", OURS), notes(""), HOME)
+    assert has_marks(node("", OURS), notes(""), HOME)
     assert "n1" not in notes("").ours
 
 
 def test_other_taints_stay_in_their_order() -> None:
     elsewhere = Taint(key=LEAVING, value="elsewhere", effect="PreferNoSchedule")
-    assert others(node("", THEIRS, OURS, elsewhere), HOME) == (THEIRS, elsewhere)
+    assert taints_without_own(node("", THEIRS, OURS, elsewhere), HOME) == (THEIRS, elsewhere)
 
 
 def test_where_none_is_ours_taints_are_not_written() -> None:
-    assert others(node(of(HOME), THEIRS), HOME) is None
+    assert taints_without_own(node(of(HOME), THEIRS), HOME) is None
 
 
 def test_only_what_note_and_state_say_was_given_a_second_replica_is_scaled_back() -> None:
     state = PoolState(surged={"a/web": "d", "a/api": "d", "a/db": "d"})
-    assert surged(notes(of(HOME)), [state]) == {"a/web"}
-    assert surged(notes(of(HOME)), []) == set()
-    assert surged(notes(of(HOME)), [PoolState(surged={"a/web": "another"})]) == set()
-    assert surged(notes(FORGED), [state]) == set()
-    assert surged(notes(of("elsewhere")), [state]) == set()
+    assert find_surged_deployments(notes(of(HOME)), [state]) == {"a/web"}
+    assert find_surged_deployments(notes(of(HOME)), []) == set()
+    assert find_surged_deployments(notes(of(HOME)), [PoolState(surged={"a/web": "another"})]) == set()
+    assert find_surged_deployments(notes(FORGED), [state]) == set()
+    assert find_surged_deployments(notes(of("elsewhere")), [state]) == set()
 
 
 class Cluster:
@@ -115,7 +115,7 @@ class Cluster:
 
 def undone(cluster: Cluster) -> list[str]:
     writer = Writer(client=cluster)  # type: ignore[arg-type]
-    return [f"{done.what}: {done.how}" for done in Uninstaller(writer=writer, namespace=HOME).given_back()]
+    return [f"{done.what}: {done.how}" for done in Uninstaller(writer=writer, namespace=HOME).restore_nodes()]
 
 
 def test_a_second_replica_is_taken_back_before_the_note_that_tells_of_it_goes() -> None:
@@ -127,10 +127,10 @@ def test_a_second_replica_is_taken_back_before_the_note_that_tells_of_it_goes() 
 def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_left_is_named() -> None:
     [left, node] = undone(Cluster(refuses="/scale"))
     assert left.startswith("Deployment a/web: left with its second replica: scale Deployment a/web")
-    assert node == "Node n1: given back"
+    assert node == "Node n1: restored"
 
 
 def test_without_the_right_to_read_the_key_a_node_stays_closed_and_the_reason_is_said() -> None:
     assert undone(Cluster(refuses="signing")) == [
-        "Node n1: left closed: unverified: the signing key is not at hand; `trimtab compactor release` opens it"
+        "Node n1: left cordoned: unverified: the signing key is not at hand; `trimtab compactor release` uncordons it"
     ]

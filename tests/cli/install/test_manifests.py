@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.cli.install import deployments
 from trimtab.cli.install.cleanup import removal
-from trimtab.cli.install.deployments import GRACE, environment
+from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, environment
 from trimtab.cli.install.manifests import manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account
 from trimtab.cli.install.rbac import CLUSTER, OWN
@@ -74,7 +74,7 @@ def test_pools_are_heard_of_in_our_own_namespace_only() -> None:
 
 def test_the_kubelet_waits_longer_than_a_stop_takes() -> None:
     settings = read_environment.read(environment(VALUES))
-    assert pod()["terminationGracePeriodSeconds"] == GRACE > settings.graceful_timeout
+    assert pod()["terminationGracePeriodSeconds"] == WEBHOOK_GRACE_SECONDS > settings.graceful_timeout_seconds
 
 
 @pytest.mark.parametrize("values", [VALUES, InstallValues(cert_manager=True)])
@@ -82,7 +82,10 @@ def test_the_environment_is_one_the_process_understands(values: InstallValues) -
     settings = read_environment.read(environment(values))
     assert settings.live
     assert settings.certs_secret == (None if values.cert_manager else "trimtab-webhook-tls")
-    assert (settings.service, settings.configuration) == (Settings().service, Settings().configuration)
+    assert (settings.service_name, settings.configuration_name) == (
+        Settings().service_name,
+        Settings().configuration_name,
+    )
 
 
 def test_the_container_has_no_right_it_does_not_need() -> None:
@@ -250,7 +253,7 @@ def test_a_namespace_that_is_named_gets_a_role_of_its_own_and_the_compactor_is_t
         [{"kind": "ServiceAccount", "name": "trimtab-compactor", "namespace": "trimtab-system"}]
     ]
     [container] = one("Deployment", "trimtab-compactor", manifests(values))["spec"]["template"]["spec"]["containers"]
-    assert {"name": "TRIMTAB_SCALE_NAMESPACES", "value": "shop:bank"} in container["env"]
+    assert {"name": "TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "value": "shop:bank"} in container["env"]
     settings = read_environment.read_as(
         deployments.process_environment("compactor", values), compactor_settings.Settings
     )

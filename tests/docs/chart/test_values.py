@@ -44,8 +44,8 @@ def _undescribed(group: dict[str, Any], path: str) -> list[str]:
     [
         {"webhok": {}},
         {"webhook": {"enabled": False}},
-        {"webhook": {"settings": {"TRIMTAB_LISTEN": "0.0.0.0:1"}}},
-        {"compactor": {"settings": {"TRIMTAB_LEASE": 30}}},
+        {"webhook": {"settings": {"TRIMTAB_WEBHOOK_LISTEN": "0.0.0.0:1"}}},
+        {"compactor": {"settings": {"TRIMTAB_COMPACTOR_LEASE_DURATION_SECONDS": 30}}},
         {"pools": {"a_b": {}}},
         {"pools": {"a": {"quiet": "soon"}}},
     ],

@@ -1,1 +1,1 @@
-"""What would become of these pods, and why?"""
+"""The `admit` verb: the outcome of admission for the pods of manifests, and the differences of running pods."""

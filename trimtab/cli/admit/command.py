@@ -1,4 +1,4 @@
-"""`trimtab admit`: what would become of these pods, and why?"""
+"""The command line of `trimtab admit`: it reads manifests or running pods, and writes the outcome of admission."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ from trimtab.admission.handler import told
 from trimtab.admission.pod_templates import PodTemplateLocation, group_of, is_unknown_kind, left_as_written, templates
 from trimtab.admission.preview import Preview, preview
 from trimtab.cli import live_cluster, output
-from trimtab.cli.admit.report import AdmitReport, pod_report, totals
-from trimtab.cli.admit.running_pods import running
-from trimtab.cli.admit.table import draw, draw_running
-from trimtab.cli.main import FOUND, UsageError
+from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
+from trimtab.cli.admit.running_pods import audit_running_pods
+from trimtab.cli.admit.table import draw_admission, draw_running
+from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.manifests import committed
-from trimtab.cli.output import progress
+from trimtab.cli.output import show_progress
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.snapshot import KINDS, build
 from trimtab.cluster.yaml_documents import Document
@@ -26,12 +26,12 @@ from trimtab.policy.podpolicy import Policies
 from trimtab.policy.vpa_webhook import anywhere
 
 KINDS_OF_FACTS = tuple(kind for kind in KINDS if kind != "Pod")
-"""What is read of a live cluster: no decision on a pod looks at other pods."""
+"""The kinds that are read from a live cluster: no decision on a pod depends on other pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """Everything that was read, before anything is decided."""
+class _AdmitInputs:
+    """Everything that decisions are made from."""
 
     templates: tuple[PodTemplateLocation, ...]
     policies: Policies
@@ -49,7 +49,7 @@ class _Asked:
     metavar="PATH",
     help="Policies; default: our recommended set (with --running: the cluster's own, where it has any).",
 )
-@live_cluster.options
+@live_cluster.add_cluster_options
 @click.option(
     "--overhead",
     type=click.Choice(["server", "webhook"]),
@@ -60,7 +60,7 @@ class _Asked:
 @click.option("--vpa-webhook/--no-vpa-webhook", default=True, show_default=True, help="Can the VPA's own webhook act?")
 @click.option("--explain", is_flag=True, help="Tell all: what was left alone and why, and the server's own steps.")
 @click.option("--strict", is_flag=True, help="Exit 1 where a pod is refused, or a warning was given.")
-@output.options
+@output.add_output_options
 def verb(
     filenames: tuple[str, ...],
     look_at_running: bool,
@@ -82,44 +82,46 @@ def verb(
     With --running, instead of manifests: which pods of the cluster came through without what policy says, and why;
     whose overhead is not their RuntimeClass's.
     """
-    _asked_well(filenames, look_at_running, cluster)
+    _check_options(filenames, look_at_running, cluster)
     if look_at_running:
-        _running(policy_paths, cluster, _terms(overhead), vpa_webhook, explain, strict, output, output_file)
+        _audit_running_pods(
+            policy_paths, cluster, _admission_settings(overhead), vpa_webhook, explain, strict, output, output_file
+        )
         return
-    contents = live_cluster.read(filenames)
-    asked = _read(contents, policy_paths, cluster, vpa_webhook)
+    contents = live_cluster.read_paths(filenames)
+    inputs = _read_inputs(contents, policy_paths, cluster, vpa_webhook)
     if explain and live_cluster.LIVE in cluster.paths:
-        asked = _with_missing(asked, cluster)
-    terms = _terms(overhead)
+        inputs = _add_missing_recommendations(inputs, cluster)
+    settings = _admission_settings(overhead)
     previews = [
-        preview(t.pod, asked.policies, t.facts(asked.facts), t.namespace, terms)
-        for t in progress(asked.templates, "Admitting")
+        preview(template.pod, inputs.policies, template.facts(inputs.facts), template.namespace, settings)
+        for template in show_progress(inputs.templates, "Admitting")
     ]
     if output == "yaml":
-        for note in asked.notes:
+        for note in inputs.notes:
             click.echo(note, err=True)
-        _write(committed(contents, list(zip(asked.templates, previews, strict=True))), output_file)
+        _write_manifests(committed(contents, list(zip(inputs.templates, previews, strict=True))), output_file)
     else:
-        report = _report(asked, previews)
-        _emit(output, output_file, report, explain)
-    if strict and any(not_well(found) for found in previews):
-        sys.exit(FOUND)
+        admit_report = _build_report(inputs, previews)
+        _emit(output, output_file, admit_report, explain)
+    if strict and any(has_problem(pod_preview) for pod_preview in previews):
+        sys.exit(EXIT_FOUND)
 
 
-def _with_missing(asked: _Asked, cluster: live_cluster.ClusterOptions) -> _Asked:
-    """Why is there no recommendation yet? The recommender knows, and publishes only what is known."""
-    missing, notes = live_cluster.missing(cluster)
-    recommendations = replace(asked.facts.recommendations, missing=missing)
-    facts = replace(asked.facts, recommendations=recommendations)
-    return replace(asked, facts=facts, notes=(*asked.notes, *notes))
+def _add_missing_recommendations(inputs: _AdmitInputs, cluster: live_cluster.ClusterOptions) -> _AdmitInputs:
+    """Return the inputs with the recommender's reasons for missing recommendations, which it does not publish."""
+    missing, notes = live_cluster.read_missing_recommendations(cluster)
+    recommendations = replace(inputs.facts.recommendations, missing=missing)
+    facts = replace(inputs.facts, recommendations=recommendations)
+    return replace(inputs, facts=facts, notes=(*inputs.notes, *notes))
 
 
-def _terms(overhead: str) -> AdmissionSettings:
+def _admission_settings(overhead: str) -> AdmissionSettings:
     return AdmissionSettings(overhead="webhook" if overhead == "webhook" else "server")
 
 
-def _asked_well(filenames: tuple[str, ...], look_at_running: bool, cluster: live_cluster.ClusterOptions) -> None:
-    """Manifests or running pods, one of them."""
+def _check_options(filenames: tuple[str, ...], look_at_running: bool, cluster: live_cluster.ClusterOptions) -> None:
+    """Raise UsageError unless the options name either manifests or running pods."""
     if look_at_running and filenames:
         raise UsageError([ConfigError(file="command line", expected="--filename or --running", got="both")])
     if look_at_running and not cluster.paths:
@@ -128,78 +130,84 @@ def _asked_well(filenames: tuple[str, ...], look_at_running: bool, cluster: live
         raise UsageError([ConfigError(file="command line", expected="--filename FILE, or --running", got="neither")])
 
 
-def _running(
-    policy_paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, terms: AdmissionSettings, vpa_acts: bool,
+def _audit_running_pods(
+    policy_paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, settings: AdmissionSettings, vpa_acts: bool,
     explain: bool,
     strict: bool,
     form: str, output_file: str | None,
 ) -> None:  # fmt: skip
-    report = running(cluster, policy_paths, terms, vpa_acts=vpa_acts)
+    report = audit_running_pods(cluster, policy_paths, settings, vpa_acts=vpa_acts)
     title = "trimtab admit --running"
-    output.emit(form, output_file, report, lambda console: draw_running(console, report, explain=explain), title)
+    output.emit_report(form, output_file, report, lambda console: draw_running(console, report, explain=explain), title)
     if strict and not report.is_well:
-        sys.exit(FOUND)
+        sys.exit(EXIT_FOUND)
 
 
-def not_well(found: Preview) -> bool:
-    """Refused, or something a warning was given for."""
-    return not hasattr(found.result, "pod") or any(told(call.decision) or call.problem for call in found.calls)
+def has_problem(pod_preview: Preview) -> bool:
+    """Return whether the pod is refused, has a warning, or met a bug."""
+    return not hasattr(pod_preview.result, "pod") or any(
+        told(call.decision) or call.problem for call in pod_preview.calls
+    )
 
 
-def _write(text: str, output_file: str | None) -> None:
-    output.write(text, output_file)
+def _write_manifests(text: str, output_file: str | None) -> None:
+    output.write_text(text, output_file)
 
 
 def _emit(form: str, output_file: str | None, report: AdmitReport, explain: bool) -> None:
-    output.emit(form, output_file, report, lambda console: draw(console, report, explain=explain), "trimtab admit")
+    output.emit_report(
+        form, output_file, report, lambda console: draw_admission(console, report, explain=explain), "trimtab admit"
+    )
 
 
-def _read(
+def _read_inputs(
     contents: list[live_cluster.Content],
     policy_paths: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,
     vpa_acts: bool,
-) -> _Asked:
-    """Everything at once, so that all mistakes of all files are told together."""
-    documents, mistakes, repeated = _documents(contents)
-    standing, more, _ = _documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
-    loaded = load_policies(live_cluster.read(policy_paths) if policy_paths else live_cluster.shipped())
-    read = [(document, found) for document in documents for found in templates(document)]
-    left = [why for document in documents if (why := left_as_written(document)) is not None]
-    built = build([*standing, *documents])
-    unread = [(document, found) for document, found in read if isinstance(found, ConfigError)]
-    mistakes += [*more, *loaded.mistakes, *(found for document, found in unread if document.kind in KINDS)]
-    mistakes += [found for found in built.mistakes if found not in mistakes]
+) -> _AdmitInputs:
+    """Read all files, so that all mistakes of all files are reported together."""
+    documents, mistakes, repeated = _parse_documents(contents)
+    cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
+    loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped())
+    located = [(document, template) for document in documents for template in templates(document)]
+    ignored = [cause for document in documents if (cause := left_as_written(document)) is not None]
+    snapshot_build = build([*cluster_documents, *documents])
+    unread = [(document, template) for document, template in located if isinstance(template, ConfigError)]
+    mistakes += [*more, *loaded.mistakes, *(template for document, template in unread if document.kind in KINDS)]
+    mistakes += [template for template in snapshot_build.mistakes if template not in mistakes]
     if mistakes:
         raise UsageError(mistakes)
-    pods = tuple(found for _, found in read if isinstance(found, PodTemplateLocation))
+    pods = tuple(template for _, template in located if isinstance(template, PodTemplateLocation))
     if not pods:
         names = ", ".join(name for name, _ in contents)
-        got = "; ".join(["none", *left])
+        got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", got=got)])
-    facts = from_snapshot(built.snapshot, vpa_reach=anywhere(vpa_acts))
-    strange = [found for document, found in unread if document.kind not in KINDS]
+    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=anywhere(vpa_acts))
+    not_pods = [template for document, template in unread if document.kind not in KINDS]
     notes = (
-        *_notes(cluster, facts),
-        *(f"Left as it is, for its template is no pod's: {found}" for found in strange),
-        *(f"Left as it is: {found}" for found in left),
-        *_unknown_kinds(documents),
-        *(f"Of a key that stands twice the last one counts: {found}" for found in repeated),
+        *_list_notes(cluster, facts),
+        *(f"Left as it is, because its template is not a pod's: {template}" for template in not_pods),
+        *(f"Left as it is: {cause}" for cause in ignored),
+        *_note_unknown_kinds(documents),
+        *(f"A key occurs twice, the last one counts: {key}" for key in repeated),
     )
-    return _Asked(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
+    return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
 
 
-def _unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
-    """One note of all kinds of which nobody here knows whether their operators make pods."""
-    found = sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
-    if not found:
+def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
+    """Return one note with all custom kinds without a known pod template; their operators may create pods."""
+    kinds = sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
+    if not kinds:
         return ()
-    return (f"No pod template was found in manifests of these kinds; whether pods are made of them is not known: "
-            f"{', '.join(found)}.",)  # fmt: skip
+    return (f"No pod template was found in manifests of these kinds; whether they create pods is not known: "
+            f"{', '.join(kinds)}.",)  # fmt: skip
 
 
-def _documents(contents: list[live_cluster.Content]) -> tuple[list[Document], list[ConfigError], list[ConfigError]]:
-    """Documents, mistakes, and keys that stand twice, which kubectl takes, too."""
+def _parse_documents(
+    contents: list[live_cluster.Content],
+) -> tuple[list[Document], list[ConfigError], list[ConfigError]]:
+    """Return documents, mistakes, and repeated keys, which kubectl accepts, too."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     repeated: list[ConfigError] = []
@@ -211,19 +219,19 @@ def _documents(contents: list[live_cluster.Content]) -> tuple[list[Document], li
     return documents, mistakes, repeated
 
 
-def _notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tuple[str, ...]:
-    """What the answer rests on."""
+def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tuple[str, ...]:
+    """Return the notes about the facts that decisions depend on."""
     notes = [str(problem) for problem in facts.problems]
     if not cluster.paths:
-        notes.insert(0, "No --cluster was given: apart from what the files hold, the cluster is taken to be empty "
+        notes.insert(0, "No --cluster was given: apart from the objects in the files, Trimtab assumes an empty cluster "
                         "(no LimitRange, quota, RuntimeClass, VPA, usage).")  # fmt: skip
     return tuple(notes)
 
 
-def _report(asked: _Asked, previews: list[Preview]) -> AdmitReport:
+def _build_report(inputs: _AdmitInputs, previews: list[Preview]) -> AdmitReport:
     pods = []
-    for found, made in zip(asked.templates, previews, strict=True):
-        warnings = tuple(dict.fromkeys(text for call in made.calls for text in told(call.decision)))
-        pods.append(pod_report(found, made, warnings))
-    names = [policy.name for policy in asked.policies.all]
-    return AdmitReport(policies=names, notes=list(asked.notes), pods=pods, totals=totals(pods))
+    for template, pod_preview in zip(inputs.templates, previews, strict=True):
+        warnings = tuple(dict.fromkeys(text for call in pod_preview.calls for text in told(call.decision)))
+        pods.append(report_pod(template, pod_preview, warnings))
+    names = [policy.name for policy in inputs.policies.all]
+    return AdmitReport(policies=names, notes=list(inputs.notes), pods=pods, totals=sum_totals(pods))

@@ -1,4 +1,4 @@
-"""The report of `trimtab admit`: per pod what changed, what was left alone, and why; then totals."""
+"""The report of `trimtab admit`: for each pod the changes, the fields that were kept, and the reasons; then totals."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from trimtab.admission.apiserver.serialization import canonical
 from trimtab.admission.json_patch import plain
 from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.admission.preview import Preview
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, why
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.api.pod import Pod
@@ -16,25 +16,29 @@ from trimtab.policy.pod_changes import FieldChange, FieldKept
 
 
 class ChangeReport(ReportPart, frozen=True, kw_only=True):
+    """One changed field."""
+
     field: str
     before: str | int | None
     after: str | int | None
-    """Null: absent."""
+    """Null if the field is removed."""
     policy: str
-    """Empty where it follows from the pod's class, not from a policy."""
+    """Empty if the change follows from the pod's RuntimeClass, not from a policy."""
     reason: ReasonReport
 
 
 class KeptFieldReport(ReportPart, frozen=True, kw_only=True):
+    """One field that a policy did not change, with the reason."""
+
     field: str
     policy: str
     reason: ReasonReport
     warning: bool
-    """Shown to whoever creates the pod."""
+    """Whether the author of the pod gets a warning."""
 
 
 class PodShape(ReportPart, frozen=True, kw_only=True):
-    """What a pod costs and how it is treated. Quantities as Kubernetes writes them; overhead is in the requests."""
+    """The requests, limits and class of a stored pod, as Kubernetes quantities; requests include the overhead."""
 
     requests: dict[str, str]
     limits: dict[str, str]
@@ -44,13 +48,15 @@ class PodShape(ReportPart, frozen=True, kw_only=True):
 
 
 class RefusalReport(ReportPart, frozen=True, kw_only=True):
+    """The refusal of a pod: the HTTP status, the admission plugin, the message."""
+
     code: int
     by: str
     message: str
 
 
 class PodReport(ReportPart, frozen=True, kw_only=True):
-    """One manifest's pods."""
+    """The pods of one manifest."""
 
     file: str
     kind: str
@@ -58,35 +64,37 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     namespace: str
     replicas: int
     outcome: str
-    """Of the webhook's first call; `not-asked` where the API server refuses the pod before it asks us."""
+    """The outcome of the webhook's first call; `not-asked` if the API server refuses the pod before it calls."""
     calls: int
     changes: list[ChangeReport]
     left: list[KeptFieldReport]
     would: list[ChangeReport]
-    """What policies in mode warn or audit would have changed."""
+    """The changes of policies in mode warn or audit, which are not made."""
     warnings: list[str]
     problem: str
     before: PodShape | None
-    """As stored without us; null where the API server alone would refuse the pod."""
+    """The pod as stored without Trimtab; null if the API server alone would refuse it."""
     after: PodShape | None
-    """As stored with us; null where it is refused."""
+    """The pod as stored with Trimtab; null if it is refused."""
     refused: RefusalReport | None
     refused_without_us: RefusalReport | None
-    """Why the API server alone would refuse the pod; null where it would not."""
+    """The refusal by the API server alone; null if it would admit the pod."""
     patch: list[dict[str, Any]]
-    """What the webhook answers, against the pod as the API server shows it to us."""
+    """The webhook's JSON patch of the pod in the AdmissionReview."""
     stored: dict[str, Any] | None
-    """The pod as stored after both passes, as far as anything reads or changes it."""
+    """The pod as stored after both calls, with the fields that Trimtab models."""
     steps: list[str]
-    """What happened to it on the way, the API server's own steps included."""
+    """The steps of admission, including those of the API server."""
 
 
 class Totals(ReportPart, frozen=True, kw_only=True):
+    """The totals of all pods."""
+
     pods: int
     changed: int
     refused: int
     requests_before: dict[str, str]
-    """Summed over all replicas; pods that are refused either way do not count."""
+    """The sum of all replicas, without pods that are refused with or without Trimtab."""
     requests_after: dict[str, str]
 
 
@@ -97,12 +105,12 @@ class AdmitReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "AdmitReport"
     policies: list[str]
     notes: list[str]
-    """What was assumed."""
+    """The assumptions."""
     pods: list[PodReport]
     totals: Totals
 
 
-def pod_report(template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...]) -> PodReport:
+def report_pod(template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...]) -> PodReport:
     result, unaided = preview.result, preview.unaided
     stored = result.pod if isinstance(result, PodAdmitted) else None
     would = preview.calls[0].decision.would if preview.calls else ()
@@ -114,70 +122,74 @@ def pod_report(template: PodTemplateLocation, preview: Preview, warnings: tuple[
         replicas=template.replicas,
         outcome=preview.outcome.value if preview.outcome else "not-asked",
         calls=len(preview.calls),
-        changes=[change_report(found) for found in preview.changes],
-        left=[_left(found) for found in preview.left],
-        would=[change_report(found) for found in would],
+        changes=[report_change(change) for change in preview.changes],
+        left=[_report_kept_field(change) for change in preview.left],
+        would=[report_change(change) for change in would],
         warnings=list(warnings),
         problem="; ".join(call.problem for call in preview.calls if call.problem),
-        before=_shape(unaided.pod) if isinstance(unaided, PodAdmitted) else None,
-        after=_shape(stored) if stored else None,
-        refused=_refusal(result) if isinstance(result, PodRejected) else None,
-        refused_without_us=_refusal(unaided) if isinstance(unaided, PodRejected) else None,
+        before=_report_shape(unaided.pod) if isinstance(unaided, PodAdmitted) else None,
+        after=_report_shape(stored) if stored else None,
+        refused=_report_refusal(result) if isinstance(result, PodRejected) else None,
+        refused_without_us=_report_refusal(unaided) if isinstance(unaided, PodRejected) else None,
         patch=list(preview.operations),
-        stored=_full(template, stored) if stored else None,
+        stored=_stored_manifest(template, stored) if stored else None,
         steps=[str(step) for step in result.steps] if isinstance(result, PodAdmitted) else [],
     )
 
 
-def _full(template: PodTemplateLocation, pod: Pod) -> dict[str, Any]:
-    found: dict[str, Any] = plain(canonical(pod))
-    found.setdefault("metadata", {}).setdefault("namespace", template.namespace)
-    return {"apiVersion": "v1", "kind": "Pod", **found}
+def _stored_manifest(template: PodTemplateLocation, pod: Pod) -> dict[str, Any]:
+    manifest: dict[str, Any] = plain(canonical(pod))
+    manifest.setdefault("metadata", {}).setdefault("namespace", template.namespace)
+    return {"apiVersion": "v1", "kind": "Pod", **manifest}
 
 
-def _refusal(refused: PodRejected) -> RefusalReport:
+def _report_refusal(refused: PodRejected) -> RefusalReport:
     return RefusalReport(code=refused.code, by=refused.plugin, message=refused.message)
 
 
-def change_report(found: FieldChange) -> ChangeReport:
+def report_change(change: FieldChange) -> ChangeReport:
     return ChangeReport(
-        field=found.field, before=found.before, after=found.after, policy=found.policy, reason=why(found.reason)
+        field=change.field,
+        before=change.before,
+        after=change.after,
+        policy=change.policy,
+        reason=report_reason(change.reason),
     )
 
 
-def _left(found: FieldKept) -> KeptFieldReport:
-    return KeptFieldReport(field=found.field, policy=found.policy, reason=why(found.reason), warning=found.loud)
+def _report_kept_field(kept: FieldKept) -> KeptFieldReport:
+    return KeptFieldReport(field=kept.field, policy=kept.policy, reason=report_reason(kept.reason), warning=kept.loud)
 
 
-def _shape(pod: Pod) -> PodShape:
+def _report_shape(pod: Pod) -> PodShape:
     return PodShape(
-        requests=_written(pod_requests(pod.spec)),
-        limits=_written(pod_limits(pod.spec)),
+        requests=_format_amounts(pod_requests(pod.spec)),
+        limits=_format_amounts(pod_limits(pod.spec)),
         qos=qos(pod.spec).value,
         runtime_class=get(pod.spec.runtime_class_name, None),
         overhead={name: str(value) for name, value in get(pod.spec.overhead, {}).items()},
     )
 
 
-def _written(amounts: Amounts) -> dict[str, str]:
+def _format_amounts(amounts: Amounts) -> dict[str, str]:
     return {name: quantity.format_quantity(name, amounts[name]) for name in sorted(amounts) if amounts[name]}
 
 
-def totals(pods: list[PodReport]) -> Totals:
-    counted = [pod for pod in pods if pod.before and pod.after]
+def sum_totals(pods: list[PodReport]) -> Totals:
+    admitted = [pod for pod in pods if pod.before and pod.after]
     return Totals(
         pods=len(pods),
         changed=sum(bool(pod.changes) for pod in pods),
         refused=sum(pod.refused is not None for pod in pods),
-        requests_before=_summed(counted, "before"),
-        requests_after=_summed(counted, "after"),
+        requests_before=_sum_requests(admitted, "before"),
+        requests_after=_sum_requests(admitted, "after"),
     )
 
 
-def _summed(pods: list[PodReport], side: str) -> dict[str, str]:
+def _sum_requests(pods: list[PodReport], side: str) -> dict[str, str]:
     total: Amounts = {"cpu": 0, "memory": 0}
     for pod in pods:
         shape: PodShape = getattr(pod, side)
-        for name, written in shape.requests.items():
-            total[name] = total.get(name, 0) + pod.replicas * quantity.scheduler_value(name, written)
+        for name, quantity_text in shape.requests.items():
+            total[name] = total.get(name, 0) + pod.replicas * quantity.scheduler_value(name, quantity_text)
     return {name: quantity.format_quantity(name, number) for name, number in sorted(total.items())}

@@ -1,4 +1,5 @@
-"""`trimtab admit --running`: which pods that run already are not as policy says, and why?"""
+"""The report of `trimtab admit --running`: the running pods that differ from what policies would set, with the
+cause."""
 
 import sys
 from collections.abc import Iterable
@@ -11,9 +12,9 @@ from trimtab.admission.audit.drift import AuditInputs, Auditor
 from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, findings
 from trimtab.admission.audit.original_pod import AuditedPodReader
 from trimtab.cli import live_cluster
-from trimtab.cli.admit.report import ChangeReport, change_report
+from trimtab.cli.admit.report import ChangeReport, report_change
 from trimtab.cli.main import UsageError
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, why
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster.api.admissionregistration import is_ours
 from trimtab.cluster.api.meta import Dated
 from trimtab.cluster.api.pod import Pod
@@ -32,28 +33,30 @@ from trimtab.policy.vpa_webhook import anywhere
 from trimtab.runtime.settings import Settings
 
 CONFIGURATION = "MutatingWebhookConfiguration"
-WANTED = (*KINDS, KIND, CONFIGURATION)
-"""What is read of a live cluster."""
+AUDITED_KINDS = (*KINDS, KIND, CONFIGURATION)
+"""The kinds that are read from a live cluster."""
 
 
 class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
+    """Running pods of one owner with the same difference and cause."""
+
     what: str
     """`unpatched`, `overhead`, `refused` (would be denied if it were created now), `watching` (the policy is in mode
     `warn` or `audit`), `left-out`."""
     namespace: str
     owner: str
-    """Kind and name of the topmost owner that is known; of a bare pod its own."""
+    """Kind and name of the topmost known owner, or of the pod itself without an owner."""
     policy: str
-    """Empty where it is a RuntimeClass that says so."""
+    """Empty if the difference is from a RuntimeClass."""
     reason: ReasonReport
     pods: int
     names: list[str]
     changes: list[ChangeReport]
-    """What policy would change."""
+    """The changes that policies would make."""
 
 
 class TallyReport(ReportPart, frozen=True, kw_only=True):
-    """Pods, to one policy, as in its status."""
+    """The numbers of pods of one policy, as in its status."""
 
     policy: str
     mode: str
@@ -67,14 +70,14 @@ class TallyReport(ReportPart, frozen=True, kw_only=True):
 
 
 class OverheadReport(ReportPart, frozen=True, kw_only=True):
-    """Who fills pod overhead in, as running pods show it."""
+    """The component that writes pod overhead, by the evidence of running pods."""
 
     filled_by: str | None
-    """`server`, `webhook` (the API server does not); null: no pod shows it."""
+    """`server`, or `webhook` if the API server does not; null without evidence."""
     shown_by: str
-    """The pod; empty where none shows it."""
+    """The pod that is the evidence; empty without one."""
     wrong: ReasonReport | None
-    """Why the setting is wrong."""
+    """The reason why the setting is wrong; null if it is right."""
 
 
 class RunningReport(ReportPart, frozen=True, kw_only=True):
@@ -84,136 +87,177 @@ class RunningReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "RunningReport"
     policies: list[TallyReport]
     notes: list[str]
-    """What was assumed."""
+    """The assumptions."""
     pods: int
     findings: list[RunningFindingReport]
     overhead: OverheadReport
 
     @property
     def is_well(self) -> bool:
-        return self.overhead.wrong is None and not any(
-            f.what in ("unpatched", "overhead", "refused") for f in self.findings
-        )
+        """Whether no pod is unpatched or refused, has stale overhead, and the overhead setting is right."""
+        problems = ("unpatched", "overhead", "refused")
+        return self.overhead.wrong is None and not any(finding.what in problems for finding in self.findings)
 
 
-def running(
-    asked: live_cluster.ClusterOptions, policy_paths: Iterable[str], terms: AdmissionSettings, *, vpa_acts: bool
+def audit_running_pods(
+    cluster_options: live_cluster.ClusterOptions,
+    policy_paths: Iterable[str],
+    settings: AdmissionSettings,
+    *,
+    vpa_acts: bool,
 ) -> RunningReport:
-    """Everything read, every pod looked at once."""
-    documents, mistakes = _read(live_cluster.read_live_objects(asked, WANTED))
-    built = build(documents)
-    policies, notes, more = _policies(tuple(policy_paths), documents)
-    mistakes += [*built.mistakes, *more]
+    """Read the cluster, and compare every running pod with what policies would set."""
+    documents, mistakes = _parse_documents(live_cluster.read_live_objects(cluster_options, AUDITED_KINDS))
+    snapshot_build = build(documents)
+    policies, notes, policy_mistakes = _choose_policies(tuple(policy_paths), documents)
+    mistakes += [*snapshot_build.mistakes, *policy_mistakes]
     if mistakes:
         raise UsageError(mistakes)
-    facts = from_snapshot(built.snapshot, vpa_reach=anywhere(vpa_acts), own_namespace=terms.own_namespace)
-    since, told = _since(documents, Settings().configuration, all_read=live_cluster.LIVE in asked.paths)
-    world = AuditInputs(policies=policies, facts=facts, terms=terms)
-    pods = built.snapshot.all(Pod)
-    seen = Auditor(most=sys.maxsize).look(map(AuditedPodReader(match_asks(policies).annotations), pods), world)
-    return _report(findings(seen, world, since), world, seen.pods, [*notes, *told, *map(str, facts.problems)])
+    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=anywhere(vpa_acts), own_namespace=settings.own_namespace)
+    change_times, change_notes = _read_change_times(
+        documents, Settings().configuration_name, all_read=live_cluster.LIVE in cluster_options.paths
+    )
+    audit_inputs = AuditInputs(policies=policies, facts=facts, terms=settings)
+    pods = snapshot_build.snapshot.all(Pod)
+    audit = Auditor(most=sys.maxsize).look(map(AuditedPodReader(match_asks(policies).annotations), pods), audit_inputs)
+    return _build_report(
+        findings(audit, audit_inputs, change_times),
+        audit_inputs,
+        audit.pods,
+        [*notes, *change_notes, *map(str, facts.problems)],
+    )
 
 
-def _read(contents: list[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
+def _parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
     readings = [read_documents(name, content) for name, content in contents]
-    return [d for found in readings for d in found.documents], [m for found in readings for m in found.mistakes]
+    return [document for reading in readings for document in reading.documents], [
+        mistake for reading in readings for mistake in reading.mistakes
+    ]
 
 
-def _policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[Policies, list[str], list[ConfigError]]:
-    """Those named; else the cluster's own; else those we ship. A broken one of the cluster's is told and left out."""
+def _choose_policies(
+    paths: tuple[str, ...], documents: list[Document]
+) -> tuple[Policies, list[str], list[ConfigError]]:
+    """Return the policies of --policies, else of the cluster, else the recommended set, with notes and mistakes.
+
+    An invalid policy of the cluster is a note and is ignored.
+    """
     own = [document for document in documents if document.kind == KIND]
     if paths or not own:
-        loaded = load_policies(live_cluster.read(paths) if paths else live_cluster.shipped())
-        notes = [] if paths else ["There are no PodPolicies: compared with our recommended set."]
+        loaded = load_policies(live_cluster.read_paths(paths) if paths else live_cluster.shipped())
+        notes = [] if paths else ["There are no PodPolicies: the pods are compared with Trimtab's recommended set."]
         return loaded.policies, notes, list(loaded.mistakes)
-    found = [load_document(document) for document in own]
-    notes = [f"Left out: {mistake}" for _, mistakes in found for mistake in mistakes]
-    return Policies.of(*(policy for policy, _ in found if policy is not None)), notes, []
+    readings = [load_document(document) for document in own]
+    notes = [f"Left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    return Policies.of(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 
-def _since(documents: list[Document], configuration: str, *, all_read: bool) -> tuple[ChangeTimes, list[str]]:
-    """As far as the objects tell: kubectl prints no managed fields unless asked, then creation counts."""
+def _read_change_times(
+    documents: list[Document], configuration: str, *, all_read: bool
+) -> tuple[ChangeTimes, list[str]]:
+    """Return when policies, RuntimeClasses and the webhook configuration last changed, by their managed fields.
+
+    kubectl prints managed fields only with --show-managed-fields; without them the creation time counts.
+    """
     policies, classes, webhook = {}, {}, None
-    seen = all_read or any(document.kind == CONFIGURATION for document in documents)
+    are_configurations_read = all_read or any(document.kind == CONFIGURATION for document in documents)
     for document in documents:
         if document.kind not in ("PodPolicy", "RuntimeClass", CONFIGURATION):
             continue
-        meta = _meta(document.value)
+        metadata = _decode_metadata(document.value)
         match document.kind:
             case "PodPolicy":
-                policies[meta.name] = seconds(meta.written("spec"))
+                policies[metadata.name] = seconds(metadata.written("spec"))
             case "RuntimeClass":
-                classes[meta.name] = seconds(meta.written("overhead", "scheduling"))
-            case "MutatingWebhookConfiguration" if is_ours(meta, configuration):
-                webhook = seconds(meta.creation_timestamp)
-    notes = [] if seen else ["No webhook configurations were read: when ours was registered is not known."]
-    since = ChangeTimes(
+                classes[metadata.name] = seconds(metadata.written("overhead", "scheduling"))
+            case "MutatingWebhookConfiguration" if is_ours(metadata, configuration):
+                webhook = seconds(metadata.creation_timestamp)
+    notes = (
+        []
+        if are_configurations_read
+        else ["No webhook configuration was read: the time of Trimtab's registration is not known."]
+    )
+    change_times = ChangeTimes(
         policies={name: at for name, at in policies.items() if at is not None},
         classes={name: at for name, at in classes.items() if at is not None},
-        webhook=webhook if seen else UNREGISTERED_UNKNOWN,
+        webhook=webhook if are_configurations_read else UNREGISTERED_UNKNOWN,
     )
-    return since, notes
+    return change_times, notes
 
 
-def _meta(value: Any) -> Dated:
+def _decode_metadata(value: Any) -> Dated:
     try:
         return msgspec.convert(value.get("metadata", {}), Dated)
     except (msgspec.ValidationError, AttributeError):
         return Dated()
 
 
-def _report(found: Findings, world: AuditInputs, pods: int, notes: list[str]) -> RunningReport:
-    modes = {policy.name: policy.spec.mode for policy in world.policies.all}
-    told = (
-        ("unpatched", found.unpatched), ("overhead", found.overhead), ("refused", found.refused),
-        ("watching", found.watching), ("left-out", found.left_out),
-    )  # fmt: skip
-    each = [_finding(what, one, world.facts) for what, same in told for one in same]
+def _build_report(audit_findings: Findings, audit_inputs: AuditInputs, pods: int, notes: list[str]) -> RunningReport:
+    modes = {policy.name: policy.spec.mode for policy in audit_inputs.policies.all}
+    findings_by_kind = (
+        ("unpatched", audit_findings.unpatched),
+        ("overhead", audit_findings.overhead),
+        ("refused", audit_findings.refused),
+        ("watching", audit_findings.watching),
+        ("left-out", audit_findings.left_out),
+    )
+    finding_reports = [
+        _report_finding(what, finding, audit_inputs.facts) for what, group in findings_by_kind for finding in group
+    ]
     return RunningReport(
-        policies=[_tally(name, modes[name], tally) for name, tally in found.tallies.items()],
+        policies=[_report_tally(name, modes[name], tally) for name, tally in audit_findings.tallies.items()],
         notes=notes,
         pods=pods,
-        findings=_together(each),
-        overhead=_overhead(found),
+        findings=_merge_findings(finding_reports),
+        overhead=_report_overhead(audit_findings),
     )
 
 
-def _finding(what: str, one: AuditFinding, facts: ClusterFacts) -> RunningFindingReport:
-    names = sorted(pod.name for pod in one.pods)
-    owners = [o for o in one.owners if (one.alike.namespace, o.kind, o.name) in facts.owners] or one.owners[:1]
+def _report_finding(what: str, finding: AuditFinding, facts: ClusterFacts) -> RunningFindingReport:
+    names = sorted(pod.name for pod in finding.pods)
+    owners = [
+        owner for owner in finding.owners if (finding.alike.namespace, owner.kind, owner.name) in facts.owners
+    ] or finding.owners[:1]
     return RunningFindingReport(
         what=what,
-        namespace=one.alike.namespace,
+        namespace=finding.alike.namespace,
         owner=str(owners[-1]) if owners else f"Pod/{names[0]}",
-        policy=one.policy,
-        reason=why(one.reason),
+        policy=finding.policy,
+        reason=report_reason(finding.reason),
         pods=len(names),
         names=names,
-        changes=[change_report(change) for change in one.changes],
+        changes=[report_change(change) for change in finding.changes],
     )
 
 
-def _together(found: list[RunningFindingReport]) -> list[RunningFindingReport]:
-    """Those of one owner and cause whose changes are the same: a StatefulSet's pods are no two alike."""
+def _merge_findings(findings: list[RunningFindingReport]) -> list[RunningFindingReport]:
+    """Merge findings with the same owner, cause and changes: the pods of a StatefulSet all differ in their names."""
     merged: dict[tuple[object, ...], RunningFindingReport] = {}
-    for one in found:
-        key = (one.what, one.namespace, one.owner, one.policy, one.reason.code, msgspec.json.encode(one.changes))
-        before = merged.get(key)
-        names = sorted([*(before.names if before else ()), *one.names])
-        merged[key] = msgspec.structs.replace(before or one, names=names, pods=len(names))
+    for finding in findings:
+        key = (
+            finding.what,
+            finding.namespace,
+            finding.owner,
+            finding.policy,
+            finding.reason.code,
+            msgspec.json.encode(finding.changes),
+        )
+        earlier = merged.get(key)
+        names = sorted([*(earlier.names if earlier else ()), *finding.names])
+        merged[key] = msgspec.structs.replace(earlier or finding, names=names, pods=len(names))
     return list(merged.values())
 
 
-def _tally(name: str, mode: str, tally: PolicyTally) -> TallyReport:
+def _report_tally(name: str, mode: str, tally: PolicyTally) -> TallyReport:
     return TallyReport(
         policy=name, mode=mode, matched=tally.matched, changed=tally.changed, unpatched=tally.unpatched,
         would=tally.would, skipped=tally.skipped, overruled=tally.overruled, error=tally.failure,
     )  # fmt: skip
 
 
-def _overhead(found: Findings) -> OverheadReport:
-    wrong = why(found.setting) if found.setting is not None else None
-    if isinstance(found.filled_by, NotYet):
+def _report_overhead(audit_findings: Findings) -> OverheadReport:
+    wrong = report_reason(audit_findings.setting) if audit_findings.setting is not None else None
+    if isinstance(audit_findings.filled_by, NotYet):
         return OverheadReport(filled_by=None, shown_by="", wrong=wrong)
-    shown_by = f"{found.filled_by.namespace}/{found.filled_by.pod}"
-    return OverheadReport(filled_by=found.filled_by.by, shown_by=shown_by, wrong=wrong)
+    shown_by = f"{audit_findings.filled_by.namespace}/{audit_findings.filled_by.pod}"
+    return OverheadReport(filled_by=audit_findings.filled_by.by, shown_by=shown_by, wrong=wrong)

@@ -1,1 +1,1 @@
-"""`trimtab compactor`: the process, and what people ask of it and tell it."""
+"""The `compactor` verb: it runs the process, shows its state, and pauses, resumes and releases."""

@@ -1,4 +1,4 @@
-"""`trimtab compactor`: run one replica; ask it and tell it things through the cluster."""
+"""The command line of `trimtab compactor`: it runs one replica; its subcommands read and change the cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.compactor import report as report_module
 from trimtab.cli.compactor import state
-from trimtab.cli.compactor import state as releasing
-from trimtab.cli.main import ASKED_WRONGLY, UsageError
+from trimtab.cli.main import EXIT_USAGE, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED
 from trimtab.cluster.snapshot import ConfigMap
@@ -35,11 +34,12 @@ from trimtab.runtime.files import RuntimeFault
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _login(function: F) -> F:
+def _add_login_options(function: F) -> F:
+    """Decorate a subcommand with the options of a login, and with the compactor's namespace."""
     function = click.option(
         "--namespace", default=Settings().namespace, show_default=True, help="Where the compactor lives."
     )(function)
-    return live_cluster.login(function)
+    return live_cluster.add_login_options(function)
 
 
 @click.group("compactor", invoke_without_command=True)
@@ -55,7 +55,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, look afresh, empty nodes one budget at a time.
 
     Pools only rehearse until their ConfigMap says `mode: act`. Every option can be set in the environment too, as
-    TRIMTAB_LISTEN and so on; docs/reference/settings.md has them all.
+    TRIMTAB_COMPACTOR_LISTEN and so on; docs/reference/settings.md has them all.
     """
     if context.invoked_subcommand is not None:
         return
@@ -64,33 +64,33 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
         run(settings, log.build(settings.log_level, settings.log_format))
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
-        sys.exit(ASKED_WRONGLY)
+        sys.exit(EXIT_USAGE)
 
 
 @verb.command("status")
-@_login
-@output.options
-def status(output: str, output_file: str | None, **login: Any) -> None:
+@_add_login_options
+@output.add_output_options
+def show_status(output: str, output_file: str | None, **login: Any) -> None:
     """Who leads, what is under way, and what each pool would do next."""
-    report = report_module.status_report(state.found(state.ClusterLogin(**login), pods=True))
-    _emit(output, output_file, report, lambda console: report_module.status(console, report))
+    report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
+    _emit(output, output_file, report, lambda console: report_module.draw_status(console, report))
 
 
 @verb.command("history")
 @click.option("--pool", help="Only of this pool.")
 @click.option("--node", help="Only of this node.")
-@_login
-@output.options
-def history(pool: str | None, node: str | None, output: str, output_file: str | None, **login: Any) -> None:
+@_add_login_options
+@output.add_output_options
+def show_history(pool: str | None, node: str | None, output: str, output_file: str | None, **login: Any) -> None:
     """The last decisions, each with its reason."""
-    report = report_module.history_report(state.found(state.ClusterLogin(**login)), pool, node)
-    _emit(output, output_file, report, lambda console: report_module.history(console, report))
+    report = report_module.build_history_report(state.read_compactor_state(state.ClusterLogin(**login)), pool, node)
+    _emit(output, output_file, report, lambda console: report_module.draw_history(console, report))
 
 
 @verb.command("pause")
 @click.option("--why", default="true", help="Written down, for the others.")
-@_login
-def pause(why: str, **login: Any) -> None:
+@_add_login_options
+def pause_compactor(why: str, **login: Any) -> None:
     """Stop everything: no node is cordoned, no pod evicted; what is not empty yet is given back."""
     _annotate_namespace(state.ClusterLogin(**login), why or "true")
     click.echo("paused")
@@ -98,33 +98,37 @@ def pause(why: str, **login: Any) -> None:
 
 @verb.command("resume")
 @click.option("--pool", help="Open this pool again, which failures had closed; else the pause is ended.")
-@_login
-def resume(pool: str | None, **login: Any) -> None:
+@_add_login_options
+def resume_compactor(pool: str | None, **login: Any) -> None:
     """End the pause, or open a closed pool again."""
-    where = state.ClusterLogin(**login)
+    cluster_login = state.ClusterLogin(**login)
     if pool is None:
-        _annotate_namespace(where, None)
+        _annotate_namespace(cluster_login, None)
         click.echo("resumed")
         return
     name, doing = name_of(pool), f"reopen pool {pool}"
-    with state.opened(where) as client:
+    with state.open_client(cluster_login) as client:
         try:
-            kept = objects.read(client, "ConfigMap", name, where.namespace)
-            assert isinstance(kept, ConfigMap)
-            at = report_module.reopening(memories.read(name, kept.data), int(clock.utc().timestamp()))
-            body = {"metadata": {"annotations": {REOPENED: written(at)}}}
-            path = one(PLACES["ConfigMap"], where.namespace, name)
+            state_shape = objects.read(client, "ConfigMap", name, cluster_login.namespace)
+            assert isinstance(state_shape, ConfigMap)
+            reopened_at = report_module.choose_reopening_time(
+                memories.read(name, state_shape.data), int(clock.utc().timestamp())
+            )
+            body = {"metadata": {"annotations": {REOPENED: written(reopened_at)}}}
+            path = one(PLACES["ConfigMap"], cluster_login.namespace, name)
             Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
         except NotFound:
-            raise UsageError([ConfigError(file="--pool", expected="a pool the compactor knows", got=pool)]) from None
+            raise UsageError(
+                [ConfigError(file="--pool", expected="a pool that the compactor has a state of", got=pool)]
+            ) from None
     click.echo(f"pool {pool} is open again")
 
 
 @verb.command("release")
 @click.argument("names", metavar="[NODE]...", nargs=-1)
 @click.option("--yes", is_flag=True, help="Open the nodes that are named; without it they are only listed.")
-@_login
-def release(names: tuple[str, ...], yes: bool, **login: Any) -> None:
+@_add_login_options
+def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> None:
     """Open nodes and take the annotation of a drain off, whoever wrote it; without NODE all such nodes are listed.
 
     For nodes that the compactor leaves alone because the annotation is not authentic: the signing key was lost, or
@@ -132,28 +136,28 @@ def release(names: tuple[str, ...], yes: bool, **login: Any) -> None:
     """
     if yes and not names:
         raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", got="--yes alone")])
-    where = state.ClusterLogin(**login)
-    with state.opened(where) as client:
+    cluster_login = state.ClusterLogin(**login)
+    with state.open_client(cluster_login) as client:
         writer = Writer(client=client, manager="trimtab-command")
-        found = releasing.annotated(writer, where.namespace, names)
-        for one in found:
-            click.echo(str(one))
+        annotated_nodes = state.find_annotated_nodes(writer, cluster_login.namespace, names)
+        for node in annotated_nodes:
+            click.echo(str(node))
         if yes:
-            for done in releasing.release_nodes(writer, found):
-                click.echo(done)
-        elif found:
-            chosen = " ".join(one.node.name for one in found if one.can_be_opened)
-            click.echo(f"Nothing was changed. To open: trimtab compactor release --yes {chosen}")
+            for outcome in state.release_nodes(writer, annotated_nodes):
+                click.echo(outcome)
+        elif annotated_nodes:
+            node_names = " ".join(node.node.name for node in annotated_nodes if node.can_be_opened)
+            click.echo(f"Nothing was changed. To open: trimtab compactor release --yes {node_names}")
         else:
-            click.echo("no node carries the annotation of a drain")
+            click.echo("no node has the annotation of a drain")
 
 
 def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:
-    with state.opened(login) as client:
+    with state.open_client(login) as client:
         body = {"metadata": {"annotations": {PAUSED: value}, **({} if value else {"labels": {PAUSED: None}})}}
         path, doing = one(PLACES["Namespace"], "", login.namespace), f"annotate Namespace {login.namespace}"
         Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
 
 
 def _emit(form: str, output_file: str | None, report: Any, drawn: Any) -> None:
-    output.emit(form, output_file, report, drawn, "trimtab compactor")
+    output.emit_report(form, output_file, report, drawn, "trimtab compactor")

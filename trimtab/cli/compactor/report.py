@@ -1,9 +1,4 @@
-"""The reports of `trimtab compactor status` and `history`.
-
-What was found, as reports.
-
-The reports as tables.
-"""
+"""The reports of `trimtab compactor status` and `history`, and their tables."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,14 +17,15 @@ from trimtab.compaction.plan_types import Observations
 
 
 class DrainReport(ReportPart, frozen=True, kw_only=True):
-    """A node with our note."""
+    """A node with the annotation of a drain."""
 
     node: str
     pool: str
     drain: str
     phase: str
-    """emptying, emptied, unreadable, unknown to the pool's state, or whose it is where a compactor of another namespace
-    wrote the note. As the annotation claims: it is unverified here."""
+    """emptying, emptied, unreadable, unknown to the pool's state, or the namespace of the other compactor that wrote
+    the
+    annotation. The annotation is not verified."""
     since: str
     """RFC 3339."""
     pods_left: int
@@ -37,22 +33,25 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PoolStatus(ReportPart, frozen=True, kw_only=True):
+    """The state of one pool."""
+
     name: str
     mode: str
-    """act, rehearse, off; or gone where only its state is left."""
+    """act, rehearse, off; or gone if only its state exists."""
     closed: bool
-    """By failures, or because it backs off; `resume --pool` opens it."""
+    """Whether failures or a back-off closed it; `resume --pool` opens it."""
     strikes: int
     evictions_last_hour: int
     evictions_per_hour: int | None
     saved_nodes: int
-    """Taken by the autoscaler after we emptied them, ever."""
+    """The number of nodes that the autoscaler removed after the compactor drained them, since the pool's state
+    exists."""
     next: list[str]
-    """Nodes the last plan would empty, in order."""
+    """The nodes that the last plan would drain, in order."""
     planned_at: str | None
-    """Since when that is the plan."""
+    """The time of that plan, RFC 3339."""
     waits_for: str
-    """What has to be before the next one begins; empty where nothing has to."""
+    """The condition for the next drain to start; empty without one."""
 
 
 class StatusReport(ReportPart, frozen=True, kw_only=True):
@@ -61,16 +60,18 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "CompactorStatusReport"
     paused: str
-    """Why everything stands still; empty where it does not."""
+    """The reason of the pause; empty if Trimtab is not paused."""
     leader: str
-    """The replica that leads; empty where none does."""
+    """The replica that leads; empty if none does."""
     pools: list[PoolStatus]
     drains: list[DrainReport]
     mistakes: list[str]
-    """Of the pools' ConfigMaps."""
+    """The mistakes in the pools' ConfigMaps."""
 
 
 class RecordReport(ReportPart, frozen=True, kw_only=True):
+    """One decision of the compactor."""
+
     at: str
     pool: str
     what: str
@@ -88,147 +89,155 @@ class HistoryReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "CompactorHistoryReport"
     records: list[RecordReport]
-    """The oldest first."""
+    """The oldest record is first."""
 
 
-def status_report(found: CompactorState) -> StatusReport:
-    pools = {pool.name: pool for pool in found.pools.pools}
-    names = sorted({*pools, *found.memories})
+def build_status_report(state: CompactorState) -> StatusReport:
+    """Return the report of all pools, with and without a ConfigMap, and of all drains."""
+    pools = {pool.name: pool for pool in state.pools.pools}
+    names = sorted({*pools, *state.memories})
     return StatusReport(
-        paused=found.paused,
-        leader=found.leader,
-        pools=[_pool(name, pools.get(name), found) for name in names],
-        drains=_drains(found),
-        mistakes=[*map(str, found.pools.mistakes), *found.unread],
+        paused=state.paused,
+        leader=state.leader,
+        pools=[_report_pool(name, pools.get(name), state) for name in names],
+        drains=_report_drains(state),
+        mistakes=[*map(str, state.pools.mistakes), *state.unread],
     )
 
 
-def reopening(kept: PoolState | Unreadable, now: Seconds) -> Seconds:
-    """Which moment's closing or back-off is ended: by the compactor's clock, which may differ from this one's."""
-    if not isinstance(kept, PoolState):
+def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> Seconds:
+    """Return the time to write as the pool's reopening: that of its last closing or back-off, else `now`.
+
+    The compactor's clock, which wrote those times, may differ from this machine's.
+    """
+    if not isinstance(pool_state, PoolState):
         return now
-    ended = [kept.closed, kept.backoff.last if kept.backoff is not None else None]
+    ended = [pool_state.closed, pool_state.backoff.last if pool_state.backoff is not None else None]
     return max((at for at in ended if at is not None), default=now)
 
 
-def _pool(name: str, pool: Pool | None, found: CompactorState) -> PoolStatus:
-    memory = found.memories.get(name, PoolState())
-    shut = closed(pool, memory, found.at, DrainTimeouts()) if pool is not None else None
+def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolStatus:
+    pool_state = state.memories.get(name, PoolState())
+    closed_reason = closed(pool, pool_state, state.at, DrainTimeouts()) if pool is not None else None
     return PoolStatus(
         name=name,
         mode="gone" if pool is None else "off" if not pool.enabled else "rehearse" if pool.dry_run else "act",
-        closed=shut is not None,
-        strikes=memory.strikes,
-        evictions_last_hour=Observations(evictions=memory.evictions).lately(found.at),
+        closed=closed_reason is not None,
+        strikes=pool_state.strikes,
+        evictions_last_hour=Observations(evictions=pool_state.evictions).lately(state.at),
         evictions_per_hour=pool.evictions_per_hour if pool is not None else None,
-        saved_nodes=memory.saved,
-        next=list(memory.plan),
-        planned_at=written(memory.plan_at) if memory.plan_at is not None else None,
-        waits_for=str(shut) if shut is not None else _waits(pool, memory, found),
+        saved_nodes=pool_state.saved,
+        next=list(pool_state.plan),
+        planned_at=written(pool_state.plan_at) if pool_state.plan_at is not None else None,
+        waits_for=str(closed_reason) if closed_reason is not None else _find_wait_reason(pool, pool_state, state),
     )
 
 
-def _waits(pool: Pool | None, memory: PoolState, found: CompactorState) -> str:
+def _find_wait_reason(pool: Pool | None, pool_state: PoolState, state: CompactorState) -> str:
     if pool is None:
-        return "the pool's ConfigMap is gone"
-    if found.paused:
-        return found.paused
-    if not found.leader:
+        return "the pool's ConfigMap, which does not exist"
+    if state.paused:
+        return state.paused
+    if not state.leader:
         return "no compactor leads"
     if pool.dry_run:
-        return "the pool rehearses: nothing is done before it says mode: act"
-    if not open_now(pool.windows, found.at):
+        return "the pool is in dry run until its ConfigMap has mode: act"
+    if not open_now(pool.windows, state.at):
         return "the pool's next window"
-    if (waits := just_opened(pool, memory, found.at)) is not None:
-        return str(waits)
-    busy = sorted(memory.drains)
-    if len([node for node in busy if node not in memory.empty]) >= pool.drains:
-        return f"the end of the drain of {busy[0]}"
-    lately = Observations(evictions=memory.evictions).lately(found.at)
-    if lately >= pool.evictions_per_hour:
-        return f"the hour's ceiling of {pool.evictions_per_hour} evictions"
-    return "" if memory.plan else memory.plan_why or "a plan that frees a node"
+    if (pause := just_opened(pool, pool_state, state.at)) is not None:
+        return str(pause)
+    draining = sorted(pool_state.drains)
+    if len([node for node in draining if node not in pool_state.empty]) >= pool.drains:
+        return f"the end of the drain of {draining[0]}"
+    recent_evictions = Observations(evictions=pool_state.evictions).lately(state.at)
+    if recent_evictions >= pool.evictions_per_hour:
+        return f"the limit of {pool.evictions_per_hour} evictions per hour"
+    return "" if pool_state.plan else pool_state.plan_why or "a plan that frees a node"
 
 
-def _drains(found: CompactorState) -> list[DrainReport]:
-    made = []
-    for node, note in found.noted():
-        if isinstance(note, Unreadable):
-            made.append(
+def _report_drains(state: CompactorState) -> list[DrainReport]:
+    reports = []
+    for node, annotation in state.list_annotations():
+        if isinstance(annotation, Unreadable):
+            reports.append(
                 DrainReport(node=node.name, pool="", drain="", phase="unreadable", since="", pods_left=0, pods=0)
             )
             continue
-        made.append(
+        reports.append(
             DrainReport(
                 node=node.name,
-                pool=note.pool,
-                drain=note.drain,
-                since=written(note.since),
-                phase=_phase(node.name, note, found),
-                pods_left=found.left(note),
-                pods=len(note.moves),
+                pool=annotation.pool,
+                drain=annotation.drain,
+                since=written(annotation.since),
+                phase=_drain_phase(node.name, annotation, state),
+                pods_left=state.count_remaining_pods(annotation),
+                pods=len(annotation.moves),
             )
         )
-    return sorted(made, key=lambda drain: (drain.since, drain.node))
+    return sorted(reports, key=lambda drain: (drain.since, drain.node))
 
 
-def _phase(node: str, note: DrainAnnotation, found: CompactorState) -> str:
-    if note.home not in ("", found.home):
-        return f"left to the compactor of namespace {note.home}"
-    if not found.memories.get(note.pool, PoolState()).knows(node, note.drain):
+def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:
+    if annotation.home not in ("", state.home):
+        return f"left to the compactor of namespace {annotation.home}"
+    if not state.memories.get(annotation.pool, PoolState()).knows(node, annotation.drain):
         return "unknown to the pool's state"
-    return "emptying" if note.emptied is None else "emptied"
+    return "emptying" if annotation.emptied is None else "emptied"
 
 
-def history_report(found: CompactorState, pool: str | None, node: str | None) -> HistoryReport:
-    """Every record that is kept, of one pool or node where they are named."""
-    records = [record for memory in found.memories.values() for record in memory.ring]
-    chosen = [r for r in records if (pool is None or r.pool == pool) and (node is None or r.node == node)]
+def build_history_report(state: CompactorState, pool: str | None, node: str | None) -> HistoryReport:
+    """Return all stored records, or those of one pool or node."""
+    records = [record for pool_state in state.memories.values() for record in pool_state.ring]
+    chosen = [
+        record for record in records if (pool is None or record.pool == pool) and (node is None or record.node == node)
+    ]
     return HistoryReport(
         records=[
             RecordReport(
-                at=written(r.at),
-                pool=r.pool,
-                what=r.what,
-                code=r.code,
-                why=r.why,
-                node=r.node,
-                pod=r.pod,
-                drain=r.drain,
-                rehearsed=r.rehearsed,
+                at=written(record.at),
+                pool=record.pool,
+                what=record.what,
+                code=record.code,
+                why=record.why,
+                node=record.node,
+                pod=record.pod,
+                drain=record.drain,
+                rehearsed=record.rehearsed,
             )
-            for r in sorted(chosen, key=lambda r: r.at)
+            for record in sorted(chosen, key=lambda record: record.at)
         ]
     )
 
 
-def status(console: Console, report: StatusReport) -> None:
+def draw_status(console: Console, report: StatusReport) -> None:
     console.print(f"[bold red]paused:[/] {escape(report.paused)}" if report.paused else "not paused")
     console.print(f"leader: {escape(report.leader) or 'none'}")
     table = Table("pool", "mode", "evictions/h", "saved nodes", "next", "waits for", box=None, pad_edge=False)
     for pool in report.pools:
         most = pool.evictions_per_hour
-        pace = f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
-        table.add_row(pool.name, pool.mode, pace, str(pool.saved_nodes), _next(pool), escape(pool.waits_for))
+        evictions = f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
+        table.add_row(
+            pool.name, pool.mode, evictions, str(pool.saved_nodes), _format_next_nodes(pool), escape(pool.waits_for)
+        )
     console.print(table)
     drains = Table("node", "pool", "phase", "since", "pods left", box=None, pad_edge=False)
     for drain in report.drains:
         drains.add_row(drain.node, drain.pool, drain.phase, drain.since, f"{drain.pods_left} of {drain.pods}")
-    console.print(drains if report.drains else "no node is being emptied")
+    console.print(drains if report.drains else "no node is being drained")
     if report.drains:
-        console.print("The nodes' annotations are unverified here; `trimtab doctor` verifies them.")
+        console.print("The nodes' annotations are not verified here; `trimtab doctor` verifies them.")
     for mistake in report.mistakes:
         console.print(f"[yellow]{escape(mistake)}[/]")
 
 
-def _next(pool: PoolStatus) -> str:
+def _format_next_nodes(pool: PoolStatus) -> str:
     more = len(pool.next) - 3
     return ", ".join(pool.next[:3]) + (f" and {more} more" if more > 0 else "") or "nothing"
 
 
-def history(console: Console, report: HistoryReport) -> None:
+def draw_history(console: Console, report: HistoryReport) -> None:
     table = Table("at", "pool", "what", "why", "reason", box=None, pad_edge=False)
     for record in report.records:
         what = f"{record.what} (rehearsed)" if record.rehearsed else record.what
         table.add_row(record.at, record.pool, what, escape(record.why), record.code)
-    console.print(table if report.records else "nothing has been decided yet")
+    console.print(table if report.records else "there is no decision yet")

@@ -1,6 +1,6 @@
-"""What stands in the cluster about the compactor, read once.
+"""Reads the compactor's state from the cluster, and releases nodes by a user's command.
 
-Nodes opened by a person's word: what the compactor left alone because no key of its own signed the annotation.
+`trimtab compactor release` is for nodes that the compactor ignores because their annotation is not authentic.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ from trimtab.runtime import clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLogin:
+    """The login and the compactor's namespace of a command line."""
+
     kubeconfig: str | None
     context: str | None
     namespace: str
@@ -54,6 +56,8 @@ class ClusterLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactorState:
+    """The state of a compactor, as the cluster stores it."""
+
     at: Seconds
     home: str
     """The compactor's namespace."""
@@ -61,27 +65,27 @@ class CompactorState:
     pools: PoolReading
     memories: Mapping[str, PoolState]
     unread: tuple[str, ...]
-    """State that makes no sense, and objects that cannot be read at all."""
+    """Invalid states of pools, and objects that cannot be decoded, as text."""
     leader: str
     paused: str
 
-    def noted(self) -> Iterator[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
-        """Nodes with a note, and what it claims: no key is at hand to verify it."""
+    def list_annotations(self) -> Iterator[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
+        """Yield the nodes with an annotation of a drain, and the annotation, which is not verified."""
         for shape in self.snapshot.all(NodeShape):
             node = nodes.read(shape)
-            note = note_of(node, None)
-            if note is not None:
-                yield node, note.claim if isinstance(note, NotAuthentic) else note
+            annotation = note_of(node, None)
+            if annotation is not None:
+                yield node, annotation.claim if isinstance(annotation, NotAuthentic) else annotation
 
-    def left(self, note: DrainAnnotation) -> int:
-        """Of its pods, how many are still there."""
-        there = {shape.metadata.uid for shape in self.snapshot.all(PodShape)}
-        return sum(move.uid in there for move in note.moves)
+    def count_remaining_pods(self, annotation: DrainAnnotation) -> int:
+        """Return how many pods of the drain still exist."""
+        existing_uids = {shape.metadata.uid for shape in self.snapshot.all(PodShape)}
+        return sum(move.uid in existing_uids for move in annotation.moves)
 
 
 @contextmanager
-def opened(login: ClusterLogin) -> Iterator[Client]:
-    """A client; what it cannot do is told as commands tell it."""
+def open_client(login: ClusterLogin) -> Iterator[Client]:
+    """Yield a client; raises UsageError without a login, and RuntimeFailure for any KubeFault."""
     try:
         client = connect(login.kubeconfig, login.context)
     except NotConfigured as error:
@@ -96,15 +100,15 @@ def opened(login: ClusterLogin) -> Iterator[Client]:
         client.close()
 
 
-def found(login: ClusterLogin, *, pods: bool = False) -> CompactorState:
-    """Raises Failed where it cannot be read."""
-    with opened(login) as client:
-        ours = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=login.namespace)
-        labelled = [_with(ours, label) for label in (memories.LABEL, "trimtab.dev/pool")]
-        kinds = [*labelled, PLACES["Node"], PLACES["Namespace"], *([PLACES["Pod"]] if pods else [])]
-        seen = observe(client, kinds)
-        snapshot = seen.snapshot
-        leader = _leader(client, login.namespace)
+def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> CompactorState:
+    """Read the compactor's state, and with `pods` the pods of the cluster. Raises RuntimeFailure."""
+    with open_client(login) as client:
+        config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=login.namespace)
+        sources = [_with_label(config_maps, label) for label in (memories.LABEL, "trimtab.dev/pool")]
+        kinds = [*sources, PLACES["Node"], PLACES["Namespace"], *([PLACES["Pod"]] if pods else [])]
+        observation = observe(client, kinds)
+        snapshot = observation.snapshot
+        leader = _read_leader(client, login.namespace)
     shapes = snapshot.all(ConfigMap)
     states = {
         get(shape.metadata.labels, {})[memories.LABEL]: memories.read(shape.metadata.name, shape.data)
@@ -116,41 +120,41 @@ def found(login: ClusterLogin, *, pods: bool = False) -> CompactorState:
         home=login.namespace,
         snapshot=snapshot,
         pools=pools_of(shapes),
-        memories={pool: memory for pool, memory in states.items() if isinstance(memory, PoolState)},
+        memories={pool: pool_state for pool, pool_state in states.items() if isinstance(pool_state, PoolState)},
         unread=(
-            *(str(memory) for memory in states.values() if isinstance(memory, Unreadable)),
-            *map(str, seen.unreadable),
+            *(str(pool_state) for pool_state in states.values() if isinstance(pool_state, Unreadable)),
+            *map(str, observation.unreadable),
         ),
         leader=leader,
         paused=paused_in(snapshot.all(Namespace), login.namespace),
     )
 
 
-def _with(source: ListSource, label: str) -> ListSource:
+def _with_label(source: ListSource, label: str) -> ListSource:
     return ListSource(
         kind=source.kind, group_version=source.group_version, plural=source.plural, namespace=source.namespace,
         labels=label,
     )  # fmt: skip
 
 
-def _leader(client: Client, namespace: str) -> str:
+def _read_leader(client: Client, namespace: str) -> str:
     doing = f"read Lease {namespace}/{LEASE}"
     try:
-        found: _Lease = parsed(client.get(object_path(PLACES["Lease"], namespace, LEASE), doing=doing), _Lease, doing)
+        lease: _Lease = parsed(client.get(object_path(PLACES["Lease"], namespace, LEASE), doing=doing), _Lease, doing)
     except NotFound:
         return ""
-    return found.spec.holder_identity or ""
+    return lease.spec.holder_identity or ""
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _LeaseSpec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
 
 
 class _Lease(msgspec.Struct):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
-MAX_TRIES = 5
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,52 +162,62 @@ class Annotated:
     """A node with the annotation of a drain."""
 
     node: NodeInfo
-    told: str
-    """What it says, and whether that is authentic."""
+    description: str
+    """The annotation's content and authenticity, as text."""
     can_be_opened: bool = True
 
     def __str__(self) -> str:
-        return f"{self.node.name}: {self.told}"
+        return f"{self.node.name}: {self.description}"
 
 
-def annotated(writer: Writer, namespace: str, names: Sequence[str]) -> list[Annotated]:
-    """The nodes of these names; all with the annotation where none is named. Raises Wrong for any other name."""
-    keys = _keys(writer, namespace)
+def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -> list[Annotated]:
+    """Return the nodes of these names, or without names all nodes with the annotation.
+
+    Raises UsageError for a name without such a node.
+    """
+    keys = _read_keys(writer, namespace)
     if not names:
         shapes = listing.observe(writer.client, (PLACES["Node"],)).snapshot.all(NodeShape)
-        return [found for shape in shapes if (found := judged(node_of(shape), keys)) is not None]
-    chosen = [(name, judged(_node(writer, name), keys)) for name in dict.fromkeys(names)]
-    mistakes = [_without(name) for name, found in chosen if found is None]
+        return [annotated_node for shape in shapes if (annotated_node := judge_node(node_of(shape), keys)) is not None]
+    named_nodes = [(name, judge_node(_read_node(writer, name), keys)) for name in dict.fromkeys(names)]
+    mistakes = [_no_annotation_mistake(name) for name, annotated_node in named_nodes if annotated_node is None]
     if mistakes:
         raise UsageError(mistakes)
-    return [found for _, found in chosen if found is not None]
+    return [annotated_node for _, annotated_node in named_nodes if annotated_node is not None]
 
 
-def judged(node: NodeInfo, keys: SigningKeys | None) -> Annotated | None:
-    """What stands on it; None where no annotation of a drain does."""
-    found = read(node, keys)
-    if found is None:
+def judge_node(node: NodeInfo, keys: SigningKeys | None) -> Annotated | None:
+    """Return the node with its annotation as text; None if it has no annotation of a drain."""
+    annotation = read(node, keys)
+    if annotation is None:
         return None
-    claim, verdict = (found.claim, found.problem) if isinstance(found, NotAuthentic) else (found, "authentic")
-    says = "what it says cannot be understood" if isinstance(claim, Unreadable) else _said(claim)
+    claim, verdict = (
+        (annotation.claim, annotation.problem) if isinstance(annotation, NotAuthentic) else (annotation, "authentic")
+    )
+    description = "the annotation is invalid" if isinstance(claim, Unreadable) else _describe_drain(claim)
     if node.going is not None:
-        return Annotated(node, f"{says}; somebody deletes the node (taint {node.going.key})", can_be_opened=False)
-    return Annotated(node, f"{says}; {verdict}; {'cordoned' if node.cordoned else 'open'}")
+        return Annotated(
+            node, f"{description}; the node is being deleted (taint {node.going.key})", can_be_opened=False
+        )
+    return Annotated(node, f"{description}; {verdict}; {'cordoned' if node.cordoned else 'open'}")
 
 
-def release_nodes(writer: Writer, found: Sequence[Annotated]) -> Iterator[str]:
-    """Opens them and takes their annotations off, one after the other; what was done, in words."""
-    for one in found:
-        yield f"{one.node.name}: {_opened(writer, one.node.name) if one.can_be_opened else 'left alone'}"
+def release_nodes(writer: Writer, annotated_nodes: Sequence[Annotated]) -> Iterator[str]:
+    """Uncordon the nodes and remove their annotations one by one; yield each outcome as text."""
+    for annotated_node in annotated_nodes:
+        yield (
+            f"{annotated_node.node.name}:"
+            f" {_release_node(writer, annotated_node.node.name) if annotated_node.can_be_opened else 'skipped'}"
+        )
 
 
-def _opened(writer: Writer, name: str) -> str:
-    for last in (False,) * (MAX_TRIES - 1) + (True,):
+def _release_node(writer: Writer, name: str) -> str:
+    for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
         shape = objects.read(writer.client, "Node", name)
         assert isinstance(shape, NodeShape)
         node = node_of(shape)
         if CORDONED_BY_US not in node.annotations or node.going is not None:
-            return "it changed meanwhile, and is left alone"
+            return "skipped: it changed meanwhile"
         try:
             nodes_module.reopen(
                 writer, name, shape.metadata.resource_version, uncordon=node.cordoned, annotations=(CORDONED_BY_US,),
@@ -211,12 +225,12 @@ def _opened(writer: Writer, name: str) -> str:
             )  # fmt: skip
             return "opened"
         except Conflict:
-            if last:
+            if is_last:
                 raise
     raise AssertionError("unreachable")
 
 
-def _node(writer: Writer, name: str) -> NodeInfo:
+def _read_node(writer: Writer, name: str) -> NodeInfo:
     try:
         shape = objects.read(writer.client, "Node", name)
     except NotFound:
@@ -225,18 +239,18 @@ def _node(writer: Writer, name: str) -> NodeInfo:
     return node_of(shape)
 
 
-def _without(name: str) -> ConfigError:
+def _no_annotation_mistake(name: str) -> ConfigError:
     return ConfigError(file="NODE", expected=f"a node with the annotation {CORDONED_BY_US}", got=name)
 
 
-def _keys(writer: Writer, namespace: str) -> SigningKeys | None:
-    """None where there are none, or where this login may not read them."""
+def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:
+    """Return the compactor's keys; None without any, or if the login may not read them."""
     try:
-        found = node_signatures.read(writer, namespace)
+        signer = node_signatures.read(writer, namespace)
     except NotAllowed:
         return None
-    return found.keys if found is not None else None
+    return signer.keys if signer is not None else None
 
 
-def _said(note: DrainAnnotation) -> str:
-    return f"drain {note.drain} of pool {note.pool} since {written(note.since)}"
+def _describe_drain(annotation: DrainAnnotation) -> str:
+    return f"drain {annotation.drain} of pool {annotation.pool} since {written(annotation.since)}"

@@ -1,1 +1,1 @@
-"""The main job end to end on this machine, without a cluster."""
+"""The `demo` verb: admission by the real webhook, a plan and a compaction on this machine, without a cluster."""

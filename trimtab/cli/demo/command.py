@@ -1,7 +1,4 @@
-"""The real service on this machine: certificates, a process, and a client as the API server is one.
-
-`trimtab demo`: the main job end to end on this machine, without a cluster.
-"""
+"""The command line of `trimtab demo`: it runs the real webhook on this machine, with a client like the API server."""
 
 import base64
 import json
@@ -33,23 +30,24 @@ from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.admission.pod_templates import templates as templates_of
 from trimtab.admission.preview import Preview, preview
 from trimtab.cli import output
-from trimtab.cli.admit.report import AdmitReport, pod_report, totals
-from trimtab.cli.admit.table import draw
+from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
+from trimtab.cli.admit.table import draw_admission
 from trimtab.cli.demo import compaction, sample_pool
-from trimtab.cli.main import FAILED
+from trimtab.cli.main import EXIT_FAILED
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import build
 from trimtab.cluster.yaml_documents import read
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.runtime import clock
+from trimtab.runtime.environment import variable
 
-_PATIENCE = 30
-"""Seconds the service may take to come up."""
+_TIMEOUT_SECONDS = 30
+"""The time that the webhook may take to start and to stop."""
 
 
 class WebhookDidNotStart(Exception):
-    """The service did not come up; the text is what it said."""
+    """The webhook did not start; the text is its output."""
 
 
 class ReviewClient:
@@ -58,38 +56,38 @@ class ReviewClient:
     def __init__(self, url: str, authority: Path) -> None:
         self.url = url
         self.seconds: list[float] = []
-        """How long each review took, connection kept."""
+        """The duration of each review on a connection that stays open."""
         self._http = urllib3.PoolManager(ca_certs=str(authority), retries=False, timeout=10.0)
 
     def review(self, pod: Pod, namespace: str) -> tuple[Operation, ...]:
-        """The patch the service answers for this pod's creation."""
-        body = json.dumps(_review(plain(pod), namespace)).encode()
-        began = time.perf_counter()
-        reply = self._http.request(
+        """Return the webhook's JSON patch for the creation of this pod."""
+        body = json.dumps(_build_review(plain(pod), namespace)).encode()
+        started_at = time.perf_counter()
+        http_response = self._http.request(
             "POST", f"{self.url}/mutate?timeout=2s", body=body, headers={"Content-Type": "application/json"}
         )
-        self.seconds.append(time.perf_counter() - began)
-        response = json.loads(reply.data)["response"]
+        self.seconds.append(time.perf_counter() - started_at)
+        response = json.loads(http_response.data)["response"]
         if "patch" not in response:
             return ()
-        found: list[Operation] = json.loads(base64.b64decode(response["patch"]))
-        return tuple(found)
+        operations: list[Operation] = json.loads(base64.b64decode(response["patch"]))
+        return tuple(operations)
 
     def admit(self, pod: Pod, namespace: str) -> Pod:
-        """The pod after the service's patch, applied as the API server would."""
+        """Return the pod after the webhook's patch, applied as the API server does."""
         patched = jsonpatch.apply_patch(plain(pod), list(self.review(pod, namespace)))
         return msgspec.convert(patched, Pod)
 
 
-def _review(pod: dict[str, Any], namespace: str) -> dict[str, Any]:
-    what = {"group": "", "version": "v1"}
+def _build_review(pod: dict[str, Any], namespace: str) -> dict[str, Any]:
+    group_version = {"group": "", "version": "v1"}
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": str(uuid.uuid4()),
-            "kind": {**what, "kind": "Pod"},
-            "resource": {**what, "resource": "pods"},
+            "kind": {**group_version, "kind": "Pod"},
+            "resource": {**group_version, "resource": "pods"},
             "namespace": namespace,
             "operation": "CREATE",
             "object": {"apiVersion": "v1", "kind": "Pod", **pod},
@@ -98,34 +96,34 @@ def _review(pod: dict[str, Any], namespace: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewClient]:
-    """The webhook on a free port of this machine, stopped at the end. Raises DidNotStart."""
+def run_webhook(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewClient]:
+    """Run the webhook on a free port of this machine, and yield a client of it. Raises WebhookDidNotStart."""
     pair, ready = folder / "certs", folder / "ready.json"
     certs.write(pair, certs.issue(["localhost", "127.0.0.1"], now=clock.utc()))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
     settings = {
-        "LISTEN": "127.0.0.1:0", "CERTS": pair, "POLICIES": policies, "CLUSTER": cluster, "READY_FILE": ready,
-        "LOG_FORMAT": "json", "DRAIN": 0, "GRACEFUL_TIMEOUT": 5,
+        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": pair, "POLICIES": policies, "CLUSTER": cluster, "READY_FILE": ready,
+        "LOG_FORMAT": "json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
     }  # fmt: skip
-    environ |= {f"TRIMTAB_{name}": str(value) for name, value in settings.items()}
+    environ |= {variable("webhook", name.lower()): str(value) for name, value in settings.items()}
     with (folder / "webhook.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], env=environ, stdout=log, stderr=log)
         try:
-            yield ReviewClient(_url(process, ready, log.name), pair / "ca.crt")
+            yield ReviewClient(_wait_for_url(process, ready, log.name), pair / "ca.crt")
         finally:
             process.terminate()
-            process.wait(timeout=_PATIENCE)
+            process.wait(timeout=_TIMEOUT_SECONDS)
 
 
-def _url(process: "subprocess.Popen[bytes]", ready: Path, log: str) -> str:
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until:
+def _wait_for_url(process: "subprocess.Popen[bytes]", ready: Path, log: str) -> str:
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
         if ready.exists():
             return str(json.loads(ready.read_text())["url"])
         if process.poll() is not None:
             break
         time.sleep(0.05)
-    raise WebhookDidNotStart(Path(log).read_text(encoding="utf-8") or "the webhook said nothing")
+    raise WebhookDidNotStart(Path(log).read_text(encoding="utf-8") or "the webhook printed nothing")
 
 
 _FILES = ("world.yaml", "shop.yaml", "policies.yaml")
@@ -140,70 +138,92 @@ def verb(keep: Path | None) -> None:
     server would (HTTPS, AdmissionReview v1), and shows what becomes of them. Then plans and simulates a small pool, and
     lets it go from a rehearsal to the real thing.
     """
-    console = output.terminal()
+    console = output.create_console()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         for name in _FILES:
             (folder / name).write_bytes((resources.files("trimtab.cli.demo") / name).read_bytes())
         try:
-            _run(console, folder)
+            _run_admission(console, folder)
         except WebhookDidNotStart as error:
             click.echo(f"The webhook did not start:\n{error}", err=True)
-            sys.exit(FAILED)
-        (folder / "pool.json").write_bytes(sample_pool.snapshot())
-    sample_pool.show(console)
-    compaction.show(console, sample_pool.asked())
-    _onwards(console)
+            sys.exit(EXIT_FAILED)
+        (folder / "pool.json").write_bytes(sample_pool.build_snapshot())
+    sample_pool.draw_sample_pool(console)
+    compaction.draw_compaction(console, sample_pool.build_inputs())
+    _print_next_steps(console)
 
 
-def _run(console: Console, folder: Path) -> None:
-    world, shop, rules = (read(name, (folder / name).read_bytes()) for name in _FILES)
-    templates = [t for document in shop.documents for t in templates_of(document) if isinstance(t, PodTemplateLocation)]
-    facts = from_snapshot(build([*world.documents, *shop.documents]).snapshot)
+def _run_admission(console: Console, folder: Path) -> None:
+    cluster_documents, manifests, policy_documents = (read(name, (folder / name).read_bytes()) for name in _FILES)
+    templates = [
+        template
+        for document in manifests.documents
+        for template in templates_of(document)
+        if isinstance(template, PodTemplateLocation)
+    ]
+    facts = from_snapshot(build([*cluster_documents.documents, *manifests.documents]).snapshot)
     policies = load_policies([("policies.yaml", (folder / "policies.yaml").read_bytes())]).policies
     snapshot = folder / "cluster.yaml"
     snapshot.write_bytes(b"---\n".join((folder / name).read_bytes() for name in ("world.yaml", "shop.yaml")))
-    console.print(Text(f"{len(rules.documents)} policies, {len(templates)} workloads. Starting the webhook …"))
-    with running(folder, folder / "policies.yaml", snapshot) as client:
-        previews = [preview(t.pod, policies, t.facts(facts), t.namespace) for t in templates]
-        agreed = [_agrees(client, found, made, facts) for found, made in zip(templates, previews, strict=True)]
-    pods = [pod_report(t, made, _warnings(made)) for t, made in zip(templates, previews, strict=True)]
-    report = AdmitReport(policies=[p.name for p in policies.all], notes=[], pods=pods, totals=totals(pods))
-    draw(console, report, explain=False)
-    _served(console, client, all(agreed))
+    console.print(
+        Text(f"{len(policy_documents.documents)} policies, {len(templates)} workloads. Starting the webhook …")
+    )
+    with run_webhook(folder, folder / "policies.yaml", snapshot) as client:
+        previews = [
+            preview(template.pod, policies, template.facts(facts), template.namespace) for template in templates
+        ]
+        are_equal = [
+            _is_same_as_preview(client, template, pod_preview, facts)
+            for template, pod_preview in zip(templates, previews, strict=True)
+        ]
+    pods = [
+        report_pod(template, pod_preview, _list_warnings(pod_preview))
+        for template, pod_preview in zip(templates, previews, strict=True)
+    ]
+    admit_report = AdmitReport(
+        policies=[policy.name for policy in policies.all], notes=[], pods=pods, totals=sum_totals(pods)
+    )
+    draw_admission(console, admit_report, explain=False)
+    _report_latency(console, client, all(are_equal))
 
 
-def _agrees(client: ReviewClient, found: PodTemplateLocation, made: Preview, facts: ClusterFacts) -> bool:
-    """Is the pod stored with the service's answers the one that the offline decision promises?"""
-    stored = admit(found.pod, found.facts(facts), found.namespace, lambda pod: client.admit(pod, found.namespace))
-    return getattr(stored, "pod", stored) == getattr(made.result, "pod", made.result)
+def _is_same_as_preview(
+    client: ReviewClient, template: PodTemplateLocation, pod_preview: Preview, facts: ClusterFacts
+) -> bool:
+    """Return whether the pod that is stored with the webhook's answers equals the one of the offline preview."""
+    stored = admit(
+        template.pod, template.facts(facts), template.namespace, lambda pod: client.admit(pod, template.namespace)
+    )
+    return getattr(stored, "pod", stored) == getattr(pod_preview.result, "pod", pod_preview.result)
 
 
-def _warnings(made: Preview) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for call in made.calls for text in told(call.decision)))
+def _list_warnings(pod_preview: Preview) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for call in pod_preview.calls for text in told(call.decision)))
 
 
-def _served(console: Console, client: ReviewClient, agreed: bool) -> None:
-    usual = statistics.median(client.seconds) * 1000
+def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> None:
+    median_ms = statistics.median(client.seconds) * 1000
     console.print(
         Text.assemble(
-            f"\n{len(client.seconds)} reviews were answered by {client.url} over TLS, {usual:.1f} ms each (median). ",
+            f"\n{len(client.seconds)} reviews were answered by {client.url} over TLS, {median_ms:.1f} ms each"
+            " (median). ",
             ("They match the offline decision.", "green")
-            if agreed
-            else ("They DIFFER from the offline decision: our bug.", "red"),
+            if is_same
+            else ("They DIFFER from the offline decision because of a bug.", "red"),
         )
     )
-    if not agreed:
-        sys.exit(FAILED)
+    if not is_same:
+        sys.exit(EXIT_FAILED)
 
 
-def _onwards(console: Console) -> None:
+def _print_next_steps(console: Console) -> None:
     console.print(
         "\n[bold]Where to go next[/]\n"
         "  trimtab admit -f your-manifests.yaml            the same for what you run, nothing is changed anywhere\n"
-        "  trimtab admit -f your-manifests.yaml --explain  with everything that was left alone, and why\n"
-        "  trimtab policies list                           the policies we ship\n"
+        "  trimtab admit -f your-manifests.yaml --explain  with the fields that were not changed, and why\n"
+        "  trimtab policies list                           the policies that are included\n"
         "  trimtab policies explain NAME                   what one of them does\n"
         "  trimtab plan --cluster snapshot.yaml            which of your nodes can go, and why the others stay\n"
         "  docs/how-to/write-a-policy.md                   your own in ten minutes",

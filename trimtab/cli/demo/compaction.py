@@ -1,9 +1,7 @@
-"""A small simulated cluster, and a door to it: the compactor's own loop works on it, and no clock is asked.
+"""Compacts a simulated cluster with the compactor's own loop: first in dry run, then with mode act.
 
-Pods have successors at once, on the emptiest node that takes them and is not about to go, ready after a while; what was
-emptied is taken by an autoscaler that waits some minutes.
-
-A pool goes from a rehearsal to the real thing, step by step, on a simulated cluster.
+An evicted pod gets a successor at once, on the emptiest node that admits it and is not about to be drained; it is ready
+after 30 seconds. A simulated autoscaler removes a drained node after 10 minutes. The time is simulated, too.
 """
 
 from __future__ import annotations
@@ -44,30 +42,32 @@ from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build
 from trimtab.scheduling.filters import admits
 
-START_UP, TAKEN = 30, 600
+STARTUP_SECONDS, REMOVAL_DELAY_SECONDS = 30, 600
+"""The time until a new pod is ready, and until the autoscaler removes a drained node."""
 KEYS = SigningKeys(b"the key of a cluster that is played")
-"""Seconds until a new pod is ready, and until an empty node is taken."""
 Key = tuple[str, str, str]
 
 
 @dataclass(slots=True)
 class SimulatedCluster:
+    """A cluster in memory with the interfaces that the compactor's loop reads and acts through."""
+
     inventory: Inventory
     pool: Pool
     at: Seconds
     records: list[HistoryEntry] = field(default_factory=list)
     evicted: int = 0
     short: int = 0
-    """Times a budget was broken."""
-    _wanted: Counter[Key] = field(default_factory=Counter)
+    """How often a PodDisruptionBudget was violated."""
+    _replicas_by_owner: Counter[Key] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._wanted = Counter(key for pod in self.inventory.pods if (key := _key(pod)) is not None)
-        self._count()
+        self._replicas_by_owner = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None)
+        self._update_counts()
 
     # ── what the compactor sees ──────────────────────────────────────────────────────────────────────
     def look(self) -> ClusterView:
-        """What is there now."""
+        """Return the present state of the cluster."""
         return ClusterView(
             at=self.at, inventory=self.inventory, pools=(self.pool,), home="trimtab-system",
             autoscaler=Autoscaler(updated=self.at, threshold=0),
@@ -86,149 +86,182 @@ class SimulatedCluster:
     def rehearsal(self) -> bool:
         return False
 
-    def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
-        self._set(node.name, cordoned=True, note=write(note, node, KEYS))
+    def cordon(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
+        self._set_cordon(node.name, cordoned=True, drain_text=write(annotation, node, KEYS))
 
     def release(self, node: str, version: str, *, uncordon: bool) -> None:
-        self._set(node, cordoned=not uncordon, note="")
+        self._set_cordon(node, cordoned=not uncordon, drain_text="")
 
     def evict(self, move: PodToEvict) -> EvictionResponse:
-        """The pod goes, and its successor is there, not ready yet."""
+        """Delete the pod, and create its successor, which is not ready yet."""
         [pod] = [pod for pod in self.inventory.pods if pod.uid == move.uid]
         self.evicted += 1
-        left = tuple(other for other in self.inventory.pods if other is not pod)
-        self.inventory = replace(self.inventory, pods=left)
+        remaining = tuple(other for other in self.inventory.pods if other is not pod)
+        self.inventory = replace(self.inventory, pods=remaining)
         name = f"{pod.name.partition('.')[0]}.{self.evicted}"
-        made = change(
-            pod, name=name, uid=name, created=self.at, ready=False, node=self._place(change(pod, node="")), alike=-1
+        successor = change(
+            pod,
+            name=name,
+            uid=name,
+            created=self.at,
+            ready=False,
+            node=self._choose_node(change(pod, node="")),
+            alike=-1,
         )
-        self.inventory = replace(self.inventory, pods=(*left, made))
-        self._count()
+        self.inventory = replace(self.inventory, pods=(*remaining, successor))
+        self._update_counts()
         return EvictionResponse(became=EvictionResult.EVICTED)
 
     def scale(self, deployment: str, before: int, replicas: int) -> bool:
         return False
 
     def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        others = tuple(taint for taint in node.taints if taint.key != LEAVING)
-        ours = (Taint(key=LEAVING, effect="PreferNoSchedule"),) if leaving else ()
-        self._replace(replace(node, taints=(*others, *ours)))
+        other_taints = tuple(taint for taint in node.taints if taint.key != LEAVING)
+        own_taints = (Taint(key=LEAVING, effect="PreferNoSchedule"),) if leaving else ()
+        self._replace_node(replace(node, taints=(*other_taints, *own_taints)))
 
     def tell(self, record: HistoryEntry) -> None:
         self.records.append(record)
 
     # ── what happens by itself ───────────────────────────────────────────────────────────────────────
     def pass_time(self, seconds: int) -> None:
-        """Pods become ready, budgets are counted, empty nodes are taken."""
+        """Advance the time: pods become ready, drained nodes are removed, PodDisruptionBudgets are counted."""
         self.at += seconds
-        pods = tuple(_later(pod, self.at) for pod in self.inventory.pods)
+        pods = tuple(_pod_at(pod, self.at) for pod in self.inventory.pods)
         nodes = tuple(node for node in self.inventory.nodes if not self._is_taken(node))
         self.inventory = replace(self.inventory, pods=pods, nodes=nodes)
-        self._count()
+        self._update_counts()
 
     def _is_taken(self, node: NodeInfo) -> bool:
-        note = read(node, KEYS)
-        return isinstance(note, DrainAnnotation) and note.emptied is not None and self.at - note.emptied >= TAKEN
+        annotation = read(node, KEYS)
+        return (
+            isinstance(annotation, DrainAnnotation)
+            and annotation.emptied is not None
+            and self.at - annotation.emptied >= REMOVAL_DELAY_SECONDS
+        )
 
-    def _place(self, pod: PodInfo) -> str:
-        """The scheduler that spreads; what is about to go comes last."""
-        world = build(replace(self.inventory, pods=(*self.inventory.pods, pod)))
-        room, [(_, kind)] = FreeCapacity(world), world.waiting
-        fits = [number for number in range(len(world.nodes)) if admits(room, kind, number)]
-        best = min(fits, key=lambda n: (tainted(world.nodes[n], ""), -room.major[n], n), default=None)
-        return "" if best is None else world.nodes[best].name
+    def _choose_node(self, pod: PodInfo) -> str:
+        """Return the node of the lowest requests that admits the pod, a node with the soft taint last; "" without
+        one."""
+        model = build(replace(self.inventory, pods=(*self.inventory.pods, pod)))
+        capacity, [(_, kind)] = FreeCapacity(model), model.waiting
+        numbers = [number for number in range(len(model.nodes)) if admits(capacity, kind, number)]
+        best_number = min(
+            numbers,
+            key=lambda number: (tainted(model.nodes[number], ""), -capacity.major[number], number),
+            default=None,
+        )
+        return "" if best_number is None else model.nodes[best_number].name
 
-    def _count(self) -> None:
-        """As the controllers of owners and budgets would."""
-        have = Counter(key for pod in self.inventory.pods if (key := _key(pod)) is not None)
-        ready = Counter(key for pod in self.inventory.pods if (key := _key(pod)) is not None and pod.ready)
-        owners = {key: ReplicaCounts(wanted=n, have=have[key], ready=ready[key]) for key, n in self._wanted.items()}
+    def _update_counts(self) -> None:
+        """Update the status of owners and PodDisruptionBudgets, as their controllers do."""
+        present = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None)
+        ready = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None and pod.ready)
+        owners = {
+            key: ReplicaCounts(wanted=replicas, have=present[key], ready=ready[key])
+            for key, replicas in self._replicas_by_owner.items()
+        }
         budgets = []
         for budget in self.inventory.budgets:
-            missing = sum(self._wanted[key] - ready[key] for key in self._wanted if key[2] == budget.name)
+            missing = sum(
+                self._replicas_by_owner[key] - ready[key] for key in self._replicas_by_owner if key[2] == budget.name
+            )
             self.short += missing > budget.most
             budgets.append(replace(budget, allowed=max(0, budget.most - missing), whole=missing <= budget.most))
         self.inventory = replace(self.inventory, owners=owners, budgets=tuple(budgets))
 
-    def _set(self, name: str, *, cordoned: bool, note: str) -> None:
+    def _set_cordon(self, name: str, *, cordoned: bool, drain_text: str) -> None:
         [node] = [node for node in self.inventory.nodes if node.name == name]
-        kept = {key: text for key, text in node.annotations.items() if key != CORDONED_BY_US}
-        self._replace(replace(node, cordoned=cordoned, annotations={**kept, CORDONED_BY_US: note} if note else kept))
+        annotations = {key: text for key, text in node.annotations.items() if key != CORDONED_BY_US}
+        self._replace_node(
+            replace(
+                node,
+                cordoned=cordoned,
+                annotations={**annotations, CORDONED_BY_US: drain_text} if drain_text else annotations,
+            )
+        )
 
-    def _replace(self, made: NodeInfo) -> None:
-        nodes = tuple(made if node.name == made.name else node for node in self.inventory.nodes)
+    def _replace_node(self, new_node: NodeInfo) -> None:
+        nodes = tuple(new_node if node.name == new_node.name else node for node in self.inventory.nodes)
         self.inventory = replace(self.inventory, nodes=nodes)
 
 
-def _key(pod: PodInfo) -> Key | None:
+def _owner_key(pod: PodInfo) -> Key | None:
     return (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else None
 
 
-def _later(pod: PodInfo, now: Seconds) -> PodInfo:
-    born = pod.created or 0
-    return change(pod, ready=True) if not pod.ready and pod.node and now - born >= START_UP else pod
+def _pod_at(pod: PodInfo, now: Seconds) -> PodInfo:
+    created_at = pod.created or 0
+    return change(pod, ready=True) if not pod.ready and pod.node and now - created_at >= STARTUP_SECONDS else pod
 
 
-INTERVAL, SETTLE, TICK, ROUNDS = 60, 15, 5, 600
+INTERVAL_SECONDS, SETTLE_SECONDS, TICK_SECONDS, MAX_ROUNDS = 60, 15, 5, 600
 BEGIN = "2026-03-02T03:00:00Z"
-"""A Monday at three in the morning, with nobody watching."""
-_SHOWN = ("begun", "emptied", "taken", "released", "dropped", "closed")
+"""A Monday at three in the morning."""
+_SHOWN_EVENTS = ("begun", "emptied", "taken", "released", "dropped", "closed")
 
 
-def show(console: Console, asked: PlanInputs) -> None:
-    """What a rehearsal writes down, and then what is done."""
-    [pool] = asked.pools
-    stage = SimulatedCluster(asked.inventory, replace(pool, dry_run=True), seconds(BEGIN) or 0)
-    loop = _loop(stage)
-    console.print(Text("\nFrom a rehearsal to the real thing (simulated: 30 s to start a pod)", style="bold"))
-    console.print("[bold]mode: rehearse[/]  plans are written down, nothing is done", highlight=False)
-    _rounds(stage, loop, 60)
-    rehearsed, before = len(stage.records), len(stage.inventory.nodes)
-    console.print(_table(stage.records))
-    console.print(f"  nodes cordoned: {_cordoned(stage)}, pods evicted: {stage.evicted}", highlight=False)
-    stage.pool = replace(stage.pool, dry_run=False)
+def draw_compaction(console: Console, inputs: PlanInputs) -> None:
+    """Draw the history of a dry run, then of the same pool with mode act."""
+    [pool] = inputs.pools
+    cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), seconds(BEGIN) or 0)
+    loop = _build_loop(cluster)
+    console.print(Text("\nFrom a dry run to the real compaction (simulated: a pod takes 30 s to start)", style="bold"))
+    console.print("[bold]mode: rehearse[/]  plans are recorded, nothing is done", highlight=False)
+    _run_rounds(cluster, loop, 60)
+    dry_run_count, nodes_before = len(cluster.records), len(cluster.inventory.nodes)
+    console.print(_history_table(cluster.records))
+    console.print(f"  nodes cordoned: {_count_cordoned(cluster)}, pods evicted: {cluster.evicted}", highlight=False)
+    cluster.pool = replace(cluster.pool, dry_run=False)
     console.print("[bold]mode: act[/]       the same plan, carried out", highlight=False)
-    _rounds(stage, loop, ROUNDS)
-    console.print(_table(stage.records[rehearsed:]))
+    _run_rounds(cluster, loop, MAX_ROUNDS)
+    console.print(_history_table(cluster.records[dry_run_count:]))
     console.print(
-        f"  {before} nodes → {len(stage.inventory.nodes)}, {stage.evicted} pods evicted, {loop.drains.twice} of them "
-        f"twice; budgets broken: {stage.short}",
+        f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted,"
+        f" {loop.drains.twice} of them "
+        f"twice; budgets broken: {cluster.short}",
         highlight=False,
     )
 
 
-def _loop(stage: SimulatedCluster) -> Loop:
-    terms = DrainTimeouts(rest=900)
-    books, faults = PoolStates(stage, (stage.tell,)), ErrorGuard(log.build("error"))
+def _build_loop(cluster: SimulatedCluster) -> Loop:
+    timeouts = DrainTimeouts(rest=900)
+    states, error_guard = PoolStates(cluster, (cluster.tell,)), ErrorGuard(log.build("error"))
     return Loop(
-        look=stage.look, books=books, drains=Drainer(stage, books, terms, GracefulShutdown(), faults),
-        planning=CompactionPlanner(stage, DryRunActuator(), books, terms, SETTLE, faults), steering=LeavingTaint(stage),
-        log=log.build("error"), interval=INTERVAL, tick=TICK, elapsed=lambda: float(stage.at),
-    )  # fmt: skip
+        look=cluster.look,
+        books=states,
+        drains=Drainer(cluster, states, timeouts, GracefulShutdown(), error_guard),
+        planning=CompactionPlanner(cluster, DryRunActuator(), states, timeouts, SETTLE_SECONDS, error_guard),
+        steering=LeavingTaint(cluster),
+        log=log.build("error"),
+        interval=INTERVAL_SECONDS,
+        tick=TICK_SECONDS,
+        elapsed=lambda: float(cluster.at),
+    )
 
 
-def _rounds(stage: SimulatedCluster, loop: Loop, most: int) -> None:
-    """Until nothing is under way and two plans have found nothing more."""
-    quiet = 0
-    for _ in range(most):
-        told = len(stage.records)
+def _run_rounds(cluster: SimulatedCluster, loop: Loop, max_rounds: int) -> None:
+    """Run rounds until there is no drain, and further plans find no node."""
+    idle_rounds = 0
+    for _ in range(max_rounds):
+        record_count = len(cluster.records)
         wait = loop.round()
-        stage.pass_time(max(1, round(wait)))
-        busy = len(stage.records) > told or _cordoned(stage) or loop.planning.intent is not None
-        quiet = 0 if busy else quiet + 1
-        if quiet > 3:
+        cluster.pass_time(max(1, round(wait)))
+        busy = len(cluster.records) > record_count or _count_cordoned(cluster) or loop.planning.intent is not None
+        idle_rounds = 0 if busy else idle_rounds + 1
+        if idle_rounds > 3:
             return
 
 
-def _cordoned(stage: SimulatedCluster) -> int:
-    return sum(node.cordoned for node in stage.inventory.nodes)
+def _count_cordoned(cluster: SimulatedCluster) -> int:
+    return sum(node.cordoned for node in cluster.inventory.nodes)
 
 
-def _table(records: Iterable[HistoryEntry]) -> Table:
+def _history_table(records: Iterable[HistoryEntry]) -> Table:
     table = Table.grid(padding=(0, 2))
     start = seconds(BEGIN) or 0
     for record in records:
-        if record.what in _SHOWN or (record.what == "planned" and record.rehearsed):
+        if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed):
             passed = record.at - start
             style = {"taken": "green", "released": "red"}.get(record.what, "")
             what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what

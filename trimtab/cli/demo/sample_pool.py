@@ -1,4 +1,4 @@
-"""A small pool, compacted before one's eyes: nine nodes where four will do."""
+"""A sample pool of nine nodes whose pods fit on four, its plan, and its simulation."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from trimtab.cli.plan import pools
 from trimtab.cli.plan import report as report_module
-from trimtab.cli.plan.cost import counted, words
+from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import Fill, NodeReport, PlanReport
 from trimtab.cli.plan.table import GREY
@@ -23,66 +23,78 @@ from trimtab.compaction.simulate import Scheduler, simulate
 from trimtab.scheduling.cluster_model import build as world_of
 
 WIDTH = 24
-_NODES, _MADE = 9, "2026-01-02T00:00:00Z"
-_APPS = {"web": (12, 250, 512), "api": (9, 400, 768), "worker": (10, 300, 1024), "search": (4, 700, 2048)}
-"""Name → pods, millicores and Mi that each asks for."""
+_NODES, _CREATED = 9, "2026-01-02T00:00:00Z"
+_WORKLOADS = {"web": (12, 250, 512), "api": (9, 400, 768), "worker": (10, 300, 1024), "search": (4, 700, 2048)}
+"""Name → the number of pods, and the millicores and Mi that each requests."""
 
 
-def show(console: Console) -> None:
-    """The pool before and after, then what a scheduler that spreads would make of it."""
-    shop = asked()
-    world = world_of(shop.inventory)
-    report = report_module.report(shop, world, plan(world, shop.pools, shop.now), [])
+def draw_sample_pool(console: Console) -> None:
+    """Draw the pool before and after the plan, then the result with a scheduler that spreads."""
+    inputs = build_inputs()
+    model = world_of(inputs.inventory)
+    plan_report = report_module.build_report(inputs, model, plan(model, inputs.pools, inputs.now), [])
     console.print(Text("\nAnd a pool of nodes, compacted (cpu requested, before and after)", style="bold"))
-    console.print(_bars(report))
+    console.print(_nodes_table(plan_report))
     console.print(
-        Text.assemble((f"{report.nodes_before} nodes → {report.nodes_after}", "bold green"), _comes_to(report))
+        Text.assemble(
+            (f"{plan_report.nodes_before} nodes → {plan_report.nodes_after}", "bold green"),
+            _format_outcome(plan_report),
+        )
     )
-    made = simulate(shop.inventory, shop.pools, Scheduler.SPREAD, shop.now, marked=True)
+    simulation = simulate(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.now, marked=True)
     console.print(
-        f"Simulated with a scheduler that spreads: {made.nodes_before} nodes → {made.nodes_after} in "
-        f"{counted(len(made.rounds), 'round')}, {made.moved_twice} pods moved twice, {made.waiting} left waiting.",
+        f"Simulated with a scheduler that spreads: {simulation.nodes_before} nodes → {simulation.nodes_after} in "
+        f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice,"
+        f" {simulation.waiting} left pending.",
         highlight=False,
     )
 
 
-def asked() -> PlanInputs:
-    """The pool as `trimtab plan` reads it."""
-    reading = read("pool.json", snapshot())
+def build_inputs() -> PlanInputs:
+    """Return the pool as the inputs of a plan."""
+    reading = read("pool.json", build_snapshot())
     inventory = snapshot_inventory(build(reading.documents).snapshot)
-    chosen = pools.found(None, reading.documents, inventory, ())
-    return PlanInputs(inventory=inventory, pools=chosen.pools, now=PlanningContext(), notes=chosen.notes)
+    pool_reading = pools.find_pools(None, reading.documents, inventory, ())
+    return PlanInputs(inventory=inventory, pools=pool_reading.pools, now=PlanningContext(), notes=pool_reading.notes)
 
 
-def _comes_to(report: PlanReport) -> str:
-    waves, evictions = counted(len(report.waves), "wave"), counted(report.evictions, "eviction")
-    return f" in {waves}, {evictions}, saving {words(report.saves)}. No budget is broken on the way."
+def _format_outcome(report: PlanReport) -> str:
+    waves, evictions = format_count(len(report.waves), "wave"), format_count(report.evictions, "eviction")
+    return f" in {waves}, {evictions}, saving {format_saving(report.saves)}. No PodDisruptionBudget is violated."
 
 
-def _bars(report: PlanReport) -> Table:
-    going = {step.node: wave.number for wave in report.waves for step in wave.nodes}
-    kept = {blocker.node: blocker for blocker in report.blockers}
+def _nodes_table(report: PlanReport) -> Table:
+    waves_by_node = {step.node: wave.number for wave in report.waves for step in wave.nodes}
+    blockers_by_node = {blocker.node: blocker for blocker in report.blockers}
     table = Table.grid(padding=(0, 2))
     for node in report.nodes:
-        after = _bar(node, node.after) if node.after else Text(f"goes in wave {going[node.name]}", style="yellow")
-        why = f"stays: {kept[node.name].pod}, {kept[node.name].reason.code}" if node.name in kept else ""
-        table.add_row(node.name, _bar(node, node.before), "→", after, Text(why, style=GREY))
+        after = (
+            _requests_bar(node, node.after)
+            if node.after
+            else Text(f"goes in wave {waves_by_node[node.name]}", style="yellow")
+        )
+        why = (
+            f"stays: {blockers_by_node[node.name].pod}, {blockers_by_node[node.name].reason.code}"
+            if node.name in blockers_by_node
+            else ""
+        )
+        table.add_row(node.name, _requests_bar(node, node.before), "→", after, Text(why, style=GREY))
     return table
 
 
-def _bar(node: NodeReport, fill: Fill) -> Text:
+def _requests_bar(node: NodeReport, fill: Fill) -> Text:
     full = fill.cpu * WIDTH // node.cpu
     share = f" {fill.cpu * 100 // node.cpu:>3} %"
     return Text.assemble(("█" * full, "green"), ("░" * (WIDTH - full), GREY), share)
 
 
-def snapshot() -> bytes:
-    """What kubectl get nodes,pods,pdb -A -o json would print of it."""
-    items = [*map(_node, range(_NODES)), *_pods(), _budget()]
+def build_snapshot() -> bytes:
+    """Return the pool's objects as `kubectl get nodes,pods,pdb -A -o json` prints them."""
+    items = [*map(_build_node, range(_NODES)), *_build_pods(), _build_budget()]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1).encode()
 
 
-def _node(number: int) -> dict[str, Any]:
+def _build_node(number: int) -> dict[str, Any]:
     name = f"shop-{number + 1}"
     labels = {
         "kubernetes.io/hostname": name, "trimtab.dev/pool": "shop", "node.kubernetes.io/instance-type": "m5.xlarge",
@@ -91,23 +103,23 @@ def _node(number: int) -> dict[str, Any]:
     }  # fmt: skip
     allocatable = {"cpu": "3920m", "memory": "15Gi", "pods": "58"}
     status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}
-    metadata = {"name": name, "labels": labels, "creationTimestamp": _MADE}
+    metadata = {"name": name, "labels": labels, "creationTimestamp": _CREATED}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}, "status": status}
 
 
-def _pods() -> Iterator[dict[str, Any]]:
-    """Spread over the nodes, as a scheduler leaves them; and one pod that nobody would make again."""
+def _build_pods() -> Iterator[dict[str, Any]]:
+    """Yield the workloads' pods, spread over the nodes, and one pod without an owner, which may not move."""
     count = 0
-    for app, (pods, cpu, memory) in _APPS.items():
+    for app, (pods, cpu, memory) in _WORKLOADS.items():
         for number in range(pods):
-            yield _pod(f"{app}-{number}", app, count % _NODES, cpu, memory)
+            yield _build_pod(f"{app}-{number}", app, count % _NODES, cpu, memory)
             count += 1
-    yield _pod("debug-shell", "", 4, 100, 128)
+    yield _build_pod("debug-shell", "", 4, 100, 128)
 
 
-def _pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[str, Any]:
+def _build_pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {
-        "name": name, "namespace": "shop", "uid": name, "labels": {"app": app}, "creationTimestamp": _MADE,
+        "name": name, "namespace": "shop", "uid": name, "labels": {"app": app}, "creationTimestamp": _CREATED,
     }  # fmt: skip
     if app:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": app, "controller": True}
@@ -118,8 +130,8 @@ def _pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[str, Any
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
-def _budget() -> dict[str, Any]:
-    """Two of nine api pods may be missing at a time."""
+def _build_budget() -> dict[str, Any]:
+    """Return a PodDisruptionBudget by which two of the nine api pods may be unavailable."""
     healthy = {"currentHealthy": 9, "desiredHealthy": 7, "expectedPods": 9, "disruptionsAllowed": 2}
     return {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",

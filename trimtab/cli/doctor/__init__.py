@@ -1,10 +1,10 @@
-"""Is everything wired? What was read, as values; what is wrong with it, and what mends it.
+"""The `doctor` verb: it checks an installation, and reports findings, each with a fix.
 
-cluster_reader         reads the cluster, asks for permissions, creates pods that are not stored (dry run)
-observed               what was read: each thing as it is, absent, or Unreadable with why; permissions that are
-                       needed
+cluster_reader         reads the cluster, reviews permissions, creates pods that are not stored (dry run)
+observed               the state of a cluster: each part as it is, None if absent, or Unreadable with the reason;
+                       the permissions that the processes need
 finding                one finding: severity, reason, fix
-check_installation,    the checks: an `ObservedCluster` in, findings out; pure
+check_installation,    the checks: pure functions from an `ObservedCluster` to findings
 check_webhook,
 check_integrations,
 check_signatures

@@ -1,9 +1,5 @@
-"""Are the processes there, may they do their work, and does one of each lead?
-
-What everything stands on: the server's version, the clock, our namespace, the CRD.
-
-How fare the documents that people write: policies and pools?
-"""
+"""Checks of the installation itself: processes, permissions, Leases, version, clock, namespace, CRD, policies and
+pools."""
 
 from collections.abc import Iterator
 
@@ -14,7 +10,7 @@ from trimtab.cli.install.names import PROCESSES, account
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.policy.schema import VERSION
 
-MISSING = Code(
+PROCESS_MISSING = Code(
     "process-missing",
     "The Deployment of a process is not there. Without the webhook no pod is changed; the others may be left out on "
     "purpose.",
@@ -25,140 +21,162 @@ NOT_READY = Code(
     "Replicas of a process are not ready.",
     "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
-MIXED = Code(
+NAMESPACE_MISMATCH = Code(
     "namespace-mixed",
-    "A process was told another namespace than the one it runs in: there it looks for its Secret, its pools and its "
-    "Lease, and may not read them.",
-    "With kustomize, `namespace` needs the base's `elsewhere.yaml` beside it: docs/how-to/install-in-a-cluster.md.",
+    "A process is configured with another namespace than the one that it runs in: it looks there for its Secret, its "
+    "pools and its Lease, and may not read them.",
+    "With kustomize, `namespace` needs the base's `elsewhere.yaml`, too: docs/how-to/install-in-a-cluster.md.",
 )
-NO_RIGHT = Code(
+PERMISSION_MISSING = Code(
     "right-missing",
     "The account of a process lacks a right that its work needs.",
     "`trimtab install --apply`, with the options it was installed with, grants exactly what is needed; with Helm, "
     "`helm upgrade`.",
 )
-UNHELD = Code(
+ACCOUNT_POLICY_MISSING = Code(
     "account-policy-missing",
-    "A ValidatingAdmissionPolicy that holds an account of Trimtab to its work is not in force: whoever steals the "
-    "account's token may do all that RBAC lets it.",
-    "`trimtab install --apply`, with the options it was installed with, brings it; with Helm, `helm upgrade`.",
+    "A ValidatingAdmissionPolicy that restricts an account of Trimtab to its work is not in force: a stolen token of "
+    "the account allows everything that RBAC allows.",
+    "`trimtab install --apply`, with the options it was installed with, creates it; with Helm, `helm upgrade`.",
 )
-HELD_OTHERWISE = Code(
+ACCOUNT_POLICY_DIFFERENT = Code(
     "account-policy-differs",
-    "A ValidatingAdmissionPolicy that holds an account of Trimtab does not say what this version would say.",
-    "Where nobody changed it on purpose: `trimtab install --apply`, with the options it was installed with; with Helm, "
+    "A ValidatingAdmissionPolicy that restricts an account of Trimtab differs from the one that this version installs.",
+    "Unless it was changed on purpose: `trimtab install --apply`, with the options it was installed with; with Helm, "
     "`helm upgrade`.",
 )
-NOBODY = Code(
+LEASE_FREE = Code(
     "lease-free",
-    "No replica of a process holds its Lease: nobody does its work.",
-    "See the replicas' logs: a Lease is taken within half a minute of the start.",
+    "No replica of a process holds its Lease, so the process does no work.",
+    "See the replicas' logs: a replica acquires the Lease within half a minute of its start.",
 )
-STALE = Code(
+LEASE_STALE = Code(
     "lease-stale",
     "The Lease of a process was not renewed in time: its leader is gone, or cannot reach the API server.",
-    "See the log of the replica that holds it; its twin takes over when the Lease has run out.",
+    "See the log of the replica that holds it; the other replica takes over when the Lease expires.",
 )
 
 
-def there(seen: ObservedCluster) -> Iterator[DoctorFinding]:
+def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the Deployment of each process exists, runs in the right namespace, and has ready replicas."""
     for name in PROCESSES:
-        yield _there(name, seen.processes[name], seen.namespace)
+        yield _check_process(name, cluster.processes[name], cluster.namespace)
 
 
-def _there(name: str, found: Read[DeploymentState | None], namespace: str) -> DoctorFinding:
-    if isinstance(found, Unreadable):
-        return unknown(found)
-    if found is None:
-        say = error if name == "webhook" else warn
-        return say(MISSING, f"there is no Deployment {namespace}/{account(name)}")
-    told = f"{name}: {found.ready} of {found.wanted} replicas ready"
-    look = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
-    home = found.settings.get("TRIMTAB_NAMESPACE", namespace)
-    if home != namespace:
-        return error(MIXED, f"{name} runs in {namespace} and was told {home}")
-    if found.ready == 0:
-        return error(NOT_READY, told, look)
-    return warn(NOT_READY, told, look) if found.ready < found.wanted else ok(told)
+def _check_process(name: str, state: Read[DeploymentState | None], namespace: str) -> DoctorFinding:
+    if isinstance(state, Unreadable):
+        return unknown(state)
+    if state is None:
+        report = error if name == "webhook" else warn
+        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account(name)}")
+    replicas = f"{name}: {state.ready} of {state.wanted} replicas ready"
+    describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
+    configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
+    if configured_namespace != namespace:
+        return error(NAMESPACE_MISMATCH, f"{name} runs in {namespace} and is configured with {configured_namespace}")
+    if state.ready == 0:
+        return error(NOT_READY, replicas, describe_command)
+    return warn(NOT_READY, replicas, describe_command) if state.ready < state.wanted else ok(replicas)
 
 
-def rights(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Of every process that is there."""
-    for name, lacks in seen.rights.items():
-        if isinstance(lacks, Unreadable):
-            yield unknown(lacks)
-        elif lacks:
-            rest = f" and {len(lacks) - 3} more" if len(lacks) > 3 else ""
-            yield error(NO_RIGHT, f"{account(name)} may not {', '.join(lacks[:3])}{rest}")
+def check_permissions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the permissions that the account of each installed process lacks."""
+    for name, missing in cluster.rights.items():
+        if isinstance(missing, Unreadable):
+            yield unknown(missing)
+        elif missing:
+            rest = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            yield error(PERMISSION_MISSING, f"{account(name)} may not {', '.join(missing[:3])}{rest}")
         else:
-            yield ok(f"{account(name)} may do what it does")
+            yield ok(f"{account(name)} has all permissions that it needs")
 
 
-def held(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Of every process that is there: is its account held to its work?"""
-    found = seen.account_policies
-    if isinstance(found, Unreadable):
-        yield unknown(found)
-    elif found is None:
-        yield warn(UNHELD, "this API server knows no such kind: accounts may do all that RBAC lets them")
+def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether an admission policy restricts the account of each installed process to its work."""
+    policies = cluster.account_policies
+    if isinstance(policies, Unreadable):
+        yield unknown(policies)
+    elif policies is None:
+        yield warn(
+            ACCOUNT_POLICY_MISSING, "this API server has no such kind: accounts may do everything that RBAC allows"
+        )
     else:
-        ours = [policy for policy in found if seen.processes[policy.process] is not None]
-        told = [finding for policy in ours for finding in _held(policy)]
-        yield from told or [ok(f"{len(ours)} policies hold our accounts to their work")]
+        expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
+        findings = [finding for policy in expected for finding in _check_account_policy(policy)]
+        yield from findings or [ok(f"{len(expected)} policies restrict Trimtab's accounts to their work")]
 
 
-def _held(policy: AccountPolicy) -> Iterator[DoctorFinding]:
-    what = f"the policy {policy.name}, which holds the account {account(policy.process)},"
+def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:
+    subject = f"the policy {policy.name}, which restricts the account {account(policy.process)},"
     if not policy.is_there:
-        yield error(UNHELD, f"{what} is not there")
+        yield error(ACCOUNT_POLICY_MISSING, f"{subject} does not exist")
     elif not policy.is_bound:
-        yield error(UNHELD, f"{what} has no binding that denies: it is not enforced")
+        yield error(ACCOUNT_POLICY_MISSING, f"{subject} has no binding that denies: it is not enforced")
     elif not policy.is_ours:
-        yield warn(HELD_OTHERWISE, f"{what} is not as this version of Trimtab installs it")
+        yield warn(ACCOUNT_POLICY_DIFFERENT, f"{subject} differs from the one that this version of Trimtab installs")
 
 
-def leases(seen: ObservedCluster) -> Iterator[DoctorFinding]:
+def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether one replica of each installed worker holds a Lease that it renews."""
     for name in WORKERS:
-        process, lease = seen.processes[name], seen.leases[name]
+        process, lease = cluster.processes[name], cluster.leases[name]
         if isinstance(process, Unreadable):
             yield unknown(process)
         elif isinstance(lease, Unreadable):
             yield unknown(lease)
         elif process is not None and process.wanted:
-            yield _led(name, lease, seen)
+            yield _check_leader(name, lease, cluster)
         else:
             yield ok(f"{name}: not installed")
 
 
-def _led(name: str, lease: LeaseState | None, seen: ObservedCluster) -> DoctorFinding:
+def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster) -> DoctorFinding:
     if lease is None or not lease.holder:
-        return error(NOBODY, f"nobody leads the {name}", f"kubectl -n {seen.namespace} logs deploy/{account(name)}")
+        return error(
+            LEASE_FREE, f"no replica of the {name} leads", f"kubectl -n {cluster.namespace} logs deploy/{account(name)}"
+        )
     if lease.renewed is None:
-        return error(STALE, f"{name}: {lease.holder} leads and never renewed its Lease")
-    # By the server's clock: the replicas', not ours, is what it was written by.
-    now = seen.here if isinstance(seen.there, Unreadable) else seen.there
+        return error(LEASE_STALE, f"{name}: {lease.holder} leads and never renewed its Lease")
+    # renewTime is from the replica's clock, which is closer to the API server's than to the one of this command.
+    now = cluster.here if isinstance(cluster.there, Unreadable) else cluster.there
     age = (now - lease.renewed).total_seconds()
     if age > lease.lasts:
-        return error(STALE, f"{name}: {lease.holder} last renewed its Lease {age:.0f} s ago, it lasts {lease.lasts} s")
+        return error(
+            LEASE_STALE, f"{name}: {lease.holder} last renewed its Lease {age:.0f} s ago, it lasts {lease.lasts} s"
+        )
     return ok(f"{name}: {lease.holder} leads")
 
 
 PROCESS_CHECKS = (
-    Check(name="processes", asks="Are the processes ready?", judge=there, may=(MISSING, NOT_READY, MIXED)),
-    Check(name="rights", asks="May the processes do what they do?", judge=rights, may=(NO_RIGHT,)),
     Check(
-        name="account-policies", asks="Do policies hold the accounts to their work?", judge=held,
-        may=(UNHELD, HELD_OTHERWISE),
+        name="processes",
+        asks="Are the processes ready?",
+        judge=check_processes,
+        may=(PROCESS_MISSING, NOT_READY, NAMESPACE_MISMATCH),
     ),
-    Check(name="leases", asks="Does one of each lead?", judge=leases, may=(NOBODY, STALE)),
-)  # fmt: skip
+    Check(
+        name="rights",
+        asks="Do the processes have the permissions that they need?",
+        judge=check_permissions,
+        may=(PERMISSION_MISSING,),
+    ),
+    Check(
+        name="account-policies",
+        asks="Do admission policies restrict the accounts?",
+        judge=check_account_policies,
+        may=(ACCOUNT_POLICY_MISSING, ACCOUNT_POLICY_DIFFERENT),
+    ),
+    Check(
+        name="leases", asks="Does one replica of each process lead?", judge=check_leases, may=(LEASE_FREE, LEASE_STALE)
+    ),
+)
 
 
 OLDEST, TESTED = (1, 30), ((1, 34), (1, 36))
-"""The oldest Kubernetes whose API servers know everything our webhook configurations say (matchConditions are stable
-since 1.30); the ends of what every test of ours runs against."""
-CLOCK_OFF, CLOCK_WRONG = 5, 60
-"""Seconds. A Date header is cut to the second, and the answer is on its way: below five nothing is wrong."""
+"""The oldest Kubernetes whose API server has all fields of the webhook configurations (matchConditions are stable since
+1.30), and the oldest and newest version that the end-to-end tests run against."""
+MAX_SKEW_SECONDS, MAX_TOLERATED_SKEW_SECONDS = 5, 60
+"""A Date header has no fractions of a second and takes time to arrive: a skew below five seconds is not reported."""
 
 TOO_OLD = Code(
     "kubernetes-too-old",
@@ -167,181 +185,228 @@ TOO_OLD = Code(
 )
 UNTESTED = Code(
     "kubernetes-untested",
-    "Trimtab is not tested against this minor of Kubernetes.",
-    "Nothing is known to be wrong. Rehearse first, and read the changelog for a newer Trimtab.",
+    "Trimtab is not tested against this minor version of Kubernetes.",
+    "No problem is known. Use a dry run first, and look for a newer Trimtab in the changelog.",
 )
-OFF = Code(
+CLOCK_SKEW = Code(
     "clock-off",
-    "The clock where the command runs and the API server's differ by more than a few seconds.",
-    "Synchronize both by NTP. Certificates, Leases and the autoscaler's reports are judged by the time.",
+    "The clock of the machine that runs the command and the API server's differ by more than a few seconds.",
+    "Synchronize both by NTP. Whether certificates, Leases and the autoscaler's reports are valid depends on the time.",
 )
-NO_HOME = Code(
+NAMESPACE_MISSING = Code(
     "namespace-missing",
-    "Trimtab's own namespace is not there.",
-    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` installs it; where it has another, say so to "
-    "`doctor`, too.",
+    "Trimtab's own namespace does not exist.",
+    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` creates it; if Trimtab has another namespace, give "
+    "it to `doctor`, too.",
 )
-PAUSED = Code(
+ALL_PAUSED = Code(
     "all-paused",
-    "The switch `trimtab.dev/paused` is on: no pod is changed, no node is emptied.",
-    "If that is over: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
+    "The switch `trimtab.dev/paused` is on: no pod is changed, no node is drained.",
+    "To switch it off: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
 )
-NO_CRD = Code(
+CRD_MISSING = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
     "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs it once and never upgrades it.",
 )
 
 
-def version(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    found = seen.version
-    if isinstance(found, Unreadable):
-        yield unknown(found)
-    elif found < OLDEST:
-        yield error(TOO_OLD, f"Kubernetes {_told(found)} is older than {_told(OLDEST)}")
-    elif not TESTED[0] <= found <= TESTED[1]:
-        yield warn(UNTESTED, f"Kubernetes {_told(found)}: tests run against {_told(TESTED[0])} to {_told(TESTED[1])}")
+def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether Trimtab supports the API server's version and is tested against it."""
+    version = cluster.version
+    if isinstance(version, Unreadable):
+        yield unknown(version)
+    elif version < OLDEST:
+        yield error(TOO_OLD, f"Kubernetes {_format_version(version)} is older than {_format_version(OLDEST)}")
+    elif not TESTED[0] <= version <= TESTED[1]:
+        yield warn(
+            UNTESTED,
+            f"Kubernetes {_format_version(version)}: tests run against {_format_version(TESTED[0])} to"
+            f" {_format_version(TESTED[1])}",
+        )
     else:
-        yield ok(f"Kubernetes {_told(found)}")
+        yield ok(f"Kubernetes {_format_version(version)}")
 
 
-def clock(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    if isinstance(seen.there, Unreadable):
-        yield unknown(seen.there)
+def check_clock(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the difference between this machine's clock and the API server's."""
+    if isinstance(cluster.there, Unreadable):
+        yield unknown(cluster.there)
         return
-    # The header was cut to the second: on the average half a second is missing.
-    off = (seen.here - seen.there).total_seconds() - 0.5
-    told = f"this clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the API server's"
-    if abs(off) > CLOCK_WRONG:
-        yield error(OFF, told)
-    elif abs(off) > CLOCK_OFF:
-        yield warn(OFF, told)
+    # A Date header has whole seconds (RFC 9110, section 5.6.7): on average it is half a second behind.
+    skew_seconds = (cluster.here - cluster.there).total_seconds() - 0.5
+    sentence = (
+        f"this clock is {abs(skew_seconds):.0f} s {'ahead of' if skew_seconds > 0 else 'behind'} the API server's"
+    )
+    if abs(skew_seconds) > MAX_TOLERATED_SKEW_SECONDS:
+        yield error(CLOCK_SKEW, sentence)
+    elif abs(skew_seconds) > MAX_SKEW_SECONDS:
+        yield warn(CLOCK_SKEW, sentence)
     else:
-        yield ok(f"within {CLOCK_OFF} s of the API server's")
+        yield ok(f"within {MAX_SKEW_SECONDS} s of the API server's")
 
 
-def home(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    if isinstance(seen.home, Unreadable):
-        yield unknown(seen.home)
-    elif seen.home is None:
-        yield error(NO_HOME, f"there is no namespace {seen.namespace}")
-    elif seen.home.paused:
-        yield warn(PAUSED, seen.home.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-")
+def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether Trimtab's namespace exists, and whether its annotation pauses Trimtab."""
+    if isinstance(cluster.home, Unreadable):
+        yield unknown(cluster.home)
+    elif cluster.home is None:
+        yield error(NAMESPACE_MISSING, f"there is no namespace {cluster.namespace}")
+    elif cluster.home.paused:
+        yield warn(ALL_PAUSED, cluster.home.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-")
     else:
-        yield ok("changes are made: nothing is paused")
+        yield ok("nothing is paused")
 
 
-def crd(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    found = seen.crd
-    if isinstance(found, Unreadable):
-        yield unknown(found)
-    elif found is None or not found.established:
-        yield error(NO_CRD, "PodPolicy is not served" if found is None else "PodPolicy is not established")
-    elif VERSION not in found.served:
-        yield error(NO_CRD, f"PodPolicy is served as {', '.join(sorted(found.served)) or 'nothing'}, not {VERSION}")
+def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the API server serves PodPolicy in the version that Trimtab reads."""
+    crd = cluster.crd
+    if isinstance(crd, Unreadable):
+        yield unknown(crd)
+    elif crd is None or not crd.established:
+        yield error(CRD_MISSING, "PodPolicy is not served" if crd is None else "PodPolicy is not established")
+    elif VERSION not in crd.served:
+        yield error(CRD_MISSING, f"PodPolicy is served as {', '.join(sorted(crd.served)) or 'nothing'}, not {VERSION}")
     else:
         yield ok(f"PodPolicy {VERSION} is served")
 
 
-def _told(version: tuple[int, int]) -> str:
+def _format_version(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
 INSTALLATION_CHECKS = (
-    Check(name="kubernetes-version", asks="Is this Kubernetes supported?", judge=version, may=(TOO_OLD, UNTESTED)),
-    Check(name="clock", asks="Is the time the same here and there?", judge=clock, may=(OFF,)),
-    Check(name="namespace", asks="Is our namespace there, and nothing paused?", judge=home, may=(NO_HOME, PAUSED)),
-    Check(name="crd", asks="Are PodPolicy documents served?", judge=crd, may=(NO_CRD,)),
+    Check(
+        name="kubernetes-version", asks="Is this Kubernetes supported?", judge=check_version, may=(TOO_OLD, UNTESTED)
+    ),
+    Check(
+        name="clock",
+        asks="Do the clocks of this machine and of the API server agree?",
+        judge=check_clock,
+        may=(CLOCK_SKEW,),
+    ),
+    Check(
+        name="namespace",
+        asks="Does Trimtab's namespace exist, and is nothing paused?",
+        judge=check_namespace,
+        may=(NAMESPACE_MISSING, ALL_PAUSED),
+    ),
+    Check(name="crd", asks="Are PodPolicy documents served?", judge=check_crd, may=(CRD_MISSING,)),
 )
 
 
-BROKEN = Code(
+POLICY_INVALID = Code(
     "policy-not-loaded",
-    "A PodPolicy makes no sense, so it is not in force, or an older version of it is.",
-    "`trimtab policies check` on its file names every mistake.",
+    "A PodPolicy is invalid, so it is not in force, or an older version of it is.",
+    "`trimtab policies check FILE` names every mistake.",
 )
-BRAKED = Code(
+POLICY_BRAKED = Code(
     "policy-braked",
-    "The watchdog put a policy to `warn`, because pods it changed were hit more often than before.",
-    "Read its condition HarmBrake, mend the policy, say `mode: apply` again; in the chart's values that takes a word "
-    "more: docs/how-to/watch-running-pods.md.",
+    "The watchdog set a policy to `warn`, because pods that it changed failed more often than before.",
+    "Read its condition HarmBrake, fix the policy, then set `mode: apply` again; with the chart's values that"
+    " takes one "
+    "more step: docs/how-to/watch-running-pods.md.",
 )
-CLASS_MISSING = Code(
+REQUIRED_CLASS_MISSING = Code(
     "required-class-missing",
-    "A policy requires a RuntimeClass that the cluster does not have: every pod it means is denied.",
-    "Create the RuntimeClass, mend its name in the policy, or say `mode: warn` in the policy until it is there.",
+    "A policy requires a RuntimeClass that the cluster does not have: every pod that it matches is denied.",
+    "Create the RuntimeClass, correct its name in the policy, or set `mode: warn` in the policy until it exists.",
 )
-FAILING = Code(
+POLICY_FAILING = Code(
     "policy-failing",
-    "An action of a policy failed for a pod: that pod went through without it.",
+    "An action of a policy failed for a pod: that pod was admitted without it.",
     "`kubectl get podpolicy NAME -o jsonpath={.status.lastError}`",
 )
-UNSTATED = Code(
+STATUS_BEHIND = Code(
     "policy-status-behind",
-    "The status of a policy is not about what its document says now: no watchdog has looked at it.",
-    "It looks once a minute. If it stays: the checks `processes` and `leases`, then its log.",
+    "The status of a policy is not about its present generation: no watchdog has processed it.",
+    "The watchdog does so once a minute. If it does not: the checks `processes` and `leases`, then its log.",
 )
-BAD_POOL = Code(
+POOL_INVALID = Code(
     "pool-not-loaded",
-    "The ConfigMap of a pool makes no sense: the pool is left alone.",
-    "The sentence names field and expectation; docs/reference/pool.md has all of them.",
+    "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
+    "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
 )
-NOT_SCALED = Code(
+POOL_WITHOUT_SCALING = Code(
     "pool-scales-nowhere",
-    "A pool lets pods move that are the only replica of their workload, and the compactor may scale no namespace: such "
-    "pods stay, and their nodes with them.",
+    "A pool allows moving pods that are the only replica of their workload, and the compactor may scale"
+    " workloads in no "
+    "namespace: such pods stay, and so do their nodes.",
     "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
-    "`compactor.scaleNamespaces`; or take `protect.singleReplicas: false` out of the pool.",
+    "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
 )
 
 
-def policies(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    found = seen.policies
-    if isinstance(found, Unreadable):
-        yield unknown(found)
+def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the problems that the status of each PodPolicy reports, missing RuntimeClasses first."""
+    policies = cluster.policies
+    if isinstance(policies, Unreadable):
+        yield unknown(policies)
         return
-    watchdog = seen.processes["watchdog"]
-    first = sorted(found, key=lambda one: not one.is_class_missing)
-    told = [finding for one in first for finding in _policy(one, watched=isinstance(watchdog, DeploymentState))]
-    yield from told
-    if not told:
-        yield ok(f"{len(found)} policies in force" if found else "no policy yet: no pod is changed")
+    watchdog = cluster.processes["watchdog"]
+    ordered = sorted(policies, key=lambda policy: not policy.is_class_missing)
+    findings = [
+        finding
+        for policy in ordered
+        for finding in _check_policy(policy, has_watchdog=isinstance(watchdog, DeploymentState))
+    ]
+    yield from findings
+    if not findings:
+        yield ok(f"{len(policies)} policies in force" if policies else "there is no policy yet: no pod is changed")
 
 
-def _policy(found: PolicyState, *, watched: bool) -> Iterator[DoctorFinding]:
-    if found.is_class_missing:
-        yield error(CLASS_MISSING, f"{found.name}: RuntimeClass {found.required_class} does not exist")
-    if found.broken:
-        yield error(BROKEN, f"{found.name}: {found.broken}")
-    if found.braked:
-        yield warn(BRAKED, f"{found.name}: {found.braked}")
-    if found.last_error and not found.broken:
-        yield warn(FAILING, f"{found.name}: {found.last_error}")
-    if watched and found.observed < found.generation:
-        seen = f"generation {found.observed}" if found.observed else "nothing"
-        yield warn(UNSTATED, f"{found.name}: its status is about {seen}, it is generation {found.generation}")
+def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[DoctorFinding]:
+    if policy.is_class_missing:
+        yield error(REQUIRED_CLASS_MISSING, f"{policy.name}: RuntimeClass {policy.required_class} does not exist")
+    if policy.broken:
+        yield error(POLICY_INVALID, f"{policy.name}: {policy.broken}")
+    if policy.braked:
+        yield warn(POLICY_BRAKED, f"{policy.name}: {policy.braked}")
+    if policy.last_error and not policy.broken:
+        yield warn(POLICY_FAILING, f"{policy.name}: {policy.last_error}")
+    if has_watchdog and policy.observed < policy.generation:
+        status_of = f"generation {policy.observed}" if policy.observed else "nothing"
+        yield warn(
+            STATUS_BEHIND,
+            f"{policy.name}: its status is about {status_of}, the policy is generation {policy.generation}",
+        )
 
 
-def pools(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    found = seen.pools
-    if isinstance(found, Unreadable):
-        yield unknown(found)
+def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the mistakes in the pools' ConfigMaps, and pools that need a permission to scale Deployments."""
+    reading = cluster.pools
+    if isinstance(reading, Unreadable):
+        yield unknown(reading)
         return
-    for mistake in found.mistakes:
-        yield error(BAD_POOL, str(mistake))
-    asking = sorted(pool.name for pool in found.pools if pool.enabled and pool.single_replicas)
-    compactor = seen.processes["compactor"]
-    if asking and isinstance(compactor, DeploymentState) and not compactor.scale_namespaces:
-        yield warn(NOT_SCALED, f"pool {', '.join(asking)}: the compactor may give no workload a second replica")
-    elif not found.mistakes:
-        acting = sum(pool.enabled and not pool.dry_run for pool in found.pools)
-        yield ok(f"{len(found.pools)} pools, {acting} of them act" if found.pools else "no pool yet: nothing is moved")
+    for mistake in reading.mistakes:
+        yield error(POOL_INVALID, str(mistake))
+    pools_to_scale = sorted(pool.name for pool in reading.pools if pool.enabled and pool.single_replicas)
+    compactor = cluster.processes["compactor"]
+    if pools_to_scale and isinstance(compactor, DeploymentState) and not compactor.scale_namespaces:
+        yield warn(
+            POOL_WITHOUT_SCALING,
+            f"pool {', '.join(pools_to_scale)}: the compactor may not scale any workload to a second replica",
+        )
+    elif not reading.mistakes:
+        active = sum(pool.enabled and not pool.dry_run for pool in reading.pools)
+        yield ok(
+            f"{len(reading.pools)} pools, {active} of them act"
+            if reading.pools
+            else "there is no pool yet: no pod is moved"
+        )
 
 
 CHECKS = (
     Check(
-        name="policies", asks="Are policies in force, and harmless?", judge=policies,
-        may=(CLASS_MISSING, BROKEN, BRAKED, FAILING, UNSTATED),
+        name="policies",
+        asks="Are all policies in force and harmless?",
+        judge=check_policies,
+        may=(REQUIRED_CLASS_MISSING, POLICY_INVALID, POLICY_BRAKED, POLICY_FAILING, STATUS_BEHIND),
     ),
-    Check(name="pools", asks="Do the pools' settings make sense?", judge=pools, may=(BAD_POOL, NOT_SCALED)),
-)  # fmt: skip
+    Check(
+        name="pools",
+        asks="Are the settings of the pools valid?",
+        judge=check_pools,
+        may=(POOL_INVALID, POOL_WITHOUT_SCALING),
+    ),
+)

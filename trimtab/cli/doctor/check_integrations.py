@@ -1,4 +1,4 @@
-"""Whom we work with: RuntimeClass admission, the autoscaler, where usage comes from, the VPA."""
+"""Checks of what Trimtab works with: RuntimeClass admission, the autoscaler, estafette, the usage source, the VPA."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,232 +17,285 @@ from trimtab.cluster.cluster_autoscaler import (
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Code, Unreadable
 
-WRONG_OVERHEAD = Code(
+OVERHEAD_MISMATCH = Code(
     "overhead-set-otherwise",
-    "Who fills pod overhead in is set otherwise than this API server does it: pods would be refused, or have none.",
-    "Set `TRIMTAB_OVERHEAD` of webhook and watchdog to what the sentence says.",
+    "The setting for who writes pod overhead does not match this API server: pods would be refused, or have none.",
+    "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value in the sentence.",
 )
-HANDING_OVER = 30
-"""Percent of requests: at such a threshold the autoscaler takes little but empty nodes."""
-NO_SCALER = Code(
+MAX_LEAD_THRESHOLD_PERCENT = 30
+"""Percent of requests: with a threshold of at most this the autoscaler removes hardly any node but empty ones."""
+AUTOSCALER_MISSING = Code(
     "autoscaler-not-found",
-    "Pools are to be compacted, and no cluster autoscaler tells of itself: nobody would take the nodes that are "
-    "emptied, so nothing is begun.",
-    "Install one, or let it write its status (`--write-status-configmap`); where it cannot, set "
-    "TRIMTAB_AUTOSCALER=assumed.",
+    "There are pools to compact, and no cluster autoscaler reports its status: drained nodes would not be removed, so "
+    "the compactor starts no drain.",
+    "Install one, or let it write its status (`--write-status-configmap`); if it cannot, set "
+    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
-ILL = Code(
+AUTOSCALER_UNHEALTHY = Code(
     "autoscaler-ill",
-    "The cluster autoscaler does not report, reports nonsense, or calls itself unhealthy: no drain is begun.",
+    "The cluster autoscaler reports no status, an invalid one, or that it is unhealthy: the compactor starts no drain.",
     "`kubectl -n kube-system logs deploy/cluster-autoscaler`",
 )
-KEEPS = Code(
+AUTOSCALER_KEEPS_NODES = Code(
     "autoscaler-keeps-nodes",
-    "The cluster autoscaler runs with --scale-down-enabled=false: nodes that are emptied stay.",
-    "Start it with --scale-down-enabled=true, or leave the pools in rehearsal.",
+    "The cluster autoscaler runs with --scale-down-enabled=false: drained nodes are not removed.",
+    "Start it with --scale-down-enabled=true, or leave the pools in dry run.",
 )
-FLAGS = Code(
+AUTOSCALER_FLAGS_DIFFER = Code(
     "autoscaler-flags-differ",
-    "The compactor was told other flags of the autoscaler than those it runs with.",
-    "Set TRIMTAB_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
+    "The compactor is configured with other flags of the autoscaler than those that the autoscaler runs with.",
+    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
 )
-HANDS_OVER = Code(
+AUTOSCALER_COMPETES = Code(
     "autoscaler-does-not-hand-over",
-    "A pool says `autoscaler: lead`, and the cluster autoscaler would empty the same nodes in its own order.",
+    "A pool has `autoscaler: lead`, and the cluster autoscaler would drain the same nodes in its own order.",
     "Start the cluster autoscaler with the flag that the sentence names.",
 )
-BESIDE = Code(
+ESTAFETTE_RUNS = Code(
     "estafette-runs-beside",
-    "An estafette node-compactor runs in this cluster. It deletes pods whatever their budgets say, on nodes that "
-    "Trimtab plans with, and pods move twice.",
-    "`trimtab pools import FILE --apply --take-over` makes pools of its configuration, stops it and opens what it left "
-    "cordoned.",
+    "An estafette node-compactor runs in this cluster. It deletes pods without regard to PodDisruptionBudgets on nodes "
+    "that Trimtab plans with, and pods move twice.",
+    "`trimtab pools import FILE --apply --take-over` creates pools from its configuration, stops it and uncordons the "
+    "nodes that it left cordoned.",
 )
-STRANDED = Code(
+ESTAFETTE_CORDONS = Code(
     "estafette-left-cordons",
-    "Nodes are still cordoned by an estafette node-compactor that no longer runs: they take no pods, and nothing plans "
-    "with them.",
-    "`trimtab pools import FILE --apply --take-over` opens them.",
+    "Nodes are still cordoned by an estafette node-compactor that no longer runs: they accept no pods, and no plan "
+    "includes them.",
+    "`trimtab pools import FILE --apply --take-over` uncordons them.",
 )
-NO_SOURCE = Code(
+USAGE_SOURCE_MISSING = Code(
     "usage-source-missing",
-    "There is no metrics API, and the recommender was given no Prometheus: it has nothing to learn from.",
-    "Install metrics-server, or set TRIMTAB_PROMETHEUS of the recommender.",
+    "There is no metrics API, and the recommender has no Prometheus configured: it gets no usage.",
+    "Install metrics-server, or set TRIMTAB_RECOMMENDER_PROMETHEUS_URL of the recommender.",
 )
-SOURCE_FAILS = Code(
+USAGE_SOURCE_FAILS = Code(
     "usage-source-failing",
-    "Where usage comes from does not answer, or knows of no pod.",
-    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_PROMETHEUS names.",
+    "The source of usage does not answer, or has no pod.",
+    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
-VPA_DEAD = Code(
+VPA_WEBHOOK_DOWN = Code(
     "vpa-webhook-dead",
-    "The VPA is installed and its own webhook cannot act: pods it manages are given P95, not P5.",
-    "See its admission controller: a ready endpoint and a caBundle are what it needs.",
+    "The VPA is installed and its own webhook cannot act: pods that it manages get P95, not P5.",
+    "See its admission controller: it needs a ready endpoint and a caBundle.",
 )
 
 
-def runtime_class(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    trial = seen.runtime_class
+def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the webhook and the watchdog are set as this API server handles pod overhead.
+
+    RuntimeClass admission refuses a pod of a RuntimeClass that does not exist; if the pod is admitted, it is off.
+    """
+    trial = cluster.runtime_class
     if isinstance(trial, Unreadable):
         yield unknown(trial)
         return
-    refused = trial.status >= 300
-    # A required action of ours may deny the pod, too; its sentence may name a class.
-    if refused and ("RuntimeClass" not in trial.message or "denied the request" in trial.message):
-        yield unknown(f"a pod in {seen.asked_in} was refused: {trial.message}")
+    is_refused = trial.status >= 300
+    # A required action of a PodPolicy may deny the pod, too; its sentence may name a class.
+    if is_refused and ("RuntimeClass" not in trial.message or "denied the request" in trial.message):
+        yield unknown(f"a pod in {cluster.asked_in} was refused: {trial.message}")
         return
-    fills = "server" if refused else "webhook"
-    told = "the API server fills overhead in" if refused else "RuntimeClass admission is off: we fill overhead in"
+    writer = "server" if is_refused else "webhook"
+    sentence = (
+        "the API server writes pod overhead"
+        if is_refused
+        else "RuntimeClass admission is off: the webhook writes pod overhead"
+    )
     for process in ("webhook", "watchdog"):
-        settings = _settings(seen, process)
+        settings = _process_settings(cluster, process)
         if isinstance(settings, Unreadable):
             yield unknown(settings)
-        elif settings.get("TRIMTAB_OVERHEAD", "server") != fills:
-            yield error(WRONG_OVERHEAD, f"{told}; {process} says otherwise", f"TRIMTAB_OVERHEAD={fills} of {process}")
+        elif settings.get("TRIMTAB_OVERHEAD", "server") != writer:
+            yield error(
+                OVERHEAD_MISMATCH,
+                f"{sentence}; the {process} is set otherwise",
+                f"TRIMTAB_OVERHEAD={writer} of {process}",
+            )
         else:
-            yield ok(f"{told}, as {process} takes it")
+            yield ok(f"{sentence}, as the {process} is set")
 
 
-def autoscaler(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """What counts for pools: without any, nothing is asked of it."""
-    settings = _settings(seen, "compactor")
-    for part in (seen.scaler, settings):
+def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the autoscaler reports that it is healthy, and whether its flags suit the pools.
+
+    Without a pool a missing autoscaler is no finding.
+    """
+    settings = _process_settings(cluster, "compactor")
+    for part in (cluster.scaler, settings):
         if isinstance(part, Unreadable):
             yield unknown(part)
-    if isinstance(seen.scaler, Unreadable) or isinstance(settings, Unreadable):
+    if isinstance(cluster.scaler, Unreadable) or isinstance(settings, Unreadable):
         return
-    told, flags = seen.scaler.told, seen.scaler.flags
-    if isinstance(told, Unreadable):
-        yield error(ILL, f"its status makes no sense: {told}")
-    elif told is None:
-        yield _untold(seen, settings)
+    status, flags = cluster.scaler.status_report, cluster.scaler.flags
+    if isinstance(status, Unreadable):
+        yield error(AUTOSCALER_UNHEALTHY, f"its status is invalid: {status}")
+    elif status is None:
+        yield _check_missing_status(cluster, settings)
     else:
-        yield _told(told, seen)
+        yield _check_status(status, cluster)
     if flags is not None:
-        yield from _flags(flags, settings)
-    if not isinstance(seen.pools, Unreadable):
-        told_flags = shlex.split(settings.get("TRIMTAB_AUTOSCALER_FLAGS", ""))
-        yield from _handed_over(seen.pools.pools, flags if flags is not None else flags_of(told_flags))
+        yield from _check_flags(flags, settings)
+    if not isinstance(cluster.pools, Unreadable):
+        configured_flags = shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", ""))
+        yield from _check_thresholds(cluster.pools.pools, flags if flags is not None else flags_of(configured_flags))
 
 
-def _untold(seen: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
-    if settings.get("TRIMTAB_AUTOSCALER") == "assumed":
-        return ok("it tells nothing of itself, and is assumed (TRIMTAB_AUTOSCALER)")
-    if isinstance(seen.pools, Unreadable):
-        return unknown(seen.pools)
-    if not seen.pools.pools:
-        return ok("none is seen, and there is no pool to compact")
-    return warn(NO_SCALER, f"{len(seen.pools.pools)} pools, and no ConfigMap kube-system/cluster-autoscaler-status")
+def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
+    if settings.get("TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS", "").lower() in ("false", "0"):
+        return ok("it reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS requires none")
+    if isinstance(cluster.pools, Unreadable):
+        return unknown(cluster.pools)
+    if not cluster.pools.pools:
+        return ok("there is none, and there is no pool to compact")
+    return warn(
+        AUTOSCALER_MISSING, f"{len(cluster.pools.pools)} pools, and no ConfigMap kube-system/cluster-autoscaler-status"
+    )
 
 
-def _told(found: Autoscaler, seen: ObservedCluster) -> DoctorFinding:
-    now = seen.here if isinstance(seen.there, Unreadable) else seen.there
+def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding:
+    now = cluster.here if isinstance(cluster.there, Unreadable) else cluster.there
     seconds = int(now.timestamp())
-    if found.silent(seconds):
-        age = f"{seconds - found.updated} s ago" if found.updated is not None else "never"
-        ahead = found.updated is not None and found.updated > seconds
-        return error(ILL, f"it {found.silence(seconds)}" if ahead else f"it last reported {age}")
-    return ok(f"it reports: {len(found.groups)} groups") if found.healthy else error(ILL, "it calls itself unhealthy")
+    if status.silent(seconds):
+        age = f"{seconds - status.updated} s ago" if status.updated is not None else "never"
+        ahead = status.updated is not None and status.updated > seconds
+        return error(AUTOSCALER_UNHEALTHY, f"it {status.silence(seconds)}" if ahead else f"it last reported {age}")
+    return (
+        ok(f"it reports: {len(status.groups)} groups")
+        if status.healthy
+        else error(AUTOSCALER_UNHEALTHY, "it reports that it is unhealthy")
+    )
 
 
-def _handed_over(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """For each pool that leads: does the autoscaler leave to it what is not empty?"""
-    scaler = by_flags([f"--{name}={text}" for name, text in flags.items()], None)
-    flag = f"--{THRESHOLD}={HANDING_OVER / 100:g}"
+def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Yield for each pool with `autoscaler: lead` whether the autoscaler leaves the nodes with pods to Trimtab."""
+    autoscaler = by_flags([f"--{name}={text}" for name, text in flags.items()], None)
+    flag = f"--{THRESHOLD}={MAX_LEAD_THRESHOLD_PERCENT / 100:g}"
     for pool in pools:
         if pool.autoscaler is not Precedence.LEAD:
             continue
-        threshold = with_options(scaler, pool.group_options).threshold
+        threshold = with_options(autoscaler, pool.group_options).threshold
         if threshold > pool.lead_max_threshold:
-            told = f"pool {pool.name} leads and begins nothing: the autoscaler removes nodes under {threshold} %"
-            yield warn(HANDS_OVER, f"{told}; {flag} hands them over", f"start the cluster autoscaler with {flag}")
-        elif threshold > HANDING_OVER:
-            yield ok(f"pool {pool.name} leads; {flag} would hand over what the autoscaler empties under {threshold} %")
+            sentence = f"pool {pool.name} leads and starts no drain: the autoscaler removes nodes under {threshold} %"
+            yield warn(
+                AUTOSCALER_COMPETES, f"{sentence}; {flag} hands them over", f"start the cluster autoscaler with {flag}"
+            )
+        elif threshold > MAX_LEAD_THRESHOLD_PERCENT:
+            yield ok(f"pool {pool.name} leads; {flag} would hand over what the autoscaler drains under {threshold} %")
         else:
             yield ok(f"pool {pool.name} leads, and the autoscaler leaves it all above {threshold} %")
 
 
-def _flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
     if flags.get(ENABLED) == "false":
-        yield error(KEEPS, f"--{ENABLED}=false")
-    told = flags_of(shlex.split(settings.get("TRIMTAB_AUTOSCALER_FLAGS", "")))
-    timers = {n for n in (*flags, *told) if n.startswith("scale-down") or n in READ_FLAGS}
-    other = sorted(name for name in timers if flags.get(name) != told.get(name))
-    if other:
-        needed = " ".join(f"--{name}={flags[name]}" for name in sorted(timers) if name in flags)
-        yield warn(FLAGS, f"--{', --'.join(other)}", f"TRIMTAB_AUTOSCALER_FLAGS={shlex.quote(needed)} of the compactor")
+        yield error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED}=false")
+    configured = flags_of(shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", "")))
+    timers = {name for name in (*flags, *configured) if name.startswith("scale-down") or name in READ_FLAGS}
+    differing = sorted(name for name in timers if flags.get(name) != configured.get(name))
+    if differing:
+        required = " ".join(f"--{name}={flags[name]}" for name in sorted(timers) if name in flags)
+        yield warn(
+            AUTOSCALER_FLAGS_DIFFER,
+            f"--{', --'.join(differing)}",
+            f"TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS={shlex.quote(required)} of the compactor",
+        )
 
 
-MOST_NAMES = 3
-"""Nodes that a sentence names."""
+MAX_NAMES = 3
+"""The number of nodes that a sentence names."""
 
 
-def estafette(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """An error where both would empty nodes: one of Trimtab's pools acts."""
-    found, pools = seen.estafette, seen.pools
-    if isinstance(found, Unreadable):
-        yield unknown(found)
+def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield a running estafette, an error if a pool of Trimtab acts; else the nodes that estafette left cordoned."""
+    estafette, pools = cluster.estafette, cluster.pools
+    if isinstance(estafette, Unreadable):
+        yield unknown(estafette)
         return
-    acts = [] if isinstance(pools, Unreadable) else [pool.name for pool in pools.pools if not pool.dry_run]
-    if found.running:
-        told = f"{' and '.join(found.running)} runs"
-        yield error(BESIDE, f"{told} beside pools that act: {', '.join(acts)}") if acts else warn(BESIDE, told)
-    elif found.stranded:
-        count, names = len(found.stranded), ", ".join(found.stranded[:MOST_NAMES])
-        more = ", …" if count > MOST_NAMES else ""
-        yield warn(STRANDED, f"{count} node{'' if count == 1 else 's'} ({names}{more})")
+    acting_pools = [] if isinstance(pools, Unreadable) else [pool.name for pool in pools.pools if not pool.dry_run]
+    if estafette.running:
+        sentence = f"{' and '.join(estafette.running)} runs"
+        yield (
+            error(ESTAFETTE_RUNS, f"{sentence} together with pools that act: {', '.join(acting_pools)}")
+            if acting_pools
+            else warn(ESTAFETTE_RUNS, sentence)
+        )
+    elif estafette.stranded:
+        count, names = len(estafette.stranded), ", ".join(estafette.stranded[:MAX_NAMES])
+        more = ", …" if count > MAX_NAMES else ""
+        yield warn(ESTAFETTE_CORDONS, f"{count} node{'' if count == 1 else 's'} ({names}{more})")
     else:
         yield ok("there is none")
 
 
-_PROMETHEUS = "TRIMTAB_PROMETHEUS"
+_PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
 
 
-def usage(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    found, process = seen.source, seen.processes["recommender"]
+def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the recommender's source of usage answers and has pods."""
+    source, process = cluster.source, cluster.processes["recommender"]
     if isinstance(process, Unreadable):
         yield unknown(process)
     elif process is None:
-        yield ok("nobody gathers usage here: there is no recommender")
-    elif process.settings.get("TRIMTAB_KUBELETS", "").lower() == "true" and not process.settings.get(_PROMETHEUS):
-        yield unknown(Unreadable("kubelets", "they are asked with a right of the recommender's alone"))
-    elif isinstance(found, Unreadable):
-        yield unknown(found, "Look at it from inside of the cluster, then leave this out: --without usage-source.")
-    elif found.status == 404 and found.name == "metrics API":
-        yield warn(NO_SOURCE, "no metrics API, and no TRIMTAB_PROMETHEUS")
-    elif found.status >= 300 or found.empty:
-        said = "answers, and knows of no pod" if found.empty else f"answers {found.status}: {found.said}"
-        yield error(SOURCE_FAILS, f"{found.name} {said}")
+        yield ok("no usage is collected: there is no recommender")
+    elif process.settings.get("TRIMTAB_RECOMMENDER_USE_KUBELETS", "").lower() == "true" and not process.settings.get(
+        _PROMETHEUS
+    ):
+        yield unknown(Unreadable("kubelets", "only the recommender's account may read their metrics"))
+    elif isinstance(source, Unreadable):
+        yield unknown(source, "Check it from inside the cluster, then skip this check: --without usage-source.")
+    elif source.status == 404 and source.name == "metrics API":
+        yield warn(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
+    elif source.status >= 300 or source.empty:
+        problem = "answers, and has no pod" if source.empty else f"answers {source.status}: {source.message}"
+        yield error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")
     else:
-        yield ok(f"{found.name} answers")
+        yield ok(f"{source.name} answers")
 
 
-def vpa(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    if isinstance(seen.vpa, Unreadable):
-        yield unknown(seen.vpa)
-    elif seen.vpa.installed and not seen.vpa.acts:
-        yield warn(VPA_DEAD, "the VPA is installed, its webhook cannot act")
+def check_vpa(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the webhook of an installed VerticalPodAutoscaler can change pods."""
+    if isinstance(cluster.vpa, Unreadable):
+        yield unknown(cluster.vpa)
+    elif cluster.vpa.installed and not cluster.vpa.acts:
+        yield warn(VPA_WEBHOOK_DOWN, "the VPA is installed, its webhook cannot act")
     else:
-        yield ok("its webhook can act" if seen.vpa.installed else "there is none")
+        yield ok("its webhook can act" if cluster.vpa.installed else "there is none")
 
 
-def _settings(seen: ObservedCluster, process: str) -> Mapping[str, str] | Unreadable:
-    found = seen.processes[process]
-    return found if isinstance(found, Unreadable) else found.settings if found is not None else {}
+def _process_settings(cluster: ObservedCluster, process: str) -> Mapping[str, str] | Unreadable:
+    state = cluster.processes[process]
+    return state if isinstance(state, Unreadable) else state.settings if state is not None else {}
 
 
 CHECKS = (
     Check(
-        name="runtime-class", asks="Who fills pod overhead in, and is it set so?", judge=runtime_class,
-        may=(WRONG_OVERHEAD,),
+        name="runtime-class",
+        asks="Does the setting match who writes pod overhead?",
+        judge=check_runtime_class,
+        may=(OVERHEAD_MISMATCH,),
     ),
     Check(
-        name="autoscaler", asks="Is there anybody to take emptied nodes?", judge=autoscaler,
-        may=(NO_SCALER, ILL, KEEPS, FLAGS, HANDS_OVER),
+        name="autoscaler",
+        asks="Does a cluster autoscaler remove drained nodes?",
+        judge=check_autoscaler,
+        may=(
+            AUTOSCALER_MISSING,
+            AUTOSCALER_UNHEALTHY,
+            AUTOSCALER_KEEPS_NODES,
+            AUTOSCALER_FLAGS_DIFFER,
+            AUTOSCALER_COMPETES,
+        ),
     ),
     Check(
-        name="estafette", asks="Does another compactor empty the same nodes?", judge=estafette, may=(BESIDE, STRANDED),
+        name="estafette",
+        asks="Does another compactor drain the same nodes?",
+        judge=check_estafette,
+        may=(ESTAFETTE_RUNS, ESTAFETTE_CORDONS),
     ),
-    Check(name="usage-source", asks="Is there usage to learn from?", judge=usage, may=(NO_SOURCE, SOURCE_FAILS)),
-    Check(name="vpa", asks="Can the VPA take over?", judge=vpa, may=(VPA_DEAD,)),
-)  # fmt: skip
+    Check(
+        name="usage-source",
+        asks="Does the recommender get usage?",
+        judge=check_usage_source,
+        may=(USAGE_SOURCE_MISSING, USAGE_SOURCE_FAILS),
+    ),
+    Check(name="vpa", asks="Can an installed VPA change pods?", judge=check_vpa, may=(VPA_WEBHOOK_DOWN,)),
+)

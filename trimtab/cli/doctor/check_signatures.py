@@ -1,6 +1,6 @@
-"""Is what stands on nodes, and what is remembered of pools, the compactor's own?
+"""Checks of signatures: the annotations of nodes and the states of pools are the compactor's own.
 
-What the compactor signed, looked at with its key where whoever asks may read it.
+`read_signatures` verifies them with the compactor's key, if the user may read its Secret.
 """
 
 from __future__ import annotations
@@ -30,163 +30,182 @@ from trimtab.kube.resources import PLACES
 
 States: TypeAlias = Mapping[str, PoolState | Unreadable]
 
-NO_KEY = Code(
+SIGNING_KEY_MISSING = Code(
     "signing-key-missing",
-    "The compactor has no signing key: nothing it signed before is authentic, and without the Secret it does nothing.",
-    "`trimtab install --apply` renders the Secret, the compactor fills it. `trimtab compactor release` opens nodes "
-    "that were closed with a lost key.",
+    "The compactor has no signing key: nothing that it signed before is authentic, and without the Secret it"
+    " does nothing.",
+    "`trimtab install --apply` creates the Secret, the compactor fills it. `trimtab compactor release` uncordons nodes "
+    "that were cordoned with a lost key.",
 )
-NO_WEBHOOK_KEY = Code(
+WEBHOOK_KEY_MISSING = Code(
     "webhook-signing-key-missing",
-    "The webhook has no signing key: its annotations on pods are unsigned, and the second call of a request decides "
-    "anew.",
-    "`trimtab install --apply` renders the Secret, the webhook fills it within a minute. Pods that were admitted "
-    "meanwhile stay as they are.",
+    "The webhook has no signing key: its annotations on pods are unsigned, and the second call of a request"
+    " repeats the "
+    "decision.",
+    "`trimtab install --apply` creates the Secret, the webhook fills it within a minute. Pods that are admitted until "
+    "then stay as they are.",
 )
-FORGED = Code(
+DRAIN_FORGED = Code(
     "drain-not-authentic",
-    "A node carries the annotation of a drain that the compactor did not sign for it: the compactor leaves the node "
-    "alone.",
-    "Find out who wrote it; `trimtab compactor release NODE` takes the annotation off and opens the node.",
+    "A node has a drain annotation that the compactor did not sign for it: the compactor ignores the node.",
+    "Find out who wrote it; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
 )
-ORPHANED = Code(
+DRAIN_ORPHANED = Code(
     "drain-orphaned",
-    "A node carries an authentic annotation of a drain that the pool's state does not know.",
-    "Nothing while a compactor leads: it opens the node. Else `trimtab compactor release NODE`.",
+    "A node has an authentic annotation of a drain that the pool's state does not have.",
+    "Nothing while a compactor leads: it uncordons the node. Else `trimtab compactor release NODE`.",
 )
-DELETED = Code(
+STATE_DELETED = Code(
     "state-deleted",
-    "The state of a pool was deleted while nodes carry annotations of its drains.",
-    "Find out who deleted it. The next leader opens these nodes and closes the pool for an hour; without a compactor "
-    "`trimtab compactor release NODE` opens a node.",
+    "The state of a pool was deleted while nodes have annotations of its drains.",
+    "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; without a "
+    "compactor `trimtab compactor release NODE` uncordons a node.",
 )
-STATE = Code(
+STATE_NOT_AUTHENTIC = Code(
     "state-not-authentic",
-    "What is remembered of a pool cannot be read, or the compactor did not sign it.",
-    "The next leader puts it aside and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens it.",
+    "The state of a pool is invalid, or the compactor did not sign it.",
+    "The next leader discards it and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens"
+    " the pool.",
 )
 
 
-def keys(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    signed = seen.signed
-    webhook, compactor = (signed, signed) if isinstance(signed, Unreadable) else (signed.webhook_keys, signed.keys)
-    yield _key(seen, "webhook", webhook, NO_WEBHOOK_KEY)
-    yield _key(seen, "compactor", compactor, NO_KEY)
+def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the Secrets of the webhook and the compactor hold a signing key."""
+    signatures = cluster.signed
+    webhook, compactor = (
+        (signatures, signatures) if isinstance(signatures, Unreadable) else (signatures.webhook_keys, signatures.keys)
+    )
+    yield _check_key(cluster, "webhook", webhook, WEBHOOK_KEY_MISSING)
+    yield _check_key(cluster, "compactor", compactor, SIGNING_KEY_MISSING)
 
 
-def _key(seen: ObservedCluster, process: str, found: Read[bool | None], code: Code) -> DoctorFinding:
-    """Has the process its key? Without it a webhook works on, and a compactor does nothing."""
-    where, say = f"Secret {seen.namespace}/{secret_of(process)}", warn if process == "webhook" else error
-    if seen.processes[process] is None:
+def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
+    """Return whether the process has its key: without one a webhook goes on working, a compactor does nothing."""
+    secret, report = f"Secret {cluster.namespace}/{secret_of(process)}", warn if process == "webhook" else error
+    if cluster.processes[process] is None:
         return ok(f"{process}: not installed")
-    if isinstance(found, Unreadable):
-        return unknown(found)
-    if found is None:
-        return say(code, f"{where} does not exist", "trimtab install --apply")
-    if not found:
-        restart = f"kubectl -n {seen.namespace} rollout restart deploy/trimtab-{process}"
-        return say(code, f"{where} holds no key", restart)
-    return ok(f"{where} holds a key")
+    if isinstance(has_key, Unreadable):
+        return unknown(has_key)
+    if has_key is None:
+        return report(code, f"{secret} does not exist", "trimtab install --apply")
+    if not has_key:
+        restart = f"kubectl -n {cluster.namespace} rollout restart deploy/trimtab-{process}"
+        return report(code, f"{secret} holds no key", restart)
+    return ok(f"{secret} holds a key")
 
 
-def drains(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Without the key nothing can be verified: then an annotation is neither good nor bad."""
-    signed = seen.signed
-    if isinstance(signed, Unreadable) or isinstance(signed.notes, Unreadable):
-        yield unknown(signed if isinstance(signed, Unreadable) else signed.notes)  # type: ignore[arg-type]
+def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield states and annotations that the compactor did not sign, and annotations of drains that no state has.
+
+    Without the key an annotation can be neither verified nor refused: it is unknown.
+    """
+    signatures = cluster.signed
+    if isinstance(signatures, Unreadable) or isinstance(signatures.notes, Unreadable):
+        yield unknown(signatures if isinstance(signatures, Unreadable) else signatures.notes)  # type: ignore[arg-type]
         return
-    told = [*_states(signed.states), *_doubtful(signed.keys, signed.notes), *_orphaned(signed.notes, signed.states)]
-    yield from told
-    if not told:
-        yield ok(f"{len(signed.notes.ours)} nodes carry an annotation of the compactor, all of them authentic")
-    for node, home in sorted(signed.notes.others.items()):
-        yield ok(f"node {node} carries an annotation that claims to be of the compactor in namespace {home}")
+    findings = [
+        *_check_states(signatures.states),
+        *_check_authenticity(signatures.keys, signatures.notes),
+        *_check_orphans(signatures.notes, signatures.states),
+    ]
+    yield from findings
+    if not findings:
+        yield ok(f"{len(signatures.notes.ours)} nodes have an annotation of the compactor, all of them authentic")
+    for node, namespace in sorted(signatures.notes.others.items()):
+        yield ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
 
 
-def _orphaned(notes: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
-    gone: dict[str, list[str]] = {}
-    for node, note in sorted(notes.ours.items()):
-        if isinstance(note, Unreadable):
-            yield warn(ORPHANED, str(note))
+def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
+    nodes_by_pool: dict[str, list[str]] = {}
+    for node, annotation in sorted(annotations.ours.items()):
+        if isinstance(annotation, Unreadable):
+            yield warn(DRAIN_ORPHANED, str(annotation))
         elif isinstance(states, Unreadable):
             continue
-        elif note.pool not in states:
-            gone.setdefault(note.pool, []).append(node)
-        elif not _is_known(states[note.pool], node, note):
-            yield warn(ORPHANED, f"node {node}: the state of pool {note.pool} knows no drain {note.drain}")
-    for pool, nodes in gone.items():
-        told = f"ConfigMap {name_of(pool)}, the state of pool {pool}, does not exist, and drains of it stand on node "
-        yield warn(DELETED, f"{told}{', '.join(nodes)}")
+        elif annotation.pool not in states:
+            nodes_by_pool.setdefault(annotation.pool, []).append(node)
+        elif not _is_known(states[annotation.pool], node, annotation):
+            yield warn(
+                DRAIN_ORPHANED, f"node {node}: the state of pool {annotation.pool} has no drain {annotation.drain}"
+            )
+    for pool, nodes in nodes_by_pool.items():
+        sentence = f"ConfigMap {name_of(pool)}, the state of pool {pool}, does not exist, and its drains are on node "
+        yield warn(STATE_DELETED, f"{sentence}{', '.join(nodes)}")
 
 
-def _doubtful(keys: Read[bool | None], notes: DrainAnnotations) -> Iterator[DoctorFinding]:
-    for node, found in sorted(notes.doubtful.items()):
+def _check_authenticity(keys: Read[bool | None], annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
+    for node, annotation in sorted(annotations.doubtful.items()):
         if isinstance(keys, Unreadable):
             yield unknown(Unreadable(f"annotation of node {node}", f"unverified: {keys}"))
         else:
-            yield error(FORGED, str(found), f"trimtab compactor release {node}")
+            yield error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
 
 
-def _states(found: Read[States]) -> Iterator[DoctorFinding]:
-    if isinstance(found, Unreadable):
-        yield unknown(found)
+def _check_states(states: Read[States]) -> Iterator[DoctorFinding]:
+    if isinstance(states, Unreadable):
+        yield unknown(states)
         return
-    for pool, memory in sorted(found.items()):
-        if isinstance(memory, Unreadable):
-            yield warn(STATE, f"pool {pool}: {memory}")
+    for pool, state in sorted(states.items()):
+        if isinstance(state, Unreadable):
+            yield warn(STATE_NOT_AUTHENTIC, f"pool {pool}: {state}")
 
 
-def _is_known(memory: PoolState | Unreadable, node: str, note: DrainAnnotation) -> bool:
-    return isinstance(memory, PoolState) and memory.knows(node, note.drain)
+def _is_known(state: PoolState | Unreadable, node: str, annotation: DrainAnnotation) -> bool:
+    return isinstance(state, PoolState) and state.knows(node, annotation.drain)
 
 
 CHECKS = (
     Check(
-        name="signing-keys", asks="Have webhook and compactor their signing keys?", judge=keys,
-        may=(NO_WEBHOOK_KEY, NO_KEY),
+        name="signing-keys", asks="Do the webhook and the compactor have signing keys?", judge=check_signing_keys,
+        may=(WEBHOOK_KEY_MISSING, SIGNING_KEY_MISSING),
     ),
     Check(
-        name="drains", asks="Did the compactor sign what stands on nodes and in its state?", judge=drains,
-        may=(FORGED, ORPHANED, DELETED, STATE),
+        name="drains", asks="Did the compactor sign the nodes' annotations and its state?", judge=check_drains,
+        may=(DRAIN_FORGED, DRAIN_ORPHANED, STATE_DELETED, STATE_NOT_AUTHENTIC),
     ),
 )  # fmt: skip
 
 
-Reading = Callable[[Callable[[], Any]], Any]
-"""Gives what the call gives, or Unreadable where the API server refuses."""
+SafeRead = Callable[[Callable[[], Any]], Any]
+"""Returns what the call returns, or Unreadable if the API server refuses it."""
 
 
-def signed(client: Client, namespace: str, read: Reading) -> SignatureState:
-    """Without the key nothing is authentic, and the state is read as it stands."""
-    found = read(lambda: _keys(client, namespace))
-    keys = found if isinstance(found, NodeSigner) else None
+def read_signatures(client: Client, namespace: str, read: SafeRead) -> SignatureState:
+    """Read the signing keys, the annotations of nodes and the states of pools.
+
+    Without a key no annotation is authentic, and states are read without verification.
+    """
+    signer = read(lambda: _read_keys(client, namespace))
+    node_signer = signer if isinstance(signer, NodeSigner) else None
     return SignatureState(
-        webhook_keys=read(lambda: _holds_key(client, namespace)), keys=True if keys is not None else found,
-        notes=read(lambda: notes_of(client, namespace, keys)), states=read(lambda: states_of(client, namespace, keys)),
-    )  # fmt: skip
+        webhook_keys=read(lambda: _holds_key(client, namespace)),
+        keys=True if node_signer is not None else signer,
+        notes=read(lambda: read_annotations(client, namespace, node_signer)),
+        states=read(lambda: read_states(client, namespace, node_signer)),
+    )
 
 
 def _holds_key(client: Client, namespace: str) -> bool | None:
-    """Does the webhook's Secret hold a key? None where there is no Secret."""
+    """Return whether the webhook's Secret holds a key; None without a Secret."""
     secret = objects.get(client, "Secret", secret_of("webhook"), namespace)
     return None if secret is None else signing_keys.keys_of(secret) is not None
 
 
-def _keys(client: Client, namespace: str) -> NodeSigner | bool | None:
-    """The keys; False where the Secret holds none, None where there is no Secret."""
+def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
+    """Return the compactor's keys; False if the Secret holds none, None without a Secret."""
     if objects.get(client, "Secret", SECRET, namespace) is None:
         return None
     return node_signatures.read(Writer(client=client), namespace) or False
 
 
-def notes_of(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
-    """What stands on nodes. Raises KubeFault."""
+def read_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
+    """Return the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
     nodes = (node_of(shape) for _, shape in listed(client, PLACES["Node"]))
     return gathered(nodes, keys.keys if keys is not None else None, namespace)
 
 
-def states_of(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
-    """What is remembered of each pool. Raises KubeFault."""
+def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
+    """Return the state of each pool, verified with the keys if there are any. Raises KubeFault."""
     place = replace(PLACES["ConfigMap"], namespace=namespace, labels=memories.LABEL)
     pools: dict[str, ConfigMap] = {}
     for _, shape in listed(client, place):

@@ -1,4 +1,4 @@
-"""Do API servers call us, trust us, and hear an answer?"""
+"""Checks of the way from the API server to the webhook: certificate, caBundles, configurations, and dry-run answers."""
 
 from collections.abc import Iterator
 
@@ -11,249 +11,313 @@ from trimtab.cluster.reason import Code, Unreadable
 from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.policy.vpa_webhook import NAME as VPA
 
-LONG = 5
-"""Seconds. While we are down, every pod waits that long."""
+MAX_TIMEOUT_SECONDS = 5
+"""While the webhook is down, every pod that is created waits for the timeout."""
 
-AGAIN = "`trimtab install --apply` with the options it was installed with; with Helm, `helm upgrade`."
-"""Options are not remembered: without its `--image` the processes would ask for one that no node can pull."""
+REINSTALL = "`trimtab install --apply` with the options it was installed with; with Helm, `helm upgrade`."
+"""`install` does not remember options: without `--image` the processes would have an image that no node can pull."""
 
-NO_PAIR = Code(
+PAIR_MISSING = Code(
     "pair-missing",
-    "The Secret with the webhook's certificate is not there, or holds no pair.",
+    "The Secret with the webhook's certificate does not exist, or holds no pair.",
     "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
     "describe certificate`.",
 )
-BAD_PAIR = Code(
+PAIR_UNUSABLE = Code(
     "pair-unusable",
-    "No client would talk to a server with this certificate: expired, of another key or authority, or of other names.",
-    "`trimtab certs rotate --namespace NAMESPACE`; where cert-manager issues, renew it there.",
+    "No client would trust a server with this certificate: it is expired, or of another key, authority or name.",
+    "`trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues it, renew it there.",
 )
-DUE = Code(
+PAIR_DUE = Code(
     "pair-due",
     "The certificate still works and should have been renewed by now.",
     "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate --namespace NAMESPACE` does it "
     "now.",
 )
-NOT_CALLED = Code(
+CONFIGURATION_MISSING = Code(
     "configuration-missing",
-    "A webhook configuration is gone: API servers do not call us.",
-    AGAIN,
+    "A webhook configuration is missing: API servers do not call the webhook.",
+    REINSTALL,
 )
-NO_BUNDLE = Code(
+CA_BUNDLE_MISSING = Code(
     "ca-bundle-missing",
-    "A webhook has no caBundle: API servers trust nobody who answers for it.",
-    "The replicas write it within seconds: see their log. Where cert-manager is to do it, see its cainjector.",
+    "A webhook has no caBundle: API servers trust no server that answers for it.",
+    "The replicas write it within seconds: see their log. If cert-manager writes it, see its cainjector.",
 )
-DIFFERENT = Code(
+CA_BUNDLES_DIFFER = Code(
     "ca-bundles-differ",
-    "The webhooks of our two configurations do not trust the same authorities.",
-    "The replicas write both within seconds; if it stays, something else writes one of them (GitOps, cert-manager).",
+    "The webhooks of Trimtab's two configurations do not trust the same authorities.",
+    "The replicas write both within seconds; if they still differ, another client writes one of them (GitOps, "
+    "cert-manager).",
 )
-STRANGER = Code(
+CA_BUNDLE_UNKNOWN = Code(
     "ca-bundle-strange",
-    "A caBundle does not know the authority of the certificate that is served.",
-    "The replicas put it right within seconds: see their log. `trimtab certs status --live --namespace "
-    "NAMESPACE` tells whether they did.",
+    "A caBundle lacks the authority of the certificate that is served.",
+    "The replicas correct it within seconds: see their log. `trimtab certs status --live --namespace "
+    "NAMESPACE` shows whether they did.",
 )
-ELSEWHERE = Code(
+SERVICE_OTHER = Code(
     "service-other",
-    "A webhook configuration leads API servers to another Service than ours.",
-    AGAIN,
+    "A webhook configuration sends API servers to another Service than Trimtab's.",
+    REINSTALL,
 )
-BLOCKS = Code(
+FAILURE_POLICY_FAIL = Code(
     "failure-policy-fail",
-    "The configuration says `failurePolicy: Fail`: while we are down, no pod is created.",
-    f"Put it back to Ignore: {AGAIN}",
+    "The configuration has `failurePolicy: Fail`: while the webhook is down, no pod is created.",
+    f"Set it back to Ignore: {REINSTALL}",
 )
-SLOW = Code(
+TIMEOUT_LONG = Code(
     "timeout-long",
-    "The configuration's timeout is long: while we are down, every pod that is created waits for it.",
-    "Two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + AGAIN,
+    "The configuration's timeout is long: while the webhook is down, every pod that is created waits for it.",
+    "Two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + REINSTALL,
 )
-ONCE = Code(
+NOT_REINVOKED = Code(
     "asked-once",
-    "The configuration says `reinvocationPolicy: Never`: what later webhooks do to a pod is never seen again.",
-    f"Put it back to IfNeeded: {AGAIN}",
+    "The configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks change in a pod.",
+    f"Set it back to IfNeeded: {REINSTALL}",
 )
-SYSTEM = Code(
+SYSTEM_NAMESPACES_SENT = Code(
     "system-namespaces-asked",
-    "Pods of kube-system, or of our own namespace, are sent to us: what the cluster needs to start would wait for us.",
-    f"Put the selector back: {AGAIN}",
+    "Pods of kube-system, or of Trimtab's own namespace, are sent to the webhook: what the cluster needs to"
+    " start would "
+    "wait for it.",
+    f"Restore the selector: {REINSTALL}",
 )
-POOLS_ELSEWHERE = Code(
+POOLS_OF_OTHER_NAMESPACES = Code(
     "pools-asked-elsewhere",
-    "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where no pool counts: whoever may "
-    "write one anywhere makes it work.",
-    f"Put the selector back: {AGAIN}",
+    "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where they are no pools: any"
+    " account "
+    "that may write one causes it work.",
+    f"Restore the selector: {REINSTALL}",
 )
-OVERRULED = Code(
+MAY_BE_OVERRULED = Code(
     "may-be-overruled",
-    "Another mutating webhook is called after ours and is asked again as we are: it has the last word about a pod.",
-    "Nothing, where it changes other fields. Else exclude its namespaces, or name its configuration before `trimtab`.",
+    "Another mutating webhook is called after Trimtab's and is reinvoked, too: it has the last word about a pod.",
+    "Nothing, if it changes other fields. Else exclude its namespaces, or name its configuration before `trimtab`.",
 )
-SILENT = Code(
+WEBHOOK_SILENT = Code(
     "webhook-silent",
-    "A pod was created (not stored) and the webhook was not asked, or did not answer: pods go through unchanged.",
-    "Look at `processes` and `certificates` first. Then the way from the API server to the Service: NetworkPolicies, "
-    "a firewall between control plane and nodes (private clusters open port 8443 by a rule), the Service's endpoints.",
+    "A pod was created as a dry run and the webhook was not called, or did not answer: pods are admitted unchanged.",
+    "See `processes` and `certificates` first. Then the way from the API server to the Service: NetworkPolicies, a "
+    "firewall between control plane and nodes (private clusters open port 8443 by a rule), the Service's endpoints.",
 )
-DEAF = Code(
+VALIDATION_SILENT = Code(
     "validation-silent",
-    "A PodPolicy that makes no sense would be stored: the validating webhook was not asked, or did not answer.",
-    "As for `webhook-silent`; the two have a configuration each.",
+    "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
+    "As for `webhook-silent`; each of the two has its own configuration.",
 )
 
 
-def certificates(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    found = seen.secret
-    if isinstance(found, Unreadable):
-        yield unknown(found)
+def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the Secret holds a certificate for the Service that is valid and not due for renewal."""
+    pair = cluster.secret
+    if isinstance(pair, Unreadable):
+        yield unknown(pair)
         return
-    if found is None:
-        yield error(NO_PAIR, f"Secret {seen.namespace}/{SECRET} holds no pair")
+    if pair is None:
+        yield error(PAIR_MISSING, f"Secret {cluster.namespace}/{SECRET} holds no pair")
         return
-    status = certs.certificate_status(SECRET, found, seen.here)
-    name = f"{WEBHOOK}.{seen.namespace}.svc"
+    status = certs.certificate_status(SECRET, pair, cluster.here)
+    name = f"{WEBHOOK}.{cluster.namespace}.svc"
     if status.names and name not in status.names:
-        yield error(BAD_PAIR, f"the certificate is for {', '.join(status.names)}, API servers ask for {name}")
+        yield error(PAIR_UNUSABLE, f"the certificate is for {', '.join(status.names)}, API servers call {name}")
     for problem in status.problems:
-        yield warn(DUE, problem.says) if status.usable else error(BAD_PAIR, problem.says)
+        yield warn(PAIR_DUE, problem.says) if status.usable else error(PAIR_UNUSABLE, problem.says)
     if status.usable and not status.problems and name in status.names:
         yield ok(f"valid for another {status.days_left:.0f} days")
 
 
-def trust(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Every caBundle of ours, in both configurations."""
-    ours = (("MutatingWebhookConfiguration", _ours(seen.mutating)), ("ValidatingWebhookConfiguration", seen.validating))
+def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether every caBundle of both configurations trusts the certificate that is served."""
+    configurations = (
+        ("MutatingWebhookConfiguration", _find_own(cluster.mutating)),
+        ("ValidatingWebhookConfiguration", cluster.validating),
+    )
     bundles: dict[tuple[str, str], bytes] = {}
-    for kind, found in ours:
-        if isinstance(found, Unreadable):
-            yield unknown(found)
-        elif found is None:
-            yield error(NOT_CALLED, f"there is no {kind} {CONFIGURATION}")
+    for kind, configuration in configurations:
+        if isinstance(configuration, Unreadable):
+            yield unknown(configuration)
+        elif configuration is None:
+            yield error(CONFIGURATION_MISSING, f"there is no {kind} {CONFIGURATION}")
         else:
-            bundles |= {(kind, hook.name): hook.bundle for hook in found.hooks}
-    yield from _trusting(bundles, seen.secret)
+            bundles |= {(kind, hook.name): hook.bundle for hook in configuration.hooks}
+    yield from _compare_ca_bundles(bundles, cluster.secret)
 
 
-def _trusting(
+def _compare_ca_bundles(
     bundles: dict[tuple[str, str], bytes], secret: Read[certs.CertificateFiles | None]
 ) -> Iterator[DoctorFinding]:
-    empty = [name for (_, name), bundle in bundles.items() if not bundle]
-    if empty:
-        yield error(NO_BUNDLE, f"{', '.join(empty)}: no caBundle")
-    given = {key: bundle for key, bundle in bundles.items() if bundle}
-    if len(set(given.values())) > 1:
-        yield error(DIFFERENT, f"{len(set(given.values()))} different caBundles in {', '.join(n for _, n in given)}")
+    empty_names = [name for (_, name), bundle in bundles.items() if not bundle]
+    if empty_names:
+        yield error(CA_BUNDLE_MISSING, f"{', '.join(empty_names)}: no caBundle")
+    filled = {key: bundle for key, bundle in bundles.items() if bundle}
+    if len(set(filled.values())) > 1:
+        yield error(
+            CA_BUNDLES_DIFFER,
+            f"{len(set(filled.values()))} different caBundles in {', '.join(name for _, name in filled)}",
+        )
     if isinstance(secret, Unreadable) or secret is None:
-        yield unknown(secret if secret is not None else "there is no pair to compare them with")
+        yield unknown(secret if secret is not None else "there is no certificate to compare them with")
         return
-    strange = [name for (_, name), bundle in given.items() if not certs.may_serve(secret, [bundle])]
-    if strange:
-        yield error(STRANGER, f"{', '.join(strange)}: the caBundle does not know the certificate that is served")
-    elif bundles and not empty and len(set(given.values())) == 1:
+    unknown_names = [name for (_, name), bundle in filled.items() if not certs.may_serve(secret, [bundle])]
+    if unknown_names:
+        yield error(
+            CA_BUNDLE_UNKNOWN, f"{', '.join(unknown_names)}: the caBundle does not trust the certificate that is served"
+        )
+    elif bundles and not empty_names and len(set(filled.values())) == 1:
         yield ok(f"{len(bundles)} webhooks trust the certificate that is served")
 
 
-def configuration(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Of both; that one is missing is told by `trust`."""
-    for found in (_ours(seen.mutating), seen.validating):
-        if isinstance(found, Unreadable):
-            yield unknown(found)
-        elif found is not None:
-            wrong = [finding for hook in found.hooks for finding in _hook(hook, seen.namespace)]
-            names = ", ".join(hook.name for hook in found.hooks)
-            yield from wrong or [ok(f"{names}: open when we fail, our Service, our selectors")]
+def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the differences of both configurations from what Trimtab installs.
+
+    A missing configuration is reported by `check_ca_bundles`.
+    """
+    for configuration in (_find_own(cluster.mutating), cluster.validating):
+        if isinstance(configuration, Unreadable):
+            yield unknown(configuration)
+        elif configuration is not None:
+            findings = [finding for hook in configuration.hooks for finding in _check_hook(hook, cluster.namespace)]
+            names = ", ".join(hook.name for hook in configuration.hooks)
+            yield from findings or [ok(f"{names}: failurePolicy Ignore, Trimtab's Service and selectors")]
 
 
-def _hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
+def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
     if hook.service != (namespace, WEBHOOK):
-        there = "/".join(hook.service) if hook.service else "a URL"
-        yield error(ELSEWHERE, f"{hook.name} is called at {there}, not at {namespace}/{WEBHOOK}")
+        place = "/".join(hook.service) if hook.service else "a URL"
+        yield error(SERVICE_OTHER, f"{hook.name} is called at {place}, not at {namespace}/{WEBHOOK}")
     if hook.fails:
-        yield error(BLOCKS, f"{hook.name}: failurePolicy Fail")
-    if hook.timeout > LONG:
-        yield warn(SLOW, f"{hook.name}: {hook.timeout} s")
+        yield error(FAILURE_POLICY_FAIL, f"{hook.name}: failurePolicy Fail")
+    if hook.timeout > MAX_TIMEOUT_SECONDS:
+        yield warn(TIMEOUT_LONG, f"{hook.name}: {hook.timeout} s")
     if hook.name == POOLS and hook.namespaces != frozenset({namespace}):
-        yield warn(POOLS_ELSEWHERE, f"{hook.name} is sent ConfigMaps of namespaces other than {namespace}")
+        yield warn(POOLS_OF_OTHER_NAMESPACES, f"{hook.name} is sent ConfigMaps of namespaces other than {namespace}")
     if not hook.creates_pods:
         return
-    if not hook.again:
-        yield warn(ONCE, f"{hook.name}: reinvocationPolicy Never")
-    asked = sorted((DEFAULT_TERMS.system_namespaces | {namespace}) - hook.spares)
-    if asked:
-        yield error(SYSTEM, f"{hook.name} is sent pods of {', '.join(asked)}")
+    if not hook.reinvoked:
+        yield warn(NOT_REINVOKED, f"{hook.name}: reinvocationPolicy Never")
+    namespaces = sorted((DEFAULT_TERMS.system_namespaces | {namespace}) - hook.spares)
+    if namespaces:
+        yield error(SYSTEM_NAMESPACES_SENT, f"{hook.name} is sent pods of {', '.join(namespaces)}")
 
 
-def order(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Configurations are called by name; whoever wants to be asked again is, in the same order."""
-    found = seen.mutating
-    if isinstance(found, Unreadable):
-        yield unknown(found)
+def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the webhooks that may overrule Trimtab's.
+
+    API servers call configurations in the order of their names, and reinvoke webhooks with IfNeeded in the same order.
+    """
+    configurations = cluster.mutating
+    if isinstance(configurations, Unreadable):
+        yield unknown(configurations)
         return
-    others = [(c.name, hook) for c in found if c.name != CONFIGURATION for hook in c.hooks if hook.creates_pods]
-    later = [(name, hook) for name, hook in others if name > CONFIGURATION and hook.again and hook.name != VPA]
-    for name, hook in later:
-        yield warn(OVERRULED, f"{hook.name} ({name}) is called after ours, and again when we changed a pod")
-    if not later:
-        yield ok(f"{len(others)} other webhooks change pods; none has the last word over ours")
+    other_hooks = [
+        (configuration.name, hook)
+        for configuration in configurations
+        if configuration.name != CONFIGURATION
+        for hook in configuration.hooks
+        if hook.creates_pods
+    ]
+    later_hooks = [
+        (name, hook) for name, hook in other_hooks if name > CONFIGURATION and hook.reinvoked and hook.name != VPA
+    ]
+    for name, hook in later_hooks:
+        yield warn(
+            MAY_BE_OVERRULED, f"{hook.name} ({name}) is called after Trimtab's, and again after Trimtab changed a pod"
+        )
+    if not later_hooks:
+        yield ok(f"{len(other_hooks)} other webhooks change pods; none has the last word over Trimtab's")
 
 
-def answers(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Who asks must be able to create a pod there; it is not stored."""
-    trial = seen.pod
+def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether a pod that is created as a dry run reaches the webhook.
+
+    The user needs permission to create pods in that namespace.
+    """
+    trial = cluster.pod
     if isinstance(trial, Unreadable):
         yield unknown(trial)
         return
-    said = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
-    if said:
-        yield ok(f"the API server asked us and had an answer within {trial.seconds:.2g} s ({said[9:]})")
+    greeting = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
+    if greeting:
+        yield ok(f"the API server called the webhook and got an answer within {trial.seconds:.2g} s ({greeting[9:]})")
     elif trial.lacks_right:
-        yield unknown(trial.message, _ask("pods"))
-    elif isinstance(seen.opted_out, Unreadable) or seen.opted_out:
-        why = seen.opted_out if isinstance(seen.opted_out, Unreadable) else f"{seen.asked_in} keeps its pods from us"
-        yield unknown(why, "Name another namespace by --ask-in.")
+        yield unknown(trial.message, _explain_permission("pods"))
+    elif isinstance(cluster.opted_out, Unreadable) or cluster.opted_out:
+        cause = (
+            cluster.opted_out if isinstance(cluster.opted_out, Unreadable) else f"{cluster.asked_in} opts its pods out"
+        )
+        yield unknown(cause, "Name another namespace with --ask-in.")
     elif trial.status >= 300:
-        yield unknown(f"a pod in {seen.asked_in} was refused: {trial.message}", "Mend what it names, ask again.")
+        yield unknown(f"a pod in {cluster.asked_in} was refused: {trial.message}", "Fix what it names, then try again.")
     else:
-        yield error(SILENT, f"a pod in {seen.asked_in} was created after {trial.seconds:.2g} s without us being heard")
+        yield error(
+            WEBHOOK_SILENT,
+            f"a pod in {cluster.asked_in} was created after {trial.seconds:.2g} s without an answer of the webhook",
+        )
 
 
-def validates(seen: ObservedCluster) -> Iterator[DoctorFinding]:
-    trial = seen.document
+def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the webhook denies an invalid PodPolicy that is created as a dry run."""
+    trial = cluster.document
     if isinstance(trial, Unreadable):
         yield unknown(trial)
     elif "denied the request" in trial.message and "trimtab.dev" in trial.message:
-        yield ok("a PodPolicy that makes no sense is refused")
+        yield ok("an invalid PodPolicy is refused")
     elif trial.lacks_right:
-        yield unknown(trial.message, _ask("podpolicies"))
+        yield unknown(trial.message, _explain_permission("podpolicies"))
     elif trial.status >= 300:
-        yield unknown(f"a PodPolicy was refused, not by us: {trial.message}", "See the check `crd`.")
+        yield unknown(f"a PodPolicy was refused, not by Trimtab: {trial.message}", "See the check `crd`.")
     else:
-        yield error(DEAF, "a PodPolicy that makes no sense would be stored")
+        yield error(VALIDATION_SILENT, "an invalid PodPolicy would be stored")
 
 
-def _ask(what: str) -> str:
-    return f"Ask as somebody who may create {what}; nothing is stored."
+def _explain_permission(resource: str) -> str:
+    return f"Run it as a user who may create {resource}; nothing is stored."
 
 
-def _ours(found: Read[tuple[WebhookConfigurationState, ...]]) -> Read[WebhookConfigurationState | None]:
-    if isinstance(found, Unreadable):
-        return found
-    return next((each for each in found if each.name == CONFIGURATION), None)
+def _find_own(configurations: Read[tuple[WebhookConfigurationState, ...]]) -> Read[WebhookConfigurationState | None]:
+    if isinstance(configurations, Unreadable):
+        return configurations
+    return next((configuration for configuration in configurations if configuration.name == CONFIGURATION), None)
 
 
 CHECKS = (
-    Check(name="certificates", asks="Is the webhook's pair good?", judge=certificates, may=(NO_PAIR, BAD_PAIR, DUE)),
     Check(
-        name="ca-bundle", asks="Do API servers trust that pair?", judge=trust,
-        may=(NOT_CALLED, NO_BUNDLE, DIFFERENT, STRANGER),
+        name="certificates",
+        asks="Is the webhook's certificate valid?",
+        judge=check_certificate,
+        may=(PAIR_MISSING, PAIR_UNUSABLE, PAIR_DUE),
     ),
     Check(
-        name="configuration", asks="Are we called as we should be?", judge=configuration,
-        may=(ELSEWHERE, BLOCKS, SLOW, ONCE, SYSTEM, POOLS_ELSEWHERE),
+        name="ca-bundle",
+        asks="Do API servers trust that certificate?",
+        judge=check_ca_bundles,
+        may=(CONFIGURATION_MISSING, CA_BUNDLE_MISSING, CA_BUNDLES_DIFFER, CA_BUNDLE_UNKNOWN),
     ),
-    Check(name="order", asks="Does anybody have the last word over us?", judge=order, may=(OVERRULED,)),
-    Check(name="answers", asks="Does the API server reach us for a pod?", judge=answers, may=(SILENT,)),
-    Check(name="validates", asks="Does the API server reach us for a document?", judge=validates, may=(DEAF,)),
-)  # fmt: skip
+    Check(
+        name="configuration",
+        asks="Do API servers call the webhook as they should?",
+        judge=check_configurations,
+        may=(
+            SERVICE_OTHER,
+            FAILURE_POLICY_FAIL,
+            TIMEOUT_LONG,
+            NOT_REINVOKED,
+            SYSTEM_NAMESPACES_SENT,
+            POOLS_OF_OTHER_NAMESPACES,
+        ),
+    ),
+    Check(name="order", asks="Can another webhook overrule Trimtab's?", judge=check_order, may=(MAY_BE_OVERRULED,)),
+    Check(
+        name="answers",
+        asks="Does the API server reach the webhook for a pod?",
+        judge=check_admission,
+        may=(WEBHOOK_SILENT,),
+    ),
+    Check(
+        name="validates",
+        asks="Does the API server reach the webhook for a PodPolicy?",
+        judge=check_validation,
+        may=(VALIDATION_SILENT,),
+    ),
+)

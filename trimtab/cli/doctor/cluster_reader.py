@@ -1,8 +1,7 @@
-"""How an API server is asked: for objects as plain values, for rights, for how it answers.
+"""Reads the state of a cluster for `trimtab doctor`: objects, permissions, and answers to dry runs.
 
-Objects that are created and not stored (`dryRun=All`), to see how the API server answers to them.
-
-The door: one look at a cluster. What cannot be read is named, and the rest is read all the same.
+Dry runs create objects with `dryRun=All`: admission handles them, and nothing is stored. A part that cannot be read is
+Unreadable with the reason; the other parts are read all the same.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from trimtab.cli.doctor.observed import (
     UsageSourceState,
     Vpa,
     WebhookConfigurationState,
-    needed,
+    needed_permissions,
 )
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CONFIGURATION, PROCESSES, SECRET, account
@@ -55,121 +54,128 @@ if TYPE_CHECKING:
     import certs
 
 
-_AT_ONCE = 8
+_MAX_CONCURRENT_REVIEWS = 8
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-METRICS = "/apis/metrics.k8s.io/v1beta1/pods"
+POD_METRICS_PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 
 
-class _Said(msgspec.Struct):
-    """A Status, or what else came."""
+class _ServerMessage(msgspec.Struct):
+    """The message of a Status; empty if the body is another document."""
 
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterProbe:
-    """Everything raises any KubeFault."""
+    """Requests to the API server; every method raises any KubeFault."""
 
     client: Client
 
     def exchange(self, method: str, path: str, query: Any = None, body: Mapping[str, Any] | None = None) -> Exchange:
+        """Send one request and return the response, whatever its status."""
         deadline = self.client.deadlines.read
         return self.client.exchange(method, path, deadline=deadline, query=query, body=body, doing=f"{method} {path}")
 
     def one(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """None where there is none."""
+        """Return the object as a plain value; None if it does not exist."""
         return objects.get(self.client, kind, name, namespace)
 
     def all(self, kind: str, namespace: str = "") -> Iterator[dict[str, Any]]:
+        """Yield all objects of the kind as plain values, page by page."""
         place = replace(PLACES[kind], namespace=namespace) if namespace else PLACES[kind]
         for page in pages(self.client, place):
             yield from (msgspec.json.decode(raw) for raw in page.items)
 
     def trial(self, document: Mapping[str, Any], namespace: str = "") -> DryRunResult:
-        """Created, and not stored."""
-        begun = elapsed()
+        """Create the document as a dry run, and return the API server's answer."""
+        started_at = elapsed()
         path = collection(PLACES[document["kind"]], namespace)
-        found = self.exchange("POST", path, {"dryRun": "All"}, document)
+        response = self.exchange("POST", path, {"dryRun": "All"}, document)
         return DryRunResult(
-            status=found.status, message=_said(found) if found.status >= 300 else "", warnings=found.warnings,
-            seconds=elapsed() - begun,
-        )  # fmt: skip
+            status=response.status,
+            message=_server_message(response) if response.status >= 300 else "",
+            warnings=response.warnings,
+            seconds=elapsed() - started_at,
+        )
 
     def allowed(self, reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """The answer to each SubjectAccessReview."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self._allowed, reviews))
+        """Return whether each SubjectAccessReview is allowed."""
+        with ThreadPoolExecutor(_MAX_CONCURRENT_REVIEWS) as pool:
+            return list(pool.map(self._is_allowed, reviews))
 
-    def _allowed(self, review: Mapping[str, Any]) -> bool:
+    def _is_allowed(self, review: Mapping[str, Any]) -> bool:
         doing = "create subjectaccessreviews"
-        found = parsed(self.client.write("POST", _REVIEWS, review, doing=doing), dict[str, Any], doing)
-        return bool((found.get("status") or {}).get("allowed"))
+        status_review = parsed(self.client.write("POST", _REVIEWS, review, doing=doing), dict[str, Any], doing)
+        return bool((status_review.get("status") or {}).get("allowed"))
 
     def usage(self, prometheus: str) -> UsageSourceState:
-        """The metrics API, or the Prometheus of this URL, through the API server."""
+        """Query the metrics API, or through the API server the Prometheus of this URL, and return its answer."""
         if not prometheus:
-            found = self.exchange("GET", METRICS, {"limit": 1})
-            _may(found, "list pods.metrics.k8s.io")
-            return UsageSourceState(name="metrics API", status=found.status, said=_said(found), empty=_is_empty(found))
-        found = self.exchange("GET", _through(prometheus), {"query": "vector(1)"})
-        _may(found, f"reach {prometheus} through the API server (get services/proxy)")
-        return UsageSourceState(name=prometheus, status=found.status, said=_said(found))
+            response = self.exchange("GET", POD_METRICS_PATH, {"limit": 1})
+            _raise_if_forbidden(response, "list pods.metrics.k8s.io")
+            return UsageSourceState(
+                name="metrics API", status=response.status, message=_server_message(response), empty=_is_empty(response)
+            )
+        response = self.exchange("GET", _proxy_path(prometheus), {"query": "vector(1)"})
+        _raise_if_forbidden(response, f"reach {prometheus} through the API server (get services/proxy)")
+        return UsageSourceState(name=prometheus, status=response.status, message=_server_message(response))
 
 
-def _may(found: Exchange, doing: str) -> None:
-    if found.status in (401, 403):
-        raise refused(doing, found.status, found.content)
+def _raise_if_forbidden(response: Exchange, doing: str) -> None:
+    if response.status in (401, 403):
+        raise refused(doing, response.status, response.content)
 
 
-def _through(url: str) -> str:
-    """The path by which the API server passes on to a Service. Raises Unreachable where it is none of this cluster."""
+def _proxy_path(url: str) -> str:
+    """Return the API server's proxy path to the Service of this URL. Raises Unreachable for any other host."""
     parts = urlsplit(url)
-    words = (parts.hostname or "").split(".")
-    if len(words) < 2 or words[2:] not in ([], ["svc"], ["svc", "cluster", "local"]):
+    labels = (parts.hostname or "").split(".")
+    if len(labels) < 2 or labels[2:] not in ([], ["svc"], ["svc", "cluster", "local"]):
         raise Unreachable(f"ask {url}: it is no Service of this cluster, so it cannot be asked from here")
-    name, namespace = map(segment, words[:2])
+    name, namespace = map(segment, labels[:2])
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
-    named = f"https:{name}:{port}" if secure else f"{name}:{port}"
-    return f"/api/v1/namespaces/{namespace}/services/{named}/proxy{parts.path.rstrip('/')}/api/v1/query"
+    service = f"https:{name}:{port}" if secure else f"{name}:{port}"
+    return f"/api/v1/namespaces/{namespace}/services/{service}/proxy{parts.path.rstrip('/')}/api/v1/query"
 
 
-def _said(found: Exchange) -> str:
-    """In its own words, cut short."""
+def _server_message(response: Exchange) -> str:
+    """Return the message of a Status, or else the beginning of the body."""
     try:
-        return msgspec.json.decode(found.content, type=_Said).message[:300]
+        return msgspec.json.decode(response.content, type=_ServerMessage).message[:300]
     except (msgspec.DecodeError, UnicodeError):
-        return found.content[:200].decode(errors="replace").strip()
+        return response.content[:200].decode(errors="replace").strip()
 
 
-def _is_empty(found: Exchange) -> bool:
-    if found.status >= 300:
+def _is_empty(response: Exchange) -> bool:
+    if response.status >= 300:
         return False
-    return not parsed(found.content, dict[str, Any], "list pods.metrics.k8s.io").get("items")
+    return not parsed(response.content, dict[str, Any], "list pods.metrics.k8s.io").get("items")
 
 
-NO_SUCH_CLASS = "trimtab-doctor-asks"
-"""A RuntimeClass that there is not."""
+ABSENT_RUNTIME_CLASS = "trimtab-doctor-asks"
+"""The name of a RuntimeClass that does not exist."""
 
 
-def asked_pod() -> dict[str, Any]:
-    """A pod that the webhook answers with a warning: it was asked, and heard."""
-    return _pod({"annotations": {ASKED: "doctor"}}, {})
+def build_asking_pod() -> dict[str, Any]:
+    """Return a pod whose annotation makes the webhook answer with a warning, which proves that it was called."""
+    return _build_pod({"annotations": {ASKED: "doctor"}}, {})
 
 
-def of_no_class() -> dict[str, Any]:
-    """A pod that RuntimeClass admission refuses, where it is on; kept from us, so that it alone decides."""
-    return _pod({"labels": {OPT_OUT: "true"}}, {"runtimeClassName": NO_SUCH_CLASS})
+def build_pod_of_absent_class() -> dict[str, Any]:
+    """Return a pod that RuntimeClass admission refuses if it is on; the pod opts out of Trimtab's webhook."""
+    return _build_pod({"labels": {OPT_OUT: "true"}}, {"runtimeClassName": ABSENT_RUNTIME_CLASS})
 
 
-def senseless() -> dict[str, Any]:
-    """A PodPolicy that the schema lets through and we refuse."""
+def build_invalid_policy() -> dict[str, Any]:
+    """Return a PodPolicy that the CRD's schema accepts and Trimtab's validating webhook denies."""
     meta = {"name": "trimtab-doctor-asks"}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "spec": {"actions": {}, "areYouThere": True}}
 
 
-def _pod(meta: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Under the restricted pod security standard, and asking for what a quota may demand."""
+def _build_pod(metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod that the restricted Pod Security Standard admits, with the requests and limits that a quota
+    needs."""
     amounts = {"cpu": "1m", "memory": "1Mi"}
     container = {
         "name": "asks", "image": "trimtab.invalid/doctor", "resources": {"requests": amounts, "limits": amounts},
@@ -177,7 +183,7 @@ def _pod(meta: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     secure = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "trimtab-doctor-", **meta},
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "trimtab-doctor-", **metadata},
         "spec": {
             "automountServiceAccountToken": False, "securityContext": secure, "containers": [container], **spec,
         },
@@ -189,199 +195,224 @@ Processes = Mapping[str, Read[DeploymentState | None]]
 
 
 def look(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
-    """All of it. Raises Unreachable where there is no API server at all."""
-    from trimtab.cli.doctor.check_signatures import signed
+    """Read the whole state of the cluster. Raises Unreachable if no API server answers.
+
+    A part that the API server refuses is Unreadable.
+    """
+    from trimtab.cli.doctor.check_signatures import read_signatures
     from trimtab.kube.errors import KubeFault
 
-    asking = ClusterProbe(client)
+    probe = ClusterProbe(client)
     here = clock.utc()
-    greeting = asking.exchange("GET", "/version")
-    there = greeting.at
+    version_response = probe.exchange("GET", "/version")
+    server_time = version_response.at
 
-    def read(what: Callable[[], T]) -> Read[T]:
+    def read(call: Callable[[], T]) -> Read[T]:
         try:
-            return what()
+            return call()
         except KubeFault as error:
             doing, _, problem = str(error).partition(": ")
             return Unreadable(doing, problem)
 
-    door = DoctorReader(asking, namespace)
-    processes: Processes = {name: read(lambda name=name: door.process(name)) for name in PROCESSES}  # type: ignore[misc]
-    mutating = read(door.mutating)
+    reader = DoctorReader(probe, namespace)
+    processes: Processes = {name: read(lambda name=name: reader.process(name)) for name in PROCESSES}  # type: ignore[misc]
+    mutating = read(reader.mutating)
     return ObservedCluster(
         namespace=namespace,
         asked_in=asked_in,
-        opted_out=read(lambda: door.opted_out(asked_in)),
+        opted_out=read(lambda: reader.opted_out(asked_in)),
         here=here,
-        there=Unreadable("the API server's time", "it does not say") if there is None else there,
-        version=_version(greeting.content),
-        home=read(door.home),
-        crd=read(lambda: door.made("CustomResourceDefinition", "podpolicies.trimtab.dev", observed.crd)),
+        there=Unreadable("the API server's time", "the response has no Date header")
+        if server_time is None
+        else server_time,
+        version=_parse_version(version_response.content),
+        home=read(reader.home),
+        crd=read(
+            lambda: reader.read_object("CustomResourceDefinition", "podpolicies.trimtab.dev", observed.decode_crd)
+        ),
         processes=processes,
-        secret=read(door.secret),
-        signed=signed(client, namespace, read),
+        secret=read(reader.secret),
+        signed=read_signatures(client, namespace, read),
         mutating=mutating,
-        validating=read(lambda: door.made("ValidatingWebhookConfiguration", CONFIGURATION, observed.configuration)),
-        pod=read(lambda: asking.trial(asked_pod(), asked_in)),
-        document=read(lambda: asking.trial(senseless())),
-        runtime_class=read(lambda: asking.trial(of_no_class(), asked_in)),
+        validating=read(
+            lambda: reader.read_object("ValidatingWebhookConfiguration", CONFIGURATION, observed.decode_configuration)
+        ),
+        pod=read(lambda: probe.trial(build_asking_pod(), asked_in)),
+        document=read(lambda: probe.trial(build_invalid_policy())),
+        runtime_class=read(lambda: probe.trial(build_pod_of_absent_class(), asked_in)),
         rights={
-            name: read(lambda name=name, found=found: door.lacking(name, found, mutating))  # type: ignore[misc]
-            for name, found in processes.items()
-            if found is not None
+            name: read(lambda name=name, state=state: reader.lacking(name, state, mutating))  # type: ignore[misc]
+            for name, state in processes.items()
+            if state is not None
         },
-        account_policies=read(lambda: door.account_policies(mutating)),
-        scaler=read(door.scaler),
-        estafette=read(door.estafette),
-        source=read(lambda: asking.usage(door.prometheus(processes["recommender"]))),
-        vpa=read(lambda: door.vpa(mutating)),
-        leases={name: read(lambda name=name: door.lease(name)) for name in WORKERS},  # type: ignore[misc]
-        policies=read(door.policies),
-        pools=read(door.pools),
+        account_policies=read(lambda: reader.account_policies(mutating)),
+        scaler=read(reader.scaler),
+        estafette=read(reader.estafette),
+        source=read(lambda: probe.usage(reader.prometheus(processes["recommender"]))),
+        vpa=read(lambda: reader.vpa(mutating)),
+        leases={name: read(lambda name=name: reader.lease(name)) for name in WORKERS},  # type: ignore[misc]
+        policies=read(reader.policies),
+        pools=read(reader.pools),
     )
 
 
-def _version(body: bytes) -> Read[tuple[int, int]]:
-    """Managed clusters write a minor of "34+"."""
+def _parse_version(body: bytes) -> Read[tuple[int, int]]:
+    """Return (major, minor); managed clusters report a minor such as "34+"."""
     try:
-        found = msgspec.json.decode(body)
-        return int(found["major"]), int(str(found["minor"]).rstrip("+"))
+        version = msgspec.json.decode(body)
+        return int(version["major"]), int(str(version["minor"]).rstrip("+"))
     except (msgspec.DecodeError, KeyError, ValueError, TypeError) as error:
         return Unreadable("/version", f"{type(error).__name__}: {error}")
 
 
 def _is_injected(mutating: Read[tuple[WebhookConfigurationState, ...]]) -> bool:
-    """Does cert-manager keep our caBundle?"""
-    known = () if isinstance(mutating, Unreadable) else mutating
-    return any(each.injected for each in known if each.name == CONFIGURATION)
+    """Return whether cert-manager writes the caBundle of Trimtab's configuration."""
+    configurations = () if isinstance(mutating, Unreadable) else mutating
+    return any(configuration.injected for configuration in configurations if configuration.name == CONFIGURATION)
 
 
 class DoctorReader:
-    """What is read, one thing at a time. Everything raises any KubeFault."""
+    """Reads one part of the state per method; every method raises any KubeFault."""
 
-    def __init__(self, asking: ClusterProbe, namespace: str) -> None:
-        self._asking, self._namespace = asking, namespace
+    def __init__(self, probe: ClusterProbe, namespace: str) -> None:
+        self._probe, self._namespace = probe, namespace
 
-    def made(self, kind: str, name: str, make: Callable[[Mapping[str, Any]], T], namespace: str = "") -> T | None:
-        """One object, as `seen` holds it; None where there is none."""
-        found = self._asking.one(kind, name, namespace)
-        return make(found) if found is not None else None
+    def read_object(
+        self, kind: str, name: str, convert: Callable[[Mapping[str, Any]], T], namespace: str = ""
+    ) -> T | None:
+        """Return one object as `convert` makes it; None if it does not exist."""
+        document = self._probe.one(kind, name, namespace)
+        return convert(document) if document is not None else None
 
     def process(self, name: str) -> DeploymentState | None:
-        return self.made("Deployment", account(name), observed.process, self._namespace)
+        return self.read_object("Deployment", account(name), observed.decode_process, self._namespace)
 
     def lease(self, name: str) -> Any:
-        return self.made("Lease", account(name), observed.lease, self._namespace)
+        return self.read_object("Lease", account(name), observed.decode_lease, self._namespace)
 
     def home(self) -> NamespaceState | None:
         from trimtab.cluster.api.meta import Metadata
         from trimtab.cluster.pool import paused
 
-        found = self._asking.one("Namespace", self._namespace)
-        return None if found is None else NamespaceState(paused=paused(msgspec.convert(found["metadata"], Metadata)))
+        shape = self._probe.one("Namespace", self._namespace)
+        return None if shape is None else NamespaceState(paused=paused(msgspec.convert(shape["metadata"], Metadata)))
 
     def opted_out(self, namespace: str) -> bool:
-        labels = (self._asking.one("Namespace", namespace) or {"metadata": {}})["metadata"].get("labels") or {}
-        spared = DEFAULT_TERMS.system_namespaces | {self._namespace}
-        return labels.get(OPT_OUT) == "true" or namespace in spared
+        labels = (self._probe.one("Namespace", namespace) or {"metadata": {}})["metadata"].get("labels") or {}
+        excluded = DEFAULT_TERMS.system_namespaces | {self._namespace}
+        return labels.get(OPT_OUT) == "true" or namespace in excluded
 
     def secret(self) -> certs.CertificateFiles | None:
         from webhook import cert_manager as shared
 
-        return self.made("Secret", SECRET, shared.folder_of, self._namespace)
+        return self.read_object("Secret", SECRET, shared.folder_of, self._namespace)
 
     def mutating(self) -> tuple[WebhookConfigurationState, ...]:
-        found = map(observed.configuration, self._asking.all("MutatingWebhookConfiguration"))
-        return tuple(sorted(found, key=lambda each: each.name))
+        configurations = map(observed.decode_configuration, self._probe.all("MutatingWebhookConfiguration"))
+        return tuple(sorted(configurations, key=lambda configuration: configuration.name))
 
     def lacking(
-        self, process: str, found: Read[DeploymentState], mutating: Read[tuple[WebhookConfigurationState, ...]]
+        self, process: str, state: Read[DeploymentState], mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[str, ...]]:
-        """The rights that its account has not, in words. Who keeps the pair decides what the webhook needs."""
+        """Return the permissions that the process's account lacks, as text.
+
+        The webhook needs fewer if cert-manager writes its certificate, so without its configuration it is Unreadable.
+        """
         if isinstance(mutating, Unreadable) and process == "webhook":
             return mutating
-        known = found if isinstance(found, DeploymentState) else DeploymentState(wanted=0, ready=0)
-        rights = needed(
-            process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=known.scale_namespaces,
-            autoscaler_status=known.settings.get("TRIMTAB_AUTOSCALER_STATUS") or NAME,
+        deployment = state if isinstance(state, DeploymentState) else DeploymentState(wanted=0, ready=0)
+        rights = needed_permissions(
+            process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=deployment.scale_namespaces,
+            autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or NAME,
         )  # fmt: skip
         reviews = [right.review(account(process), self._namespace) for right in rights]
-        allowed = self._asking.allowed(reviews)
+        allowed = self._probe.allowed(reviews)
         return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
 
     def account_policies(
         self, mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[AccountPolicy, ...] | None]:
-        """Each that an installation of this kind brings. Who keeps the pair decides whether the webhook has one."""
-        from trimtab.cli.install.admission_policies import account_policies
-        from trimtab.cli.install.names import InstallValues as Values
+        """Return the state of each admission policy that `trimtab install` renders; None if there is no such kind.
+
+        Whether the webhook's account has one depends on whether cert-manager writes its certificate.
+        """
+        from trimtab.cli.install.admission_policies import render_account_policies
+        from trimtab.cli.install.names import InstallValues
         from trimtab.kube.errors import NotFound
 
         if isinstance(mutating, Unreadable):
             return mutating
-        wanted = list(account_policies(Values(namespace=self._namespace, cert_manager=_is_injected(mutating))))
+        rendered = list(
+            render_account_policies(InstallValues(namespace=self._namespace, cert_manager=_is_injected(mutating)))
+        )
         try:
-            there = {
-                (kind, each["metadata"]["name"]): each
+            stored = {
+                (kind, document["metadata"]["name"]): document
                 for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-                for each in self._asking.all(kind)
+                for document in self._probe.all(kind)
             }
         except NotFound:
             return None
-        return tuple(observed.account_policies(wanted, there))
+        return tuple(observed.decode_account_policies(rendered, stored))
 
     def scaler(self) -> AutoscalerState:
-        status = self._asking.one("ConfigMap", NAME, "kube-system")
-        flags = observed.autoscaler_flags(self._asking.all("Deployment", "kube-system"))
+        status = self._probe.one("ConfigMap", NAME, "kube-system")
+        flags = observed.find_autoscaler_flags(self._probe.all("Deployment", "kube-system"))
         if status is None:
-            return AutoscalerState(told=None, flags=flags)
+            return AutoscalerState(status_report=None, flags=flags)
         updated = (status["metadata"].get("annotations") or {}).get(UPDATED, "")
-        return AutoscalerState(told=read_autoscaler((status.get("data") or {}).get("status", ""), updated), flags=flags)
+        return AutoscalerState(
+            status_report=read_autoscaler((status.get("data") or {}).get("status", ""), updated), flags=flags
+        )
 
     def estafette(self) -> EstafetteState:
-        from trimtab.cli.pools.import_estafette import find
+        from trimtab.cli.pools.import_estafette import find_compactors_and_nodes
 
-        deployments, marks = find(self._asking.client)
+        deployments, marks = find_compactors_and_nodes(self._probe.client)
         return EstafetteState(
-            running=tuple(str(found) for found in deployments if found.replicas),
+            running=tuple(str(deployment) for deployment in deployments if deployment.replicas),
             stranded=tuple(mark.name for mark in marks if mark.is_stranded),
         )
 
     def prometheus(self, recommender: Read[DeploymentState | None]) -> str:
-        """Its URL, as the recommender was told; empty where it was told of none."""
-        return recommender.settings.get("TRIMTAB_PROMETHEUS", "") if isinstance(recommender, DeploymentState) else ""
+        """Return the URL of the recommender's setting; empty without one."""
+        return (
+            recommender.settings.get("TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "")
+            if isinstance(recommender, DeploymentState)
+            else ""
+        )
 
     def vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound
         from trimtab.kube.listing import listed
         from trimtab.kube.resources import PLACES
 
-        client = self._asking.client
+        client = self._probe.client
         try:
             client.get(PLACES["VerticalPodAutoscaler"].path, {"limit": 1}, doing="list verticalpodautoscalers")
         except NotFound:
             return Vpa(installed=False, acts=False)
         if isinstance(mutating, Unreadable):
             return mutating
-        called = {("", each.name): observed.vpa(each) for each in mutating}
+        hooks = {("", configuration.name): observed.find_vpa_targets(configuration) for configuration in mutating}
         slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
-        for namespace, name in vpa_webhook.services(called):
+        for namespace, name in vpa_webhook.services(hooks):
             place = replace(PLACES["EndpointSlice"], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
             slices |= {key: vpa_webhook.endpoints(shape) for key, shape in listed(client, place)}
-        return Vpa(installed=True, acts=bool(vpa_webhook.reach(called, slices)))
+        return Vpa(installed=True, acts=bool(vpa_webhook.reach(hooks, slices)))
 
     def policies(self) -> tuple[PolicyState, ...]:
-        """None where the kind is not served: `crd` says that."""
+        """Return the state of every PodPolicy; none if the kind is not served, which `check_crd` reports."""
         from trimtab.kube.errors import NotFound
 
         try:
-            found = tuple(map(observed.standing, self._asking.all("PodPolicy")))
+            policies = tuple(map(observed.decode_policy, self._probe.all("PodPolicy")))
         except NotFound:
             return ()
-        if not any(one.required_class for one in found):
-            return found
-        classes = {each["metadata"]["name"] for each in self._asking.all("RuntimeClass")} | {""}
-        return tuple(replace(one, is_class_missing=one.required_class not in classes) for one in found)
+        if not any(policy.required_class for policy in policies):
+            return policies
+        classes = {document["metadata"]["name"] for document in self._probe.all("RuntimeClass")} | {""}
+        return tuple(replace(policy, is_class_missing=policy.required_class not in classes) for policy in policies)
 
     def pools(self) -> PoolReading:
         from trimtab.compactor.cluster_reader import pools_of
@@ -389,4 +420,4 @@ class DoctorReader:
         from trimtab.kube.resources import PLACES
 
         place = replace(PLACES["ConfigMap"], namespace=self._namespace, labels=POOL)
-        return pools_of(shape for _, shape in listed(self._asking.client, place))
+        return pools_of(shape for _, shape in listed(self._probe.client, place))

@@ -1,10 +1,6 @@
-"""Everything that is looked at, in order: what others rest on first.
+"""`trimtab doctor`: all checks in order, the report, and its table.
 
-The report of `trimtab doctor`.
-
-The report as a table: what needs somebody stands with its fix under it.
-
-`trimtab doctor`: is everything wired?
+A check that others depend on is before them. In the table the fix follows the finding.
 """
 
 import sys
@@ -21,8 +17,8 @@ from trimtab.cli.doctor import check_installation, check_integrations, check_sig
 from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, unknown
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
-from trimtab.cli.main import FOUND, RuntimeFailure, UsageError
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, why
+from trimtab.cli.main import EXIT_FOUND, RuntimeFailure, UsageError
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster.config_error import ConfigError
 
 CHECKS: tuple[Check, ...] = (
@@ -33,40 +29,45 @@ CHECKS: tuple[Check, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A finding, and what was looked at."""
+    """A finding and its check."""
 
     check: Check
     finding: DoctorFinding
 
 
-def judged(seen: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
-    """At least one finding of every check that is not left out."""
+def judged(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
+    """Return at least one finding of every check that is not in `without`."""
     return tuple(
-        CheckResult(check, found) for check in CHECKS if check.name not in without for found in _of(check, seen)
+        CheckResult(check, finding)
+        for check in CHECKS
+        if check.name not in without
+        for finding in _run_check(check, cluster)
     )
 
 
-def _of(check: Check, seen: ObservedCluster) -> tuple[DoctorFinding, ...]:
-    """A check that says nothing could not say anything."""
-    found = tuple(check.judge(seen)) or (unknown("nothing of it is there to be looked at"),)
-    return tuple(one.at(seen.namespace) for one in found)
+def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, ...]:
+    """Return the findings of the check; a check without findings had nothing to check, and is reported as unknown."""
+    findings = tuple(check.judge(cluster)) or (unknown("there is nothing to check"),)
+    return tuple(finding.at(cluster.namespace) for finding in findings)
 
 
-def is_well(told: Collection[CheckResult], *, strict: bool = False) -> bool:
-    """Nothing is wrong, and everything was looked at; strictly: nothing could be better either."""
+def is_well(results: Collection[CheckResult], *, strict: bool = False) -> bool:
+    """Return whether there is no error and nothing unknown; with `strict`, no warning either."""
     bad = {FindingSeverity.ERROR, FindingSeverity.UNKNOWN} | ({FindingSeverity.WARN} if strict else set())
-    return not any(each.finding.severity in bad for each in told)
+    return not any(result.finding.severity in bad for result in results)
 
 
 class DoctorFindingReport(ReportPart, frozen=True, kw_only=True):
+    """One finding of the report."""
+
     check: str
-    """What was looked at: stable, kebab-case."""
+    """The name of the check: stable, kebab-case."""
     asks: str
     severity: str
-    """ok, warn, error; unknown where it could not be looked at, which is never taken for ok."""
+    """ok, warn, error; unknown if it could not be checked, which never counts as ok."""
     reason: ReasonReport
     fix: str
-    """A command or a sentence; empty where nothing needs mending."""
+    """A command or a sentence; empty if nothing needs a fix."""
 
 
 class DoctorReport(ReportPart, frozen=True, kw_only=True):
@@ -83,58 +84,61 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     counts: dict[str, int]
     """Severity → findings."""
     left_out: list[str]
-    """Checks that were not to be made."""
+    """Checks that --without skips."""
     findings: list[DoctorFindingReport]
 
 
-def report(told: Iterable[CheckResult], *, server: str, namespace: str, at: str, without: Iterable[str],
+def report(results: Iterable[CheckResult], *, server: str, namespace: str, at: str, without: Iterable[str],
 strict: bool) -> (
     DoctorReport
 ):  # fmt: skip
-    told, without = tuple(told), set(without)
-    severities = [each.finding.severity for each in told]
+    results, without = tuple(results), set(without)
+    severities = [result.finding.severity for result in results]
     return DoctorReport(
         server=server,
         namespace=namespace,
         at=at,
-        well=is_well(told, strict=strict),
+        well=is_well(results, strict=strict),
         counts={severity.value: severities.count(severity) for severity in FindingSeverity},
         left_out=[check.name for check in CHECKS if check.name in without],
-        findings=[_finding(each) for each in told],
+        findings=[_report_finding(result) for result in results],
     )
 
 
-def _finding(told: CheckResult) -> DoctorFindingReport:
-    found = told.finding
+def _report_finding(result: CheckResult) -> DoctorFindingReport:
+    finding = result.finding
     return DoctorFindingReport(
-        check=told.check.name, asks=told.check.asks, severity=found.severity.value, reason=why(found.reason),
-        fix=found.fix,
-    )  # fmt: skip
+        check=result.check.name,
+        asks=result.check.asks,
+        severity=finding.severity.value,
+        reason=report_reason(finding.reason),
+        fix=finding.fix,
+    )
 
 
 _STYLES = {"ok": "green", "warn": "yellow", "error": "red", "unknown": "magenta"}
 
 
-def draw(console: Console, report: DoctorReport) -> None:
+def draw_findings(console: Console, report: DoctorReport) -> None:
     console.print(f"{report.server}, namespace {report.namespace}")
     table = Table("", "check", "finding", box=None, pad_edge=False)
-    for found in report.findings:
-        style = _STYLES[found.severity]
-        table.add_row(f"[{style}]{found.severity}[/]", found.check, _told(found))
+    for finding in report.findings:
+        style = _STYLES[finding.severity]
+        table.add_row(f"[{style}]{finding.severity}[/]", finding.check, _format_finding(finding))
     console.print(table)
     for name in report.left_out:
         console.print(f"left out: {name}")
-    console.print(_sum(report))
+    console.print(_format_summary(report))
 
 
-def _told(found: DoctorFindingReport) -> str:
-    told = escape(found.reason.text)
-    if found.severity == "ok":
-        return told
-    return f"{told} [dim]\\[{found.reason.code}][/]\n[bold]→[/] {escape(found.fix)}"
+def _format_finding(finding: DoctorFindingReport) -> str:
+    text = escape(finding.reason.text)
+    if finding.severity == "ok":
+        return text
+    return f"{text} [dim]\\[{finding.reason.code}][/]\n[bold]→[/] {escape(finding.fix)}"
 
 
-def _sum(report: DoctorReport) -> str:
+def _format_summary(report: DoctorReport) -> str:
     counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
     return f"[bold green]well[/]: {counts}" if report.well else f"[bold red]not well[/]: {counts}"
 
@@ -150,8 +154,8 @@ def _sum(report: DoctorReport) -> str:
     help="Leave a check out; the report says so. May be given several times.",
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Warnings count, too.")
-@output.options
-@live_cluster.login
+@output.add_output_options
+@live_cluster.add_login_options
 def verb(
     namespace: str,
     ask_in: str,
@@ -168,35 +172,39 @@ def verb(
     could not be looked at is told as unknown, with the right that is missing. Exits 1 where something is wrong or
     unknown, 3 where no API server answers.
     """
-    found = _looked(live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict)
-    _emit(output, output_file, found)
-    if not found.well:
-        sys.exit(FOUND)
+    doctor_report = _check_cluster(
+        live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict
+    )
+    _emit(output, output_file, doctor_report)
+    if not doctor_report.well:
+        sys.exit(EXIT_FOUND)
 
 
-def _emit(form: str, output_file: str | None, found: DoctorReport) -> None:
-    output.emit(form, output_file, found, lambda console: draw(console, found), "trimtab doctor")
+def _emit(form: str, output_file: str | None, doctor_report: DoctorReport) -> None:
+    output.emit_report(
+        form, output_file, doctor_report, lambda console: draw_findings(console, doctor_report), "trimtab doctor"
+    )
 
 
-def _looked(
-    asked: live_cluster.ClusterOptions, namespace: str, ask_in: str, without: tuple[str, ...], *, strict: bool
+def _check_cluster(
+    options: live_cluster.ClusterOptions, namespace: str, ask_in: str, without: tuple[str, ...], *, strict: bool
 ) -> DoctorReport:
     from trimtab.cli.doctor.cluster_reader import look
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect(asked.kubeconfig, asked.context)
+        client = connect(options.kubeconfig, options.context)
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
+            [ConfigError(file=options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     try:
-        seen = look(client, namespace, ask_in)
+        cluster = look(client, namespace, ask_in)
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     finally:
         client.close()
-    told = judged(seen, without=without)
-    at = seen.here.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return report(told, server=client.server, namespace=namespace, at=at, without=without, strict=strict)
+    results = judged(cluster, without=without)
+    at = cluster.here.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return report(results, server=client.server, namespace=namespace, at=at, without=without, strict=strict)

@@ -1,4 +1,4 @@
-"""One finding: what was looked at, how bad it is, why, and what mends it."""
+"""A finding of a check: its severity, its reason, and the fix; and the type of a check."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -11,65 +11,74 @@ from trimtab.cluster.reason import Code, Reason, Unreadable
 
 
 class FindingSeverity(StrEnum):
+    """The severity of a finding."""
+
     OK = "ok"
     WARN = "warn"
-    """It works, and not as well or not for as long as it should."""
+    """It works, but not as well or not for as long as it should."""
     ERROR = "error"
-    """Something that was installed does not do its work."""
+    """Something that is installed does not do its work."""
     UNKNOWN = "unknown"
-    """It could not be looked at. Never taken for ok."""
+    """It could not be checked. This never counts as ok."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
+    """One result of a check."""
+
     severity: FindingSeverity
     reason: Reason
     fix: str = ""
-    """A command, or a sentence; empty where nothing needs mending."""
+    """A command or a sentence; empty if nothing needs a fix."""
 
     def at(self, namespace: str) -> Self:
-        """The word NAMESPACE in the fix is ours: commands can be copied."""
+        """Return the finding with `namespace` for the word NAMESPACE in the fix, so that the command can be copied."""
         return replace(self, fix=re.sub(r"\bNAMESPACE\b", namespace, self.fix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that is looked at."""
+    """One check of `trimtab doctor`."""
 
     name: str
     """Stable, kebab-case."""
     asks: str
-    """The question, as people read it."""
+    """The question that the check answers, as users read it."""
     judge: Callable[[ObservedCluster], Iterable[DoctorFinding]]
-    """Nothing found is ok: then `fine` says it."""
+    """Returns the findings; without any the check is reported as unknown."""
     may: tuple[Code, ...]
-    """What it may find wrong."""
+    """The codes of the problems that it may find."""
 
 
 WELL = Code(
     "as-it-should-be",
-    "`trimtab doctor` looked at this, and nothing is wrong with it.",
+    "`trimtab doctor` checked this, and nothing is wrong with it.",
     "Nothing.",
 )
 UNSEEN = Code(
     "not-looked-at",
-    "`trimtab doctor` could not look at this: whoever asked may not, or the API server did not answer. It is not taken "
-    "for well.",
-    "The sentence names the right that is missing, or what the API server said. Ask again as somebody who may.",
+    "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It does not "
+    "count as well.",
+    "The sentence names the missing permission, or the API server's error. Run it again as a user with that"
+    " permission.",
 )
 
 
 def ok(sentence: str) -> DoctorFinding:
+    """Return a finding without a problem."""
     return DoctorFinding(severity=FindingSeverity.OK, reason=WELL(sentence))
 
 
 def warn(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
+    """Return a warning; without `fix` the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.WARN, reason=code(sentence), fix=fix or code.todo)
 
 
 def error(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
+    """Return an error; without `fix` the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.ERROR, reason=code(sentence), fix=fix or code.todo)
 
 
 def unknown(why: Unreadable | str, fix: str = "") -> DoctorFinding:
+    """Return a finding for what could not be checked, with the reason."""
     return DoctorFinding(severity=FindingSeverity.UNKNOWN, reason=UNSEEN(str(why)), fix=fix or UNSEEN.todo)

@@ -1,10 +1,7 @@
-"""What was read of a cluster, before anybody judges it.
+"""The state of a cluster that the checks judge, its conversion from API objects, and the permissions that are needed.
 
-Whatever could not be looked at is `Unreadable` with the reason; None is what is not there.
-
-API objects as plain values → what `seen` holds of them. Whatever is missing in them has the API's own default.
-
-What must the processes' accounts be allowed? Exactly what `trimtab install` grants them, right by right.
+A part that could not be read is `Unreadable` with the reason; a part that does not exist is None. A field that an API
+object lacks has the API's own default. The processes need exactly the permissions that `trimtab install` grants.
 """
 
 import shlex
@@ -15,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import certs
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
-from trimtab.cli.install.rbac import CLUSTER, OWN, SCALERS, SCALING, Rule, held
+from trimtab.cli.install.rbac import CLUSTER, OWN, SCALERS, SCALING, Rule, granted_rules
 from trimtab.cluster.cluster_autoscaler import NAME as AUTOSCALER_STATUS
 from trimtab.cluster.cluster_autoscaler import Autoscaler, flags_of
 from trimtab.cluster.pool_config import PoolReading
@@ -28,39 +25,39 @@ from webhook import cert_manager
 
 T = TypeVar("T")
 Read: TypeAlias = T | Unreadable
-"""Read, or why not."""
+"""A value, or the reason why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
-    """How the API server answered to something that was not to be stored."""
+    """The API server's answer to an object that was created as a dry run."""
 
     status: int
     message: str = ""
-    """Why it was refused; empty where it was not."""
+    """The reason of a refusal; empty if the object was admitted."""
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
-    """From asking to the answer."""
+    """From the request to the response."""
 
     @property
     def lacks_right(self) -> bool:
-        """Was it refused to whoever asked, before any webhook was called?"""
+        """Whether authorization refused the request, before any webhook was called."""
         return self.status in (401, 403) and " cannot " in self.message and "denied the request" not in self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentState:
-    """A Deployment of ours."""
+    """A Deployment of Trimtab."""
 
     wanted: int
     ready: int
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The environment of its container, as far as it stands there as text."""
+    """The environment of its container; a variable from another source is empty."""
 
     @property
     def scale_namespaces(self) -> frozenset[str]:
-        """Where the compactor is told that it may scale Deployments."""
-        return frozenset(filter(None, self.settings.get("TRIMTAB_SCALE_NAMESPACES", "").split(":")))
+        """The namespaces in which the compactor is configured to scale Deployments."""
+        return frozenset(filter(None, self.settings.get("TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "").split(":")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +66,21 @@ class WebhookState:
 
     name: str
     place: str
-    """The path it is called at."""
+    """The path of its URL."""
     service: tuple[str, str] | None = None
-    """(namespace, name); None where it is called by a URL."""
+    """(namespace, name); None if the webhook has a URL instead."""
     bundle: bytes = b""
     fails: bool = True
     """failurePolicy: Fail."""
     timeout: int = 10
-    again: bool = False
+    reinvoked: bool = False
     """reinvocationPolicy: IfNeeded."""
     creates_pods: bool = False
-    """Is it called for pods that are created?"""
+    """Whether it is called for pods that are created."""
     spares: frozenset[str] = frozenset()
-    """Namespaces that its selector leaves out by name."""
+    """The namespaces that its selector excludes by name."""
     namespaces: frozenset[str] | None = None
-    """Namespaces that its selector names as the only ones; None where it names none."""
+    """The only namespaces that its selector includes by name; None if it includes none by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,25 +90,27 @@ class WebhookConfigurationState:
     name: str
     hooks: tuple[WebhookState, ...] = ()
     injected: bool = False
-    """cert-manager keeps its caBundle."""
+    """Whether cert-manager writes its caBundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPolicy:
-    """A ValidatingAdmissionPolicy that is to hold an account of ours to its work."""
+    """A ValidatingAdmissionPolicy that restricts an account of Trimtab to its work."""
 
     name: str
     process: str
-    """Whose account it holds."""
+    """The process whose account it restricts."""
     is_there: bool = True
     is_bound: bool = True
-    """By a binding that denies."""
+    """Whether a binding of it denies requests."""
     is_ours: bool = True
-    """It says what `trimtab install` of this version would say, and its binding spares nobody."""
+    """Whether it equals the policy that this version installs, and its binding has no exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseState:
+    """The Lease of a process."""
+
     holder: str
     renewed: datetime | None
     lasts: int
@@ -126,121 +125,125 @@ class PolicyState:
     mode: str
     generation: int
     observed: int
-    """The generation its status is about; 0 while it has none."""
+    """The generation that its status is about; 0 without a status."""
     broken: str = ""
-    """Why the document makes no sense."""
+    """The reason why the document is invalid; empty if it is valid."""
     braked: str = ""
-    """Why it was put to warn."""
+    """The reason why the watchdog set it to warn; empty if it did not."""
     last_error: str = ""
     required_class: str = ""
-    """The RuntimeClass that it requires of pods; empty where it requires none, or changes no pod."""
+    """The RuntimeClass that it requires of pods; empty if it requires none, or changes no pod."""
     is_class_missing: bool = False
-    """Does the cluster lack that class, so that the pods are denied?"""
+    """Whether the cluster lacks that class, so that the pods are denied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerState:
-    """What is known of the cluster autoscaler."""
+    """The cluster autoscaler's status and flags."""
 
-    told: Read[Autoscaler] | None
-    """By its status; None where it writes none."""
+    status_report: Read[Autoscaler] | None
+    """None if there is no status ConfigMap."""
     flags: Mapping[str, str] | None = None
-    """Of its Deployment; None where no such Deployment can be seen."""
+    """The flags of its Deployment; None if there is no such Deployment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstafetteState:
-    """What there is of an estafette node-compactor."""
+    """The Deployments and nodes of an estafette node-compactor."""
 
     running: tuple[str, ...]
-    """Its Deployments that want replicas, in words."""
+    """Its Deployments that have replicas, as text."""
     stranded: tuple[str, ...]
-    """Nodes that it left cordoned."""
+    """The nodes that it left cordoned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vpa:
+    """The VerticalPodAutoscaler's installation."""
+
     installed: bool
     acts: bool
-    """Can its own webhook change pods?"""
+    """Whether its own webhook can change pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSourceState:
-    """Where usage comes from."""
+    """The answer of the source of usage."""
 
     name: str
     status: int
-    """HTTP."""
-    said: str = ""
+    """The HTTP status code."""
+    message: str = ""
     empty: bool = False
-    """It answers, and knows of no pod."""
+    """Whether it answers without any pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceState:
-    """Our namespace."""
+    """Trimtab's namespace."""
 
     paused: str
-    """How the switch is set, in words; empty where nothing is paused."""
+    """The value of the pause switch, as text; empty if nothing is paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrdState:
+    """The CustomResourceDefinition of PodPolicy."""
+
     established: bool
     served: frozenset[str]
-    """Versions."""
+    """The versions that the API server serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureState:
-    """What the compactor signs: notes on nodes, and the state of each pool. Of the webhook, whether it can sign."""
+    """The signing keys, and what the compactor signs: annotations of nodes, and the state of each pool."""
 
     webhook_keys: Read[bool | None]
-    """Does the webhook's Secret hold a key? None: there is no Secret."""
+    """Whether the webhook's Secret holds a key; None without a Secret."""
     keys: Read[bool | None]
-    """The same of the compactor's."""
+    """Whether the compactor's Secret holds a key; None without a Secret."""
     notes: Read[DrainAnnotations]
-    """Without keys none is authentic."""
+    """The drain annotations of nodes; without keys none is authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
-    """Pool → what is remembered of it; Unreadable, too, where that is not authentic."""
+    """The state of each pool; Unreadable, too, if it is not authentic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCluster:
-    """One look at a cluster."""
+    """The state of a cluster at one time."""
 
     namespace: str
-    """Ours."""
+    """Trimtab's namespace."""
     asked_in: str
-    """Where pods were asked for that are not stored."""
+    """The namespace in which pods were created as a dry run."""
     opted_out: Read[bool]
-    """Does that namespace keep its pods from us?"""
+    """Whether that namespace opts its pods out."""
     here: datetime
-    """The time where we are, when the API server was asked for its own."""
+    """The time by this machine's clock when the API server was asked for its own."""
     there: Read[datetime]
+    """The API server's time."""
     version: Read[tuple[int, int]]
     home: Read[NamespaceState | None]
     crd: Read[CrdState | None]
     processes: Mapping[str, Read[DeploymentState | None]]
     secret: Read[certs.CertificateFiles | None]
-    """The pair; None where the Secret is not there or holds none."""
+    """The webhook's certificate and key; None if the Secret does not exist or holds none."""
     signed: Read[SignatureState]
-    """By the compactor."""
     mutating: Read[tuple[WebhookConfigurationState, ...]]
-    """All of the cluster, in the order in which the API server calls them."""
+    """All configurations of the cluster, in the order in which the API server calls them."""
     validating: Read[WebhookConfigurationState | None]
-    """Ours."""
+    """Trimtab's configuration."""
     pod: Read[DryRunResult]
-    """A pod that asks whether we are there."""
+    """A pod that the webhook answers with a warning."""
     document: Read[DryRunResult]
-    """A PodPolicy that we refuse."""
+    """A PodPolicy that the webhook denies."""
     runtime_class: Read[DryRunResult]
-    """A pod of a RuntimeClass that there is not, kept from us."""
+    """A pod of a RuntimeClass that does not exist; the pod opts out of the webhook."""
     rights: Mapping[str, Read[tuple[str, ...]]]
-    """Process → what its account lacks, in words."""
+    """Process → the permissions that its account lacks, as text."""
     account_policies: Read[tuple[AccountPolicy, ...] | None]
-    """Those that an installation brings; None: this API server knows no such kind."""
+    """Those that `trimtab install` renders; None if this API server has no such kind."""
     scaler: Read[AutoscalerState]
     estafette: Read[EstafetteState]
     source: Read[UsageSourceState]
@@ -253,64 +256,69 @@ class ObservedCluster:
 
 Plain = Mapping[str, Any]
 COMPONENT = "app.kubernetes.io/component"
-_SPARING = ("namespaceSelector", "objectSelector", "excludeResourceRules")
-"""What leaves objects out of an admission policy; none of ours says it."""
+_EXCLUDING_FIELDS = ("namespaceSelector", "objectSelector", "excludeResourceRules")
+"""The fields that exclude objects from an admission policy; no policy of Trimtab has one."""
 
 
-def process(found: Plain) -> DeploymentState:
-    spec, status = found.get("spec") or {}, found.get("status") or {}
-    variables = [v for c in _containers(found) for v in c.get("env") or ()]
+def decode_process(deployment: Plain) -> DeploymentState:
+    spec, status = deployment.get("spec") or {}, deployment.get("status") or {}
+    variables = [variable for container in _pod_containers(deployment) for variable in container.get("env") or ()]
     return DeploymentState(
         wanted=spec.get("replicas", 1),
         ready=status.get("readyReplicas", 0),
-        settings={v["name"]: v.get("value", "") for v in variables},
+        settings={variable["name"]: variable.get("value", "") for variable in variables},
     )
 
 
-def autoscaler_flags(found: Iterable[Plain]) -> dict[str, str] | None:
-    """Of the first Deployment that runs a cluster autoscaler; None where none does."""
-    for deployment in found:
-        for container in _containers(deployment):
-            words = [*(container.get("command") or ()), *(container.get("args") or ())]
-            if "cluster-autoscaler" in " ".join([container.get("image", ""), *words[:1]]):
-                return flags_of(word for part in words for word in shlex.split(part))
+def find_autoscaler_flags(deployments: Iterable[Plain]) -> dict[str, str] | None:
+    """Return the flags of the first Deployment that runs a cluster autoscaler; None if none does."""
+    for deployment in deployments:
+        for container in _pod_containers(deployment):
+            arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
+            if "cluster-autoscaler" in " ".join([container.get("image", ""), *arguments[:1]]):
+                return flags_of(word for part in arguments for word in shlex.split(part))
     return None
 
 
-def _containers(found: Plain) -> list[Plain]:
-    template = (found.get("spec") or {}).get("template") or {}
+def _pod_containers(deployment: Plain) -> list[Plain]:
+    template = (deployment.get("spec") or {}).get("template") or {}
     return list((template.get("spec") or {}).get("containers") or ())
 
 
-def configuration(found: Plain) -> WebhookConfigurationState:
-    bundles = cert_manager.ca_bundles(found)
-    hooks = tuple(_hook(each, bundle) for each, bundle in zip(found.get("webhooks") or (), bundles, strict=True))
+def decode_configuration(document: Plain) -> WebhookConfigurationState:
+    bundles = cert_manager.ca_bundles(document)
+    hooks = tuple(
+        _webhook_state(hook, bundle) for hook, bundle in zip(document.get("webhooks") or (), bundles, strict=True)
+    )
     return WebhookConfigurationState(
-        name=found["metadata"]["name"], hooks=hooks, injected=cert_manager.left_alone(found)
+        name=document["metadata"]["name"], hooks=hooks, injected=cert_manager.left_alone(document)
     )
 
 
-def _hook(found: Plain, bundle: bytes) -> WebhookState:
-    service = (found.get("clientConfig") or {}).get("service")
+def _webhook_state(hook: Plain, bundle: bytes) -> WebhookState:
+    service = (hook.get("clientConfig") or {}).get("service")
     return WebhookState(
-        name=found["name"],
+        name=hook["name"],
         place=(service or {}).get("path", ""),
         service=(service["namespace"], service["name"]) if service else None,
         bundle=bundle,
-        fails=found.get("failurePolicy", "Fail") == "Fail",
-        timeout=found.get("timeoutSeconds", 10),
-        again=found.get("reinvocationPolicy", "Never") == "IfNeeded",
-        creates_pods=any(map(_creates_pods, found.get("rules") or ())),
-        spares=frozenset(_spared(found.get("namespaceSelector") or {})),
-        namespaces=_named(found.get("namespaceSelector") or {}),
+        fails=hook.get("failurePolicy", "Fail") == "Fail",
+        timeout=hook.get("timeoutSeconds", 10),
+        reinvoked=hook.get("reinvocationPolicy", "Never") == "IfNeeded",
+        creates_pods=any(map(_creates_pods, hook.get("rules") or ())),
+        spares=frozenset(_excluded_namespaces(hook.get("namespaceSelector") or {})),
+        namespaces=_included_namespaces(hook.get("namespaceSelector") or {}),
     )
 
 
-def vpa(found: WebhookConfigurationState) -> tuple[vpa_webhook.WebhookTarget, ...]:
-    """The VPA's webhooks in it, nearly always none. What is called by a URL needs no caBundle."""
+def find_vpa_targets(configuration: WebhookConfigurationState) -> tuple[vpa_webhook.WebhookTarget, ...]:
+    """Return the VPA's webhooks in the configuration, mostly none, each with whether the API server can trust it.
+
+    A webhook with a URL needs no caBundle.
+    """
     return tuple(
         vpa_webhook.WebhookTarget(hook.service, hook.service is None or bool(hook.bundle))
-        for hook in found.hooks
+        for hook in configuration.hooks
         if hook.name == vpa_webhook.NAME
     )
 
@@ -323,29 +331,31 @@ def _creates_pods(rule: Plain) -> bool:
     )
 
 
-def _spared(selector: Plain) -> Iterable[str]:
+def _excluded_namespaces(selector: Plain) -> Iterable[str]:
     for term in selector.get("matchExpressions") or ():
         if (term["key"], term["operator"]) == (NAMESPACE_NAME, "NotIn"):
             yield from term.get("values") or ()
 
 
-def _named(selector: Plain) -> frozenset[str] | None:
-    """The namespaces that a selector names as the only ones; None where it names none."""
+def _included_namespaces(selector: Plain) -> frozenset[str] | None:
+    """Return the only namespaces that a selector includes by name; None if it includes none by name."""
     terms = selector.get("matchExpressions") or ()
-    named = [term for term in terms if (term["key"], term["operator"]) == (NAMESPACE_NAME, "In")]
-    return frozenset(named[0].get("values") or ()) if named else None
+    inclusions = [term for term in terms if (term["key"], term["operator"]) == (NAMESPACE_NAME, "In")]
+    return frozenset(inclusions[0].get("values") or ()) if inclusions else None
 
 
-def crd(found: Plain) -> CrdState:
-    conditions = (found.get("status") or {}).get("conditions") or ()
+def decode_crd(document: Plain) -> CrdState:
+    conditions = (document.get("status") or {}).get("conditions") or ()
     return CrdState(
-        established=any(c["type"] == "Established" and c["status"] == "True" for c in conditions),
-        served=frozenset(v["name"] for v in found["spec"]["versions"] if v.get("served")),
+        established=any(
+            condition["type"] == "Established" and condition["status"] == "True" for condition in conditions
+        ),
+        served=frozenset(version["name"] for version in document["spec"]["versions"] if version.get("served")),
     )
 
 
-def lease(found: Plain) -> LeaseState:
-    spec = found.get("spec") or {}
+def decode_lease(document: Plain) -> LeaseState:
+    spec = document.get("spec") or {}
     renewed = spec.get("renewTime")
     return LeaseState(
         holder=spec.get("holderIdentity") or "",
@@ -354,54 +364,67 @@ def lease(found: Plain) -> LeaseState:
     )
 
 
-def account_policies(wanted: Iterable[Plain], there: Mapping[tuple[str, str], Plain]) -> Iterator[AccountPolicy]:
-    """What became of each policy that an installation renders; `there`: by kind and name, as the server stores them."""
-    rendered = {(each["kind"], each["metadata"]["name"]): each for each in wanted}
+def decode_account_policies(
+    rendered_documents: Iterable[Plain], stored: Mapping[tuple[str, str], Plain]
+) -> Iterator[AccountPolicy]:
+    """Yield the state of each policy that `trimtab install` renders.
+
+    `stored` maps kind and name to the policies and bindings of the API server.
+    """
+    rendered = {(document["kind"], document["metadata"]["name"]): document for document in rendered_documents}
     for (kind, name), policy in rendered.items():
         if kind != "ValidatingAdmissionPolicy":
             continue
-        bound = (f"{kind}Binding", name)
-        found, binding = there.get((kind, name)), there.get(bound)
+        binding_key = (f"{kind}Binding", name)
+        stored_policy, binding = stored.get((kind, name)), stored.get(binding_key)
         spec = (binding or {}).get("spec") or {}
         yield AccountPolicy(
             name=name,
             process=policy["metadata"]["labels"][COMPONENT],
-            is_there=found is not None,
+            is_there=stored_policy is not None,
             is_bound=spec.get("policyName") == name and "Deny" in (spec.get("validationActions") or ()),
-            is_ours=_says(found or {}, policy["spec"]) and "matchResources" not in spec and "paramRef" not in spec,
+            is_ours=_matches_rendered(stored_policy or {}, policy["spec"])
+            and "matchResources" not in spec
+            and "paramRef" not in spec,
         )
 
 
-def _says(found: Plain, wanted: Plain) -> bool:
-    """Does it say all of this, and spare nobody? What the server adds by itself does not count."""
-    said = found.get("spec") or {}
-    spares = any((said.get("matchConstraints") or {}).get(name) for name in _SPARING)
-    return not spares and _has(said, wanted)
+def _matches_rendered(stored: Plain, rendered: Plain) -> bool:
+    """Return whether the stored policy has all rendered fields and excludes no object.
+
+    Fields that the API server adds by itself do not count.
+    """
+    spec = stored.get("spec") or {}
+    excludes = any((spec.get("matchConstraints") or {}).get(name) for name in _EXCLUDING_FIELDS)
+    return not excludes and _contains(spec, rendered)
 
 
-def _has(said: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping):
-        return isinstance(said, Mapping) and all(_has(said.get(name), value) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(said, list) and len(said) == len(wanted) and all(map(_has, said, wanted))
-    return bool(said == wanted)
+def _contains(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, Mapping):
+        return isinstance(actual, Mapping) and all(
+            _contains(actual.get(name), value) for name, value in expected.items()
+        )
+    if isinstance(expected, list):
+        return isinstance(actual, list) and len(actual) == len(expected) and all(map(_contains, actual, expected))
+    return bool(actual == expected)
 
 
-def standing(found: Plain) -> PolicyState:
-    meta, status, spec = found["metadata"], found.get("status") or {}, found.get("spec") or {}
-    chosen = (spec.get("actions") or {}).get("runtimeClass") or {}
+def decode_policy(document: Plain) -> PolicyState:
+    """Return the state of a PodPolicy by its spec and status."""
+    meta, status, spec = document["metadata"], document.get("status") or {}, document.get("spec") or {}
+    runtime_class = (spec.get("actions") or {}).get("runtimeClass") or {}
     acts = spec.get("mode", "apply") == "apply" and spec.get("enabled", True)
-    said = {c["type"]: c for c in status.get("conditions") or ()}
-    loaded, brake = said.get(LOADED, {}), said.get(HARM_BRAKE, {})
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    loaded, harm_brake = conditions.get(LOADED, {}), conditions.get(HARM_BRAKE, {})
     return PolicyState(
         name=meta["name"],
         mode=spec.get("mode", "apply"),
         generation=meta.get("generation", 0),
         observed=status.get("observedGeneration", 0),
         broken=(loaded.get("message") or status.get("lastError", "")) if loaded.get("status") == "False" else "",
-        braked=brake.get("message", "") if brake.get("status") == "True" else "",
+        braked=harm_brake.get("message", "") if harm_brake.get("status") == "True" else "",
         last_error=status.get("lastError", ""),
-        required_class=chosen.get("name", "") if acts and chosen.get("required") else "",
+        required_class=runtime_class.get("name", "") if acts and runtime_class.get("required") else "",
     )
 
 
@@ -415,10 +438,10 @@ class Permission:
     subresource: str = ""
     name: str = ""
     namespace: str = ""
-    """Empty is the whole cluster."""
+    """Empty for the whole cluster."""
 
     elsewhere: bool = False
-    """The namespace is not our own: it is told with the right."""
+    """Whether the namespace is not Trimtab's own; the text then includes it."""
 
     def __str__(self) -> str:
         what = "/".join(part for part in (self.resource, self.subresource) if part)
@@ -427,7 +450,7 @@ class Permission:
         return f"{self.verb} {what}{f'.{self.group}' if self.group else ''}{which}{where}"
 
     def review(self, user: str, namespace: str) -> dict[str, Any]:
-        """The question whether a service account of this namespace has it."""
+        """Return the SubjectAccessReview for a service account `user` of this namespace."""
         attributes = {
             "verb": self.verb, "group": self.group, "resource": self.resource, "subresource": self.subresource,
             "name": self.name, "namespace": self.namespace,
@@ -440,25 +463,32 @@ class Permission:
         return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
-def needed(
+def needed_permissions(
     process: str, namespace: str, *, cert_manager: bool, scale_namespaces: Collection[str] = (),
     autoscaler_status: str = AUTOSCALER_STATUS,
 ) -> tuple[Permission, ...]:  # fmt: skip
-    """By the process's account, where cert-manager keeps the pair and the caBundles, or where we do; where it may scale
-    Deployments of these namespaces, and is told that the autoscaler's status has this name.
+    """Return the permissions that the process's account needs.
+
+    With cert-manager, which writes the certificate and the caBundles, the webhook needs fewer. `autoscaler_status` is
+    the
+    name of the autoscaler's status ConfigMap.
     """
     places = ((CLUSTER[process], ""), (OWN[process], namespace))
-    rules = ((rule, place) for granted, place in places for rule in held(granted, cert_manager=cert_manager))
-    found = dict.fromkeys(right for rule, place in rules for right in _of(rule, place))
-    scaling = (right for place in sorted(scale_namespaces) for rule in SCALING for right in _of(rule, place))
-    scales = [replace(right, elsewhere=True) for right in scaling] if process in SCALERS else []
+    rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
+    permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(rule, place))
+    scale_rules = (
+        permission for place in sorted(scale_namespaces) for rule in SCALING for permission in _split_rule(rule, place)
+    )
+    scale_permissions = (
+        [replace(permission, elsewhere=True) for permission in scale_rules] if process in SCALERS else []
+    )
     return tuple(
-        replace(right, name=autoscaler_status) if right.name == AUTOSCALER_STATUS else right
-        for right in (*found, *scales)
+        replace(permission, name=autoscaler_status) if permission.name == AUTOSCALER_STATUS else permission
+        for permission in (*permissions, *scale_permissions)
     )
 
 
-def _of(rule: Rule, namespace: str) -> Iterator[Permission]:
+def _split_rule(rule: Rule, namespace: str) -> Iterator[Permission]:
     for resource in rule.resources:
         kind, _, sub = resource.partition("/")
         for verb in rule.verbs:

@@ -1,12 +1,11 @@
-"""What does Trimtab need in a cluster? Values in, plain manifests out, in the order they are applied.
+"""The `install` verb: it renders all manifests of an installation from its values, applies and removes them.
 
-names               what everything is called, and the values that can be chosen
-rbac                an account per process, and exactly what it may do
-admission_policies  what RBAC cannot say about these accounts; the two webhook configurations
-deployments         Deployment, Service, Secret, disruption budget and NetworkPolicy of each process
-manifests           all of it, in order; the same in reverse to remove it
-cleanup             what the processes wrote, removed; the Job that does so before a package manager removes the
-                    rest
-apply               applied, removed
+names               the names of all objects, and the values that a user can set
+rbac                an account per process, with exactly the permissions that it needs
+admission_policies  restrictions of these accounts that RBAC cannot express; the two webhook configurations
+deployments         Deployment, Service, Secret, PodDisruptionBudget and NetworkPolicy of each process
+manifests           all manifests in the order of their application; they are removed in reverse
+cleanup             removes what the processes wrote; the Job that does so before a package manager removes the rest
+apply               applies and removes manifests
 command             `trimtab install`
 """

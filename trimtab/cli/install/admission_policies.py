@@ -1,11 +1,10 @@
-"""What RBAC cannot say about our own accounts, as ValidatingAdmissionPolicies that the API server enforces.
+"""ValidatingAdmissionPolicies that restrict Trimtab's accounts, and the webhook configurations.
 
-A right to create cannot name objects whose names depend on pools or shards, and no right knows fields. Each policy here
-holds one account to its own work, so that a stolen token moves no other process.
+RBAC cannot restrict `create` to objects whose names depend on pools or shards, and has no rules for fields. Each policy
+restricts one account to its own work, so that a stolen token cannot affect another process.
 
-When do API servers call us? For every pod that is created, and for our own documents; never so that we can block.
-
-The caBundle is not here: the replicas keep it (or cert-manager does), and it has one writer only.
+API servers call the webhook for every pod that is created and for Trimtab's own documents, and ignore its failures. The
+caBundle is not rendered: the replicas or cert-manager write it, so it has only one writer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,9 +23,9 @@ from trimtab.recommender.sharded_configmaps import DAMAGED, RECOMMENDATION_NAMES
 
 _API = "admissionregistration.k8s.io"
 _LABELS = "trimtab.dev/"
-"""What our processes select ConfigMaps by begins with this."""
+"""The prefix of the labels by which Trimtab's processes select ConfigMaps."""
 
-_SAME_BUT_BUNDLE = (
+_SAME_EXCEPT_CA_BUNDLE = (
     "object.webhooks.size() == oldObject.webhooks.size() && "
     "object.webhooks.all(now, oldObject.webhooks.exists(was, "
     "was.name == now.name && was.rules == now.rules && was.failurePolicy == now.failurePolicy && "
@@ -39,89 +38,96 @@ _SAME_BUT_BUNDLE = (
 )
 
 
-def account_policies(values: InstallValues) -> Iterator[Manifest]:
-    """Each policy and then its binding; the webhook's only where the webhook keeps the caBundle itself."""
+def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
+    """Yield each policy and its binding; the webhook has one only if it writes the caBundle itself."""
     if not values.cert_manager:
-        yield from _cabundle()
-    yield from _config_maps("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
-    yield from _nodes()
+        yield from _ca_bundle_policy()
+    yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
+    yield from _node_policy()
     names = [f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-"]
-    yield from _config_maps("recommender", names, [RECOMMENDATIONS, USAGE, DAMAGED])
+    yield from _config_map_policy("recommender", names, [RECOMMENDATIONS, USAGE, DAMAGED])
 
 
-def _cabundle() -> Iterator[Manifest]:
-    """The webhook changes the caBundle, and not when, where and for what it is called."""
+def _ca_bundle_policy() -> Iterator[Manifest]:
+    """Restrict the webhook to the caBundle: it may not change when, where and for what it is called."""
     rule = {
         "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
     }  # fmt: skip
     message = "this account may change nothing of a webhook configuration but the caBundle"
-    yield from _policy("webhook", "cabundle", rule, _of_any_namespace("webhook"), [(_SAME_BUT_BUNDLE, message)])
+    yield from _render_policy("webhook", "cabundle", rule, _account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
 
 
-def _nodes() -> Iterator[Manifest]:
-    """The compactor cordons, annotates and taints softly. A hard taint would evict without asking any budget."""
+def _node_policy() -> Iterator[Manifest]:
+    """Restrict the compactor to cordons, its annotation and its soft taint.
+
+    A NoExecute taint would evict pods without regard to PodDisruptionBudgets.
+    """
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
     message = f"this account may cordon a node, write {CORDONED_BY_US} on it, and taint it softly with {LEAVING}"
     checks = [
-        f"{_taints('object')} == {_taints('oldObject')}",
+        f"{_other_taints_cel('object')} == {_other_taints_cel('oldObject')}",
         f"!has(object.spec.taints) || "
         f"object.spec.taints.all(t, t.key != '{LEAVING}' || t.effect == 'PreferNoSchedule')",
-        f"{_map('object', 'labels')} == {_map('oldObject', 'labels')}",
-        f"{_map('object', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
-        f"(key in {_map('oldObject', 'annotations')} && "
+        f"{_map_cel('object', 'labels')} == {_map_cel('oldObject', 'labels')}",
+        f"{_map_cel('object', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
+        f"(key in {_map_cel('oldObject', 'annotations')} && "
         "object.metadata.annotations[key] == oldObject.metadata.annotations[key]))",
-        f"{_map('oldObject', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
-        f"key in {_map('object', 'annotations')})",
+        f"{_map_cel('oldObject', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
+        f"key in {_map_cel('object', 'annotations')})",
         "has(object.metadata.finalizers) == has(oldObject.metadata.finalizers) && "
         "(!has(object.metadata.finalizers) || object.metadata.finalizers == oldObject.metadata.finalizers)",
     ]
-    user = _of_any_namespace("compactor")
-    yield from _policy("compactor", "nodes", rule, user, [(check, message) for check in checks])
+    user = _account_cel("compactor")
+    yield from _render_policy("compactor", "nodes", rule, user, [(check, message) for check in checks])
 
 
-def _taints(of: str) -> str:
-    """CEL: the taints that are not ours, in order. The time at which each was added is nobody's decision."""
-    found = f"(has({of}.spec.taints) ? {of}.spec.taints : [])"
-    told = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
-    return f"{found}.filter(t, t.key != '{LEAVING}').map(t, {told})"
+def _other_taints_cel(variable: str) -> str:
+    """Return CEL for the taints without Trimtab's, in order; `timeAdded` is left out, because the API server sets
+    it."""
+    taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
+    key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
+    return f"{taints}.filter(t, t.key != '{LEAVING}').map(t, {key})"
 
 
-def _map(of: str, field: str) -> str:
-    """CEL: labels or annotations, empty where there are none."""
-    return f"(has({of}.metadata.{field}) ? {of}.metadata.{field} : {{}})"
+def _map_cel(variable: str, field: str) -> str:
+    """Return CEL for the labels or annotations, empty if there are none."""
+    return f"(has({variable}.metadata.{field}) ? {variable}.metadata.{field} : {{}})"
 
 
-def _of_any_namespace(process: str) -> str:
-    """CEL: the account by its name. What it writes is the cluster's, so the request names no namespace."""
+def _account_cel(process: str) -> str:
+    """Return CEL that matches the account by its name; requests for cluster-scoped objects have no namespace."""
     return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account(process)}$')"
 
 
-def _config_maps(process: str, prefixes: Sequence[str], labels: Sequence[str]) -> Iterator[Manifest]:
-    """The account writes ConfigMaps of these names, with none of our labels but these. RBAC says in which namespace."""
+def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[str]) -> Iterator[Manifest]:
+    """Restrict the account to ConfigMaps with these name prefixes and, of Trimtab's labels, these labels.
+
+    RBAC restricts the namespace.
+    """
     rule = {
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
         "resources": ["configmaps"], "scope": "Namespaced",
     }  # fmt: skip
     user = f"request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':{account(process)}'"
-    named = " || ".join(f"request.name.startsWith('{prefix}')" for prefix in prefixes)
-    allowed = ", ".join(f"'{label}'" for label in labels)
-    labelled = (
+    name_rule = " || ".join(f"request.name.startsWith('{prefix}')" for prefix in prefixes)
+    allowed_labels = ", ".join(f"'{label}'" for label in labels)
+    label_rule = (
         "request.operation == 'DELETE' || !has(object.metadata.labels) || "
-        f"object.metadata.labels.all(key, !key.startsWith('{_LABELS}') || key in [{allowed}])"
+        f"object.metadata.labels.all(key, !key.startsWith('{_LABELS}') || key in [{allowed_labels}])"
     )
     validations = [
-        (named, f"this account may write only ConfigMaps whose name begins with {' or '.join(prefixes)}"),
-        (labelled, f"of the labels {_LABELS}… this account may write only {' and '.join(labels)}"),
+        (name_rule, f"this account may write only ConfigMaps whose name begins with {' or '.join(prefixes)}"),
+        (label_rule, f"of the labels {_LABELS}… this account may write only {' and '.join(labels)}"),
     ]
-    yield from _policy(process, "configmaps", rule, user, validations)
+    yield from _render_policy(process, "configmaps", rule, user, validations)
 
 
-def _policy(
-    process: str, about: str, rule: Manifest, user: str, validations: Sequence[tuple[str, str]]
+def _render_policy(
+    process: str, subject: str, rule: Manifest, user: str, validations: Sequence[tuple[str, str]]
 ) -> Iterator[Manifest]:
-    """A write that the policy cannot judge is refused: nobody but this account meets the policy."""
-    name = f"{account(process)}-{about}"
+    """Yield the policy and its binding; a write that it cannot evaluate is refused, as it matches only this account."""
+    name = f"{account(process)}-{subject}"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
@@ -136,47 +142,47 @@ def _policy(
 _REGISTRATION = "admissionregistration.k8s.io/v1"
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The API server's own label of each namespace: its name."""
+"""The label that the API server sets on each namespace: its name."""
 
 PODS, POLICIES, POOLS = "pods.trimtab.dev", "podpolicies.trimtab.dev", "pools.trimtab.dev"
 
 
-def calling(values: InstallValues) -> Iterator[Manifest]:
-    """Applied last, removed first: from then on, and up to then, API servers call us."""
+def render_webhook_configurations(values: InstallValues) -> Iterator[Manifest]:
+    """Yield both webhook configurations; as long as they exist, API servers call the webhook."""
     annotations = {INJECT: f"{values.namespace}/{WEBHOOK}"} if values.cert_manager else None
     for kind, webhooks in (
-        ("ValidatingWebhookConfiguration", [_policies(values), _pools(values)]),
-        ("MutatingWebhookConfiguration", [_pods(values)]),
+        ("ValidatingWebhookConfiguration", [_policy_webhook(values), _pool_webhook(values)]),
+        ("MutatingWebhookConfiguration", [_pod_webhook(values)]),
     ):
         yield manifest(
             _REGISTRATION, kind, CONFIGURATION, component="webhook", annotations=annotations, webhooks=webhooks
         )
 
 
-def _pods(values: InstallValues) -> Manifest:
+def _pod_webhook(values: InstallValues) -> Manifest:
     excluded = sorted(DEFAULT_TERMS.system_namespaces | {values.namespace})
     mirror = f"!has(object.metadata.annotations) || !('{MIRROR}' in object.metadata.annotations)"
     return {
-        **_common(PODS, "/mutate", values),
+        **_common_fields(PODS, "/mutate", values),
         "reinvocationPolicy": "IfNeeded",
-        "rules": [_rule("", "v1", "pods", "CREATE", scope="Namespaced")],
-        # Pods that opted out are sent, too: each policy says whether its pods may.
+        "rules": [_webhook_rule("", "v1", "pods", "CREATE", scope="Namespaced")],
+        # Pods that opt out are sent, too: each policy has a field that says whether its pods may opt out.
         "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": excluded}]},
-        # A static pod's mirror must stay what the kubelet wrote.
+        # The kubelet recreates a mirror pod that differs from its static pod (pkg/kubelet/pod/mirror_client.go).
         "matchConditions": [{"name": "not-a-mirror-pod", "expression": mirror}],
     }
 
 
-def _policies(values: InstallValues) -> Manifest:
-    rule = _rule(GROUP, "*", PLURAL, "CREATE", "UPDATE", scope="Cluster")
-    return {**_common(POLICIES, "/validate", values), "rules": [rule]}
+def _policy_webhook(values: InstallValues) -> Manifest:
+    rule = _webhook_rule(GROUP, "*", PLURAL, "CREATE", "UPDATE", scope="Cluster")
+    return {**_common_fields(POLICIES, "/validate", values), "rules": [rule]}
 
 
-def _pools(values: InstallValues) -> Manifest:
+def _pool_webhook(values: InstallValues) -> Manifest:
     return {
-        **_common(POOLS, "/validate", values),
-        "rules": [_rule("", "v1", "configmaps", "CREATE", "UPDATE", scope="Namespaced")],
-        # Pools count in our namespace only: a label in any other one must not make us work.
+        **_common_fields(POOLS, "/validate", values),
+        "rules": [_webhook_rule("", "v1", "configmaps", "CREATE", "UPDATE", scope="Namespaced")],
+        # Pools count in Trimtab's namespace only: a label in another namespace must not cause calls.
         "namespaceSelector": {
             "matchExpressions": [{"key": NAMESPACE_NAME, "operator": "In", "values": [values.namespace]}]
         },
@@ -184,21 +190,21 @@ def _pools(values: InstallValues) -> Manifest:
     }
 
 
-def _common(name: str, path: str, values: InstallValues) -> Manifest:
+def _common_fields(name: str, path: str, values: InstallValues) -> Manifest:
     service = {"name": WEBHOOK, "namespace": values.namespace, "path": path, "port": values.service_port}
     return {
         "name": name,
         "clientConfig": {"service": service},
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
-        # Fail open: a cluster must be able to start, and to heal, without us.
+        # Fail open: a cluster must be able to start, and to recover, without the webhook.
         "failurePolicy": "Ignore",
         "matchPolicy": "Equivalent",
         "timeoutSeconds": values.timeout,
     }
 
 
-def _rule(group: str, version: str, resource: str, *operations: str, scope: str) -> Manifest:
+def _webhook_rule(group: str, version: str, resource: str, *operations: str, scope: str) -> Manifest:
     return {
         "apiGroups": [group], "apiVersions": [version], "resources": [resource], "operations": list(operations),
         "scope": scope,

@@ -1,4 +1,4 @@
-"""Manifests into a cluster by server-side apply, and out of it again; the certificate before whatever needs it."""
+"""Applies manifests server-side and removes them; the certificate is issued before the objects that need it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,71 +16,77 @@ from webhook import cert_manager
 from webhook.cert_manager import called
 
 MANAGER = "trimtab-install"
-"""Field manager of what is applied: what the processes write (the pair, the caBundle) is theirs, and stays."""
+"""The field manager of apply: fields that the processes write (the certificate, the caBundle) are theirs, and stay."""
 
 
-def elsewhere(client: Client, namespace: str) -> str | None:
-    """The namespace of another installation that API servers of this cluster call; None: there is none, or we may not
-    look. Configurations are the cluster's: taking them over, or away, would cut that one off.
+def find_other_installation(client: Client, namespace: str) -> str | None:
+    """Return the namespace of another installation that API servers of this cluster call.
+
+    None if there is none, or if the user may not read the webhook configurations. Configurations are cluster-scoped:
+    changing or removing them would disconnect that other installation.
     """
     for kind in cert_manager.CONFIGURATIONS:
         try:
-            found = objects.get(client, kind, CONFIGURATION)
+            configuration = objects.get(client, kind, CONFIGURATION)
         except NotAllowed:
             continue
-        theirs = cert_manager.namespaces(found or {}) - {namespace}
-        if theirs:
-            return min(theirs)
+        other_namespaces = cert_manager.namespaces(configuration or {}) - {namespace}
+        if other_namespaces:
+            return min(other_namespaces)
     return None
 
 
 def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) -> Iterator[CleanupStep]:
-    """One after the other; the first pair as soon as its Secret is there, the caBundle as soon as the configuration is.
+    """Apply the manifests in order, and yield a step for each.
 
-    Raises any KubeFault; what came before stays applied, and applying again goes on from there.
+    The first certificate is issued as soon as its Secret exists, the caBundle is written as soon as its configuration
+    exists. Raises any KubeFault; earlier manifests stay applied, and another call continues from there.
     """
     for manifest in manifests:
         objects.apply(replace(writer, manager=MANAGER), manifest)
-        yield CleanupStep(_told(manifest), "applied")
+        yield CleanupStep(_object_ref(manifest), "applied")
         if values.cert_manager or writer.dry_run:
             continue
-        if _is_pair(manifest) and _issued(writer, values):
-            yield CleanupStep(_told(manifest), "issued")
-        if manifest["kind"] in cert_manager.CONFIGURATIONS and _trusted(writer, manifest["kind"], values):
-            yield CleanupStep(_told(manifest), "trusted")
+        if _is_certificate_secret(manifest) and _issue_certificate(writer, values):
+            yield CleanupStep(_object_ref(manifest), "issued")
+        if manifest["kind"] in cert_manager.CONFIGURATIONS and _write_ca_bundle(writer, manifest["kind"], values):
+            yield CleanupStep(_object_ref(manifest), "trusted")
 
 
 def remove(
     writer: Writer, manifests: Sequence[Manifest], values: InstallValues, *, everything: bool, keep_usage: bool = False
 ) -> Iterator[CleanupStep]:
-    """In reverse: first nobody calls us any more, then we go, and what we wrote. Namespace and CRD only with
-    `everything`.
+    """Remove the manifests in reverse order, and yield a step for each; namespace and CRD only with `everything`.
+
+    API servers stop calling the webhook first, then the processes and what they wrote are removed.
     """
-    yield from Uninstaller(writer=writer, namespace=values.namespace, keep_usage=keep_usage).take_back()
+    yield from Uninstaller(writer=writer, namespace=values.namespace, keep_usage=keep_usage).remove_all()
     for manifest in reversed(manifests):
         if manifest["kind"] in KEPT and not everything:
-            yield CleanupStep(_told(manifest), "kept")
+            yield CleanupStep(_object_ref(manifest), "kept")
         elif manifest["kind"] not in cert_manager.CONFIGURATIONS:
-            meta = manifest["metadata"]
-            gone = objects.delete(writer, manifest["kind"], meta["name"], meta.get("namespace", ""))
-            yield CleanupStep(_told(manifest), "removed" if gone else "was not there")
+            metadata = manifest["metadata"]
+            is_deleted = objects.delete(writer, manifest["kind"], metadata["name"], metadata.get("namespace", ""))
+            yield CleanupStep(_object_ref(manifest), "removed" if is_deleted else "was not there")
 
 
-def _is_pair(manifest: Manifest) -> bool:
+def _is_certificate_secret(manifest: Manifest) -> bool:
     return manifest["kind"] == "Secret" and bool(manifest["metadata"]["name"] == SECRET)
 
 
-def _issued(writer: Writer, values: InstallValues) -> bool:
+def _issue_certificate(writer: Writer, values: InstallValues) -> bool:
     secret = objects.get(writer.client, "Secret", SECRET, values.namespace)
     if secret is None or cert_manager.folder_of(secret) is not None:
         return False
+    # The certificate's authority is the bundle, so API servers trust it as soon as they read the configuration.
     step = certs.next_step(certs.RotationState(store=None), called(WEBHOOK, values.namespace), now=clock.utc())
     assert isinstance(step, certs.WriteSecret)
-    return _put(writer, cert_manager.filled(secret, step.folder))
+    return _put_if_unchanged(writer, cert_manager.filled(secret, step.folder))
 
 
-def _trusted(writer: Writer, kind: str, values: InstallValues) -> bool:
-    """The configuration is read before the Secret, as every replica does."""
+def _write_ca_bundle(writer: Writer, kind: str, values: InstallValues) -> bool:
+    """Write the certificate's caBundle into the configuration; return whether that changed it."""
+    # The configuration is read before the Secret, as every replica does.
     configuration = objects.get(writer.client, kind, CONFIGURATION)
     secret = objects.get(writer.client, "Secret", SECRET, values.namespace)
     folder = cert_manager.folder_of(secret or {})
@@ -88,16 +94,16 @@ def _trusted(writer: Writer, kind: str, values: InstallValues) -> bool:
         return False
     if all(bundle == folder.bundle for bundle in cert_manager.ca_bundles(configuration)):
         return False
-    return _put(writer, cert_manager.trusting(configuration, folder.bundle))
+    return _put_if_unchanged(writer, cert_manager.trusting(configuration, folder.bundle))
 
 
-def _put(writer: Writer, document: objects.Whole) -> bool:
+def _put_if_unchanged(writer: Writer, document: objects.Whole) -> bool:
     try:
         objects.put(writer, document)
     except Conflict:
-        return False  # a replica was quicker, and did the same
+        return False  # a replica wrote the same first
     return True
 
 
-def _told(manifest: Manifest) -> str:
+def _object_ref(manifest: Manifest) -> str:
     return objects.object_ref(manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace", ""))

@@ -1,12 +1,11 @@
-"""What do our processes leave in a cluster, and how is it taken back?
+"""Removes what Trimtab's processes wrote to a cluster, and renders the Job that does so for a package manager.
 
-In this order: API servers call us no more; the processes that write stop, and undo what they have begun; what they
-could not undo (a process that died, a node that is already empty) is undone here; what they remembered goes. What was
-changed in a pod stays in it: the next one is created without us.
+In this order: the webhook configurations are deleted, so that API servers stop calling; the processes that write stop
+and undo the drains that they started; what they could not undo (after a crash, or on a node that is already empty) is
+undone here; Leases and stored state are deleted. Changes of pods stay: the next pods are created without Trimtab.
 
-Who takes back what the processes wrote, before a package manager takes them away: a Job, with an account for it.
-
-`trimtab install --remove` does the same with the login of the person who calls it, and needs none of this.
+A package manager runs the Job, with its own account, before it deletes the processes. `trimtab install --remove` does
+the same with the user's login and needs no Job.
 """
 
 import time
@@ -14,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from trimtab.cli.install.deployments import job
+from trimtab.cli.install.deployments import render_job
 from trimtab.cli.install.names import CONFIGURATION, PROCESSES, InstallValues, Manifest, account, labels, manifest
-from trimtab.cli.install.rbac import granted
+from trimtab.cli.install.rbac import render_roles
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import ApiObject, get
@@ -42,16 +41,16 @@ from webhook import cert_manager
 
 S = TypeVar("S", bound=ApiObject)
 
-WRITERS = tuple(process for process in PROCESSES if process != "webhook")
-"""Processes behind a Lease: they write to the cluster."""
-PATIENCE = 90.0
-"""Seconds the processes may take to end: their longest grace period is 60."""
-TRIES = 5
+LEADER_PROCESSES = tuple(process for process in PROCESSES if process != "webhook")
+"""The processes behind a Lease: they write to the cluster."""
+STOP_TIMEOUT_SECONDS = 90.0
+"""The time that the processes may take to stop: their longest grace period is 60 seconds."""
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupStep:
-    """What became of one object."""
+    """The outcome of one step for one object."""
 
     what: str
     """ "Service trimtab-system/trimtab-webhook" """
@@ -62,78 +61,84 @@ class CleanupStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uninstaller:
-    """Of the installation in one namespace."""
+    """Removes what the processes of the installation in one namespace wrote."""
 
     writer: Writer
     namespace: str
     keep_usage: bool = False
-    """Leave the recommender's checkpoints: two weeks of what pods used."""
-    patience: float = PATIENCE
+    """Keep the recommender's checkpoints: two weeks of usage."""
+    stop_timeout_seconds: float = STOP_TIMEOUT_SECONDS
     sleep: Callable[[float], None] = field(default=time.sleep)
 
-    def take_back(self) -> Iterator[CleanupStep]:
-        """Raises any KubeFault; what came before is done, and the same again goes on from there."""
-        yield from self.uncalled()
-        yield from self.stopped()
-        yield from self.given_back()
-        yield from self.forgotten()
+    def remove_all(self) -> Iterator[CleanupStep]:
+        """Run all steps, and yield each. Raises any KubeFault; another call continues from there."""
+        yield from self.remove_webhook_configurations()
+        yield from self.stop_processes()
+        yield from self.restore_nodes()
+        yield from self.remove_stored_state()
 
-    def uncalled(self) -> Iterator[CleanupStep]:
-        """Both webhook configurations, first of all."""
+    def remove_webhook_configurations(self) -> Iterator[CleanupStep]:
+        """Delete both webhook configurations."""
         for kind in cert_manager.CONFIGURATIONS:
-            yield self._removed(kind, CONFIGURATION, "")
+            yield self._delete(kind, CONFIGURATION, "")
 
-    def stopped(self) -> Iterator[CleanupStep]:
-        """Who writes ends, and undoes what it has begun; it is waited for."""
-        for process in WRITERS:
-            there = nodes.stop(self.writer, "Deployment", self.namespace, account(process))
-            yield CleanupStep(self._told("Deployment", account(process)), "stopped" if there else "was not there")
-        until = clock.elapsed() + self.patience
-        while (left := self._running()) and not self.writer.dry_run:
-            if clock.elapsed() > until:
-                yield from (CleanupStep(self._told("Pod", name), "still running") for name in left)
+    def stop_processes(self) -> Iterator[CleanupStep]:
+        """Scale the processes that write to zero, and wait until their pods have stopped and undone their drains."""
+        for process in LEADER_PROCESSES:
+            is_stopped = nodes.stop(self.writer, "Deployment", self.namespace, account(process))
+            yield CleanupStep(
+                self._object_ref("Deployment", account(process)), "stopped" if is_stopped else "was not there"
+            )
+        deadline = clock.elapsed() + self.stop_timeout_seconds
+        while (running := self._find_running_pods()) and not self.writer.dry_run:
+            if clock.elapsed() > deadline:
+                yield from (CleanupStep(self._object_ref("Pod", name), "still running") for name in running)
                 return
             self.sleep(0.5)
 
-    def given_back(self) -> Iterator[CleanupStep]:
-        """Nodes open again, without note and taint of ours; second replicas of ours taken back.
+    def restore_nodes(self) -> Iterator[CleanupStep]:
+        """Uncordon the nodes of drains, remove Trimtab's annotations and taints, and scale second replicas back.
 
-        What is not authentic is named and stays: anybody who may write a node may have closed it.
+        A node whose annotation is not authentic is named and stays cordoned: any account that may write nodes may have
+        cordoned it.
         """
-        keys = self._keys()
-        found = [noun(shape) for shape in self._list(PLACES["Node"], NodeShape)]
-        notes = gathered(found, keys.keys if keys is not None else None, self.namespace)
-        for name in sorted(surged(notes, self._memories(keys))):  # first: who goes on after a failure needs the note
-            yield from self._scaled_back(name)
-        for node in found:
-            if marked(node, notes, self.namespace):
-                yield CleanupStep(f"Node {node.name}", self._given_back(node.name, keys))
-            if (doubt := notes.doubtful.get(node.name)) is not None:
+        keys = self._read_keys()
+        nodes_ = [noun(shape) for shape in self._list_objects(PLACES["Node"], NodeShape)]
+        annotations = gathered(nodes_, keys.keys if keys is not None else None, self.namespace)
+        for name in sorted(
+            find_surged_deployments(annotations, self._read_states(keys))
+        ):  # first: after a failure the next call needs the annotation
+            yield from self._scale_back(name)
+        for node in nodes_:
+            if has_marks(node, annotations, self.namespace):
+                yield CleanupStep(f"Node {node.name}", self._restore_node(node.name, keys))
+            if (doubt := annotations.doubtful.get(node.name)) is not None:
                 yield CleanupStep(
-                    f"Node {node.name}", f"left closed: {doubt.problem}; `trimtab compactor release` opens it"
+                    f"Node {node.name}", f"left cordoned: {doubt.problem}; `trimtab compactor release` uncordons it"
                 )
 
-    def _keys(self) -> NodeSigner | None:
-        """The compactor's keys; None where they are gone, or not ours to read: then no note is authentic."""
+    def _read_keys(self) -> NodeSigner | None:
+        """Return the compactor's keys; None if they do not exist or may not be read: no annotation is authentic
+        then."""
         try:
             return node_signatures.read(self.writer, self.namespace)
         except NotAllowed:
             return None
 
-    def _memories(self, keys: NodeSigner | None) -> Iterator[PoolState]:
-        """The states that are authentic."""
+    def _read_states(self, keys: NodeSigner | None) -> Iterator[PoolState]:
+        """Yield the authentic states of pools."""
         if keys is None:
             return
-        for state in self._ours(pool_state.LABEL):
-            found = pool_state_store.authentic(state, keys)
-            if isinstance(found, PoolState):
-                yield found
+        for shape in self._list_config_maps(pool_state.LABEL):
+            pool_state_or_reason = pool_state_store.authentic(shape, keys)
+            if isinstance(pool_state_or_reason, PoolState):
+                yield pool_state_or_reason
 
-    def forgotten(self) -> Iterator[CleanupStep]:
-        """Leases, and ConfigMaps that the processes wrote. Pools are their owners', and stay."""
-        for process in WRITERS:
+    def remove_stored_state(self) -> Iterator[CleanupStep]:
+        """Delete the Leases, and the ConfigMaps that the processes wrote; ConfigMaps of pools stay."""
+        for process in LEADER_PROCESSES:
             if objects.delete(self.writer, "Lease", account(process), self.namespace):
-                yield CleanupStep(self._told("Lease", account(process)), "removed")
+                yield CleanupStep(self._object_ref("Lease", account(process)), "removed")
         for label in (
             pool_state.LABEL,
             pool_state_store.UNREADABLE_STATE_LABEL,
@@ -141,103 +146,115 @@ class Uninstaller:
             f"{DAMAGED}=v1",
             f"{USAGE}=v1",
         ):
-            for found in self._ours(label):
-                kept = self.keep_usage and USAGE in get(found.metadata.labels, {})
-                name = found.metadata.name
-                told = CleanupStep(self._told("ConfigMap", name), "kept")
-                yield told if kept else self._removed("ConfigMap", name, self.namespace)
+            for shape in self._list_config_maps(label):
+                is_kept = self.keep_usage and USAGE in get(shape.metadata.labels, {})
+                name = shape.metadata.name
+                step = CleanupStep(self._object_ref("ConfigMap", name), "kept")
+                yield step if is_kept else self._delete("ConfigMap", name, self.namespace)
 
-    def _given_back(self, name: str, keys: NodeSigner | None) -> str:
-        """It changes under our hands: controllers write its taints, too."""
-        for last in (False,) * (TRIES - 1) + (True,):
+    def _restore_node(self, name: str, keys: NodeSigner | None) -> str:
+        """Restore one node, and return the outcome as text.
+
+        Controllers write the node's taints, too, so that a conflict is tried again.
+        """
+        for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
             shape = objects.read(self.writer.client, "Node", name)
             assert isinstance(shape, NodeShape)
             node = noun(shape)
-            notes = gathered((node,), keys.keys if keys is not None else None, self.namespace)
-            if not marked(node, notes, self.namespace):
+            annotations = gathered((node,), keys.keys if keys is not None else None, self.namespace)
+            if not has_marks(node, annotations, self.namespace):
                 return "was not there"
             if node.going is not None:
-                return "left to who deletes it"
-            ours = node.name in notes.ours
+                return "is being deleted"
+            is_own = node.name in annotations.ours
             try:
                 nodes.reopen(
-                    self.writer, name, shape.metadata.resource_version, uncordon=node.cordoned and ours,
-                    annotations=(CORDONED_BY_US,) if ours else (), taints=others(node, self.namespace),
+                    self.writer, name, shape.metadata.resource_version, uncordon=node.cordoned and is_own,
+                    annotations=(CORDONED_BY_US,) if is_own else (), taints=taints_without_own(node, self.namespace),
                 )  # fmt: skip
-                return "given back"
+                return "restored"
             except Conflict:
-                if last:
+                if is_last:
                     raise
         raise AssertionError("unreachable")
 
-    def _scaled_back(self, name: str) -> Iterator[CleanupStep]:
+    def _scale_back(self, name: str) -> Iterator[CleanupStep]:
         namespace, _, deployment = name.partition("/")
         try:
             if nodes.scale(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
                 yield CleanupStep(f"Deployment {name}", "scaled back")
-        except NotAllowed as error:  # no reason to leave nodes closed
+        except NotAllowed as error:  # nodes are restored all the same
             yield CleanupStep(f"Deployment {name}", f"left with its second replica: {error}")
 
-    def _running(self) -> list[str]:
-        """Pods of ours that may still write; one that is over (a CronJob's) may lie about."""
-        chosen = f"app.kubernetes.io/name={labels()['app.kubernetes.io/name']}"
-        source = replace(PLACES["Pod"], namespace=self.namespace, labels=chosen)
+    def _find_running_pods(self) -> list[str]:
+        """Return the names of Trimtab's pods that may still write; finished pods may exist for long."""
+        selector = f"app.kubernetes.io/name={labels()['app.kubernetes.io/name']}"
+        source = replace(PLACES["Pod"], namespace=self.namespace, labels=selector)
         return [
-            pod.metadata.name for pod in self._list(source, Pod)
-            if get(pod.metadata.labels, {}).get("app.kubernetes.io/component") in WRITERS
+            pod.metadata.name for pod in self._list_objects(source, Pod)
+            if get(pod.metadata.labels, {}).get("app.kubernetes.io/component") in LEADER_PROCESSES
             and pod.status.phase not in ("Succeeded", "Failed")
         ]  # fmt: skip
 
-    def _ours(self, label: str) -> tuple[ConfigMap, ...]:
-        return self._list(replace(PLACES["ConfigMap"], namespace=self.namespace, labels=label), ConfigMap)
+    def _list_config_maps(self, label: str) -> tuple[ConfigMap, ...]:
+        return self._list_objects(replace(PLACES["ConfigMap"], namespace=self.namespace, labels=label), ConfigMap)
 
-    def _list(self, source: ListSource, shape: type[S]) -> tuple[S, ...]:
+    def _list_objects(self, source: ListSource, shape: type[S]) -> tuple[S, ...]:
         return listing.observe(self.writer.client, (source,)).snapshot.all(shape)
 
-    def _removed(self, kind: str, name: str, namespace: str) -> CleanupStep:
-        gone = objects.delete(self.writer, kind, name, namespace)
-        return CleanupStep(objects.object_ref(kind, name, namespace), "removed" if gone else "was not there")
+    def _delete(self, kind: str, name: str, namespace: str) -> CleanupStep:
+        is_deleted = objects.delete(self.writer, kind, name, namespace)
+        return CleanupStep(objects.object_ref(kind, name, namespace), "removed" if is_deleted else "was not there")
 
-    def _told(self, kind: str, name: str) -> str:
+    def _object_ref(self, kind: str, name: str) -> str:
         return objects.object_ref(kind, name, self.namespace)
 
 
-def marked(node: NodeInfo, notes: DrainAnnotations, namespace: str) -> bool:
-    """Does anything stand on it that the compactor of this namespace wrote?"""
-    return node.name in notes.ours or tainted(node, namespace)
+def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> bool:
+    """Return whether the node has an annotation or taint of the compactor of this namespace."""
+    return node.name in annotations.ours or tainted(node, namespace)
 
 
-def others(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
-    """Its taints but ours; None where ours is not among them."""
+def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
+    """Return the node's taints without Trimtab's; None if it has none of Trimtab's."""
     if not tainted(node, namespace):
         return None
     return tuple(taint for taint in node.taints if taint.key != LEAVING or taint.value not in ("", namespace))
 
 
-def surged(notes: DrainAnnotations, memories: Iterable[PoolState]) -> set[str]:
-    """Deployments to which a drain gave a second replica, where its note and the state both say so."""
-    state = {name: drain for found in memories for name, drain in found.surged.items()}
+def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:
+    """Return the Deployments to which a drain gave a second replica, by its annotation and by the pool's state.
+
+    Both have to agree: the annotation alone can be stale.
+    """
+    drain_by_deployment = {name: drain for pool_state_ in states for name, drain in pool_state_.surged.items()}
     return {
-        name for found in notes.ours.values() if isinstance(found, DrainAnnotation)
-        for name in found.surged if state.get(name) == found.drain
+        name for pool_state_ in annotations.ours.values() if isinstance(pool_state_, DrainAnnotation)
+        for name in pool_state_.surged if drain_by_deployment.get(name) == pool_state_.drain
     }  # fmt: skip
 
 
-NAME = "uninstall"
-DEADLINE = 240
-"""Seconds for all tries: the processes may take 60 to end, and Helm waits five minutes by default."""
+UNINSTALL = "uninstall"
+JOB_DEADLINE_SECONDS = 240
+"""For all attempts: the processes may take 60 seconds to stop, and Helm waits five minutes by default."""
 
 
 def removal(values: InstallValues) -> Iterator[Manifest]:
-    """The account and its rights first."""
-    yield manifest("v1", "ServiceAccount", account(NAME), values, component=NAME)
-    yield from granted(NAME, values)
-    yield job(NAME, values, container=_container(values), backoffLimit=3, activeDeadlineSeconds=DEADLINE)
+    """Yield the account of the uninstall Job, its permissions, and the Job."""
+    yield manifest("v1", "ServiceAccount", account(UNINSTALL), values, component=UNINSTALL)
+    yield from render_roles(UNINSTALL, values)
+    yield render_job(
+        UNINSTALL,
+        values,
+        container=_uninstall_container(values),
+        backoffLimit=3,
+        activeDeadlineSeconds=JOB_DEADLINE_SECONDS,
+    )
 
 
-def _container(values: InstallValues) -> Manifest:
+def _uninstall_container(values: InstallValues) -> Manifest:
     return {
-        "name": NAME,
+        "name": UNINSTALL,
         "image": values.image,
         "args": ["install", "--remove", "--traces", "--namespace", values.namespace],
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},

@@ -1,4 +1,4 @@
-"""`trimtab install`: what Trimtab needs in a cluster, printed or applied; and taken away again."""
+"""The command line of `trimtab install`: it prints, applies or removes the manifests of an installation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -53,7 +53,7 @@ DEFAULTS = InstallValues()
 )  # fmt: skip
 @click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
-@live_cluster.login
+@live_cluster.add_login_options
 def verb(
     applying: bool,
     removing: bool,
@@ -79,68 +79,75 @@ def verb(
     them, too.
     """
     narrower = {"--everything": everything, "--traces": traces, "--keep-usage": keep_usage}
-    _sound(applying=applying, removing=removing, narrower=narrower, dry_run=dry_run, login=kubeconfig or context)
+    _check_options(
+        applying=applying, removing=removing, narrower=narrower, dry_run=dry_run, login=kubeconfig or context
+    )
     values = InstallValues(
         **{field.name: chosen[field.name] for field in fields(InstallValues) if field.name in chosen}
     )
     if applying or removing:
-        how = RemovalScope(everything=everything, traces=traces, keep_usage=keep_usage) if removing else None
-        for done in _carried(values, live_cluster.ClusterOptions((), kubeconfig, context), how, dry_run):
-            click.echo(f"{done.what}: {done.how}{' (dry run)' if dry_run else ''}")
+        removal = RemovalScope(everything=everything, traces=traces, keep_usage=keep_usage) if removing else None
+        for step in _apply_or_remove(values, live_cluster.ClusterOptions((), kubeconfig, context), removal, dry_run):
+            click.echo(f"{step.what}: {step.how}{' (dry run)' if dry_run else ''}")
     else:
-        output.write(output.manifests_text(manifests(values), form), output_file)
+        output.write_text(output.format_manifests(manifests(values), form), output_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalScope:
-    """How much is taken away."""
+    """The objects that --remove removes."""
 
     everything: bool
+    """The namespace and the CRD, too."""
     traces: bool
+    """Only what the processes wrote."""
     keep_usage: bool
+    """Not the recommender's checkpoints."""
 
 
-def _sound(*, applying: bool, removing: bool, narrower: Mapping[str, bool], dry_run: bool, login: str | None) -> None:
-    found = []
+def _check_options(
+    *, applying: bool, removing: bool, narrower: Mapping[str, bool], dry_run: bool, login: str | None
+) -> None:
+    mistakes = []
     if applying and removing:
-        found.append(("--apply or --remove", "both"))
+        mistakes.append(("--apply or --remove", "both"))
     if not removing:
-        found += [("--remove", f"{option} without it") for option, given in narrower.items() if given]
+        mistakes += [("--remove", f"{option} without it") for option, is_set in narrower.items() if is_set]
     if narrower["--everything"] and narrower["--traces"]:
-        found.append(("--everything or --traces", "both"))
+        mistakes.append(("--everything or --traces", "both"))
     if (dry_run or login) and not (applying or removing):
-        found.append(("--apply or --remove", "--dry-run or a login without either"))
-    if found:
-        raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in found])
+        mistakes.append(("--apply or --remove", "--dry-run or a login without either"))
+    if mistakes:
+        raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
 
 
-def _carried(
-    values: InstallValues, asked: live_cluster.ClusterOptions, removal: RemovalScope | None, dry_run: bool
+def _apply_or_remove(
+    values: InstallValues, login: live_cluster.ClusterOptions, removal: RemovalScope | None, dry_run: bool
 ) -> Iterator[CleanupStep]:
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured
     from trimtab.kube.objects import Writer
 
     try:
-        client = connect(asked.kubeconfig, asked.context)
-        other = apply.elsewhere(client, values.namespace)
-        if other is not None:
-            expected = f"--namespace {other}: API servers of this cluster call the installation there"
+        client = connect(login.kubeconfig, login.context)
+        other_namespace = apply.find_other_installation(client, values.namespace)
+        if other_namespace is not None:
+            expected = f"--namespace {other_namespace}: API servers of this cluster call the installation there"
             raise UsageError(
                 [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
         writer = Writer(client=client, dry_run=dry_run)
-        yield from _removed(writer, values, removal) if removal else apply.apply(writer, manifests(values), values)
+        yield from _remove(writer, values, removal) if removal else apply.apply(writer, manifests(values), values)
         client.close()
     except NotConfigured as error:
         raise UsageError(
-            [ConfigError(file=asked.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
+            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     except KubeFault as error:
-        raise RuntimeFailure(f"{error}\nWhat was told above is done; the same command goes on from there.") from None
+        raise RuntimeFailure(f"{error}\nThe steps above are done; run the same command again to continue.") from None
 
 
-def _removed(writer: "Writer", values: InstallValues, removal: RemovalScope) -> Iterator[CleanupStep]:
+def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> Iterator[CleanupStep]:
     if removal.traces:
-        return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).take_back()
+        return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
     return apply.remove(writer, manifests(values), values, everything=removal.everything, keep_usage=removal.keep_usage)

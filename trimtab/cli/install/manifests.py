@@ -1,24 +1,31 @@
-"""All of it, in the order it is applied: what others lean on first, what makes API servers call us last."""
+"""All manifests in the order of their application: dependencies first, the webhook configurations last."""
 
-from trimtab.cli.install.admission_policies import account_policies, calling
-from trimtab.cli.install.deployments import guards, serving, working
+from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
+from trimtab.cli.install.deployments import render_guards, render_webhook, render_workers
 from trimtab.cli.install.names import InstallValues, Manifest, labels
-from trimtab.cli.install.rbac import accounts
+from trimtab.cli.install.rbac import render_accounts
 from trimtab.policy.schema import crd
 
 KEPT = ("Namespace", "CustomResourceDefinition")
-"""Left when the rest is removed, unless asked for: with them go policies, pools and everything others put there."""
+"""Kinds that --remove keeps without --everything: their deletion deletes all policies, pools and other objects
+there."""
 
 
 def manifests(values: InstallValues) -> tuple[Manifest, ...]:
-    """In the order of application; removed in reverse."""
+    """Return all manifests in the order of their application; they are removed in reverse."""
     return (
-        namespace(values), crd(), *accounts(values), *account_policies(values), *guards(values), *serving(values),
-        *working(values), *calling(values),
-    )  # fmt: skip
+        render_namespace(values),
+        crd(),
+        *render_accounts(values),
+        *render_account_policies(values),
+        *render_guards(values),
+        *render_webhook(values),
+        *render_workers(values),
+        *render_webhook_configurations(values),
+    )
 
 
-def namespace(values: InstallValues) -> Manifest:
+def render_namespace(values: InstallValues) -> Manifest:
     restricted = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
-    meta = {"name": values.namespace, "labels": {**labels(), **restricted}}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+    metadata = {"name": values.namespace, "labels": {**labels(), **restricted}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

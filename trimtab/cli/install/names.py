@@ -1,7 +1,4 @@
-"""What everything is called, and the few words all manifests begin with.
-
-What can be chosen about an installation, and why the default is what it is.
-"""
+"""The names of an installation's objects, the values that a user can set with their defaults, and the common labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,33 +10,34 @@ from trimtab.cluster.signature import secret_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallValues:
-    """One installation. Whatever renders manifests (this command, a chart, a kustomize base) takes these."""
+    """The values of one installation, from which the command, the chart and the kustomize base render manifests."""
 
     namespace: str = "trimtab-system"
-    """Ours alone: its pods are never changed, and its annotation `trimtab.dev/paused` stops all changes."""
+    """Trimtab's own namespace: its pods are never changed, and its annotation `trimtab.dev/paused` stops all
+    changes."""
 
     image: str = "trimtab:0.1.0"
-    """What every process runs."""
+    """The image of every process."""
 
     replicas: int = 2
-    """Of the webhook. One serves thousands of reviews a second; two survive a node."""
+    """Replicas of the webhook. One serves thousands of reviews a second; two survive the loss of a node."""
 
     timeout: int = 3
-    """Seconds an API server waits for us before it lets the pod through unchanged; 2 or 3."""
+    """Seconds that an API server waits for the webhook before it admits the pod unchanged; 2 or 3."""
 
     cert_manager: bool = False
-    """cert-manager issues the pair and keeps the caBundle; else the replicas do both by themselves."""
+    """Whether cert-manager issues the certificate and writes the caBundle; else the replicas do both."""
 
     scale_namespaces: tuple[str, ...] = ()
-    """Where the compactor may scale Deployments: it gives a workload of one replica a second one while its pod moves.
-    None by default: a right to scale is a right to scale to zero."""
+    """The namespaces in which the compactor may scale Deployments, to give a workload of one replica a second one while
+    its pod moves. None by default: an account that may scale may scale to zero."""
 
     autoscaler_namespace: str = NAMESPACE
-    """Where the cluster autoscaler writes its status: its own flag `--namespace`."""
+    """The namespace in which the cluster autoscaler writes its status: its own flag `--namespace`."""
 
     autoscaler_status: str = NAME
-    """The ConfigMap of that status: its flag `--status-config-map-name`. The compactor may read no other one of
-    anybody else."""
+    """The ConfigMap of that status: its flag `--status-config-map-name`. Outside its own namespace the compactor may
+    read no other ConfigMap."""
 
     service_port: int = 443
     """Port of the Service."""
@@ -51,22 +49,26 @@ class InstallValues:
 Manifest = dict[str, Any]
 
 CONFIGURATION = "trimtab"
-"""Both webhook configurations. It sorts before `vpa-webhook-config`, which spares a second call; nothing needs it."""
+"""The name of both webhook configurations. It sorts before `vpa-webhook-config`, which saves a second call."""
 WEBHOOK, SECRET = "trimtab-webhook", "trimtab-webhook-tls"
 WEBHOOK_SIGNING, COMPACTOR_SIGNING = secret_of("webhook"), secret_of("compactor")
-"""Secrets of signing keys, one for each process that reads back what others may write, too. Not the serving pair's
-Secret: cert-manager may own that one."""
+"""The Secrets of signing keys, one for each process that reads annotations that others may write, too. The certificate
+has a Secret of its own, because cert-manager may own that one."""
 PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
 INJECT = "cert-manager.io/inject-ca-from"
 
 
 def labels(component: str = "") -> dict[str, str]:
-    """On everything of ours: `trimtab install --remove` finds nothing by them, people do."""
-    found = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/managed-by": "trimtab"}
-    return {**found, "app.kubernetes.io/component": component} if component else found
+    """Return the labels of every object of Trimtab, with the component's if there is one.
+
+    They are for users: `trimtab install --remove` does not select by them.
+    """
+    common = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/managed-by": "trimtab"}
+    return {**common, "app.kubernetes.io/component": component} if component else common
 
 
 def account(process: str) -> str:
+    """Return the name of the process's service account, Deployment and Lease."""
     return f"trimtab-{process}"
 
 
@@ -80,7 +82,7 @@ def manifest(
     annotations: Mapping[str, str] | None = None,
     **body: Any,
 ) -> Manifest:
-    """Namespaced where `values` are given."""
+    """Return a manifest; it is namespaced if `values` are given."""
     meta: Manifest = {"name": name}
     if values is not None:
         meta["namespace"] = values.namespace

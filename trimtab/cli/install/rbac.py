@@ -1,8 +1,7 @@
-"""Who may do what? An account per process; each may do what it does, and nothing else.
+"""The service accounts of the processes, each with exactly the permissions that its work needs.
 
-Nobody reads other namespaces' Secrets or creates one.
-
-Which rights are used only in need, and in which? All others are used from the first minute.
+No account may read Secrets of other namespaces, or create one. `SELDOM` lists the permissions that a process uses only
+under a condition; all others are used from the first minute.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,22 +27,26 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """These verbs on these resources of one group, by name where names are given."""
+    """Verbs on resources of one API group, restricted to `names` if there are any."""
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
     keeps_pair: bool = False
-    """For the pair's Secret and the caBundles alone: with cert-manager neither is our business."""
+    """Only for the certificate's Secret and the caBundles: with cert-manager the process needs neither."""
 
-    def plain(self) -> Manifest:
-        found: Manifest = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
-        return {**found, "resourceNames": list(self.names)} if self.names else found
+    def to_manifest(self) -> Manifest:
+        """Return the rule as it is in a Role."""
+        rule: Manifest = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        return {**rule, "resourceNames": list(self.names)} if self.names else rule
 
 
-def _leading(process: str) -> Rule:
-    """Its own Lease and no other. The name binds `create` too, because a Lease is created by PUT."""
+def _lease_rule(process: str) -> Rule:
+    """Return the rule for the process's own Lease.
+
+    The name restricts `create`, too: a Lease is created by PUT, whose request has the name. For POST it would be empty.
+    """
     return Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), (account(process),))
 
 
@@ -59,7 +62,7 @@ _FACTS = (
     Rule("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), WATCH),
     Rule("discovery.k8s.io", ("endpointslices",), WATCH),
 )
-"""What decisions about a pod rest on; the last two tell whether the VPA's own webhook is able to act."""
+"""The objects that decisions about a pod depend on; the last two show whether the VPA's own webhook can act."""
 
 _READMISSION = (
     Rule("", ("limitranges", "resourcequotas"), WATCH),
@@ -69,27 +72,33 @@ _READMISSION = (
         "autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev",
     )),
 )  # fmt: skip
-"""What an evicted pod's successor would be given by policies: beside what a plan rests on anyway."""
+"""The objects that the requests of an evicted pod's successor depend on, without those that a plan needs anyway."""
 
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
 _EVENTS = Rule("events.k8s.io", ("events",), ("get", "create", "patch"))
 _RECORDS = Rule("", ("configmaps",), ("list", "watch", "create", "patch"))
 _AUTOSCALER = Rule("", ("configmaps",), WATCH, (AUTOSCALER_STATUS,))
-"""By its name, wherever the autoscaler runs: `InstallValues.autoscaler_status` says another one."""
+"""By its name in any namespace; `InstallValues.autoscaler_status` replaces the name."""
 _WEBHOOK_KEYS = Rule("", ("secrets",), ("get", "update"), (WEBHOOK_SIGNING,))
 _COMPACTOR_KEYS = Rule("", ("secrets",), ("get", "update"), (COMPACTOR_SIGNING,))
-_OURS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+_WEBHOOK_CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 CLUSTER: dict[str, tuple[Rule, ...]] = {
     "webhook": (
         *_FACTS,
         _AUTOSCALER,
-        Rule("admissionregistration.k8s.io", _OURS, ("get", "update"), (CONFIGURATION,), keeps_pair=True),
+        Rule(
+            "admissionregistration.k8s.io",
+            _WEBHOOK_CONFIGURATIONS,
+            ("get", "update"),
+            (CONFIGURATION,),
+            keeps_pair=True,
+        ),
     ),
     "watchdog": (
         *_FACTS,
         Rule("", ("pods",), WATCH),
-        # Of a policy its status, and the mode of one that harms: RBAC knows no fields.
+        # The watchdog writes a policy's status, and the mode of a harmful one: RBAC has no rules for fields.
         Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("patch",)),
         _EVENTS,
     ),
@@ -102,7 +111,7 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("batch", ("jobs",), WATCH),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
         Rule("storage.k8s.io", ("csinodes",), WATCH),
-        # Room that the autoscaler keeps, and for which pods; the first is a kind that need not be installed.
+        # CapacityBuffers reserve capacity for pods of a PodTemplate; the CRD is optional.
         Rule("autoscaling.x-k8s.io", ("capacitybuffers",), WATCH),
         Rule("", ("podtemplates",), WATCH),
         Rule("resource.k8s.io", ("resourceclaims", "resourceslices", "deviceclasses"), WATCH),
@@ -111,7 +120,7 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         _EVENTS,
     ),
     "recommender": (
-        # Whose pods they are, and what was killed for want of memory.
+        # Pods show their owners and OOM kills.
         Rule("", ("pods", "replicationcontrollers"), WATCH),
         Rule("apps", ("deployments", "replicasets", "statefulsets", "daemonsets"), WATCH),
         Rule("batch", ("jobs", "cronjobs"), WATCH),
@@ -119,11 +128,11 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
     "uninstall": (
-        Rule("admissionregistration.k8s.io", _OURS, ("delete",), (CONFIGURATION,)),
+        Rule("admissionregistration.k8s.io", _WEBHOOK_CONFIGURATIONS, ("delete",), (CONFIGURATION,)),
         Rule("", ("nodes",), ("list", "get", "patch")),
     ),
 }
-"""Granted in the whole cluster. `uninstall` is no process: it is Helm's hook, there for a minute."""
+"""Granted in the whole cluster. `uninstall` is no process: it is the Job of Helm's hook, and exists for a minute."""
 
 OWN: dict[str, tuple[Rule, ...]] = {
     "webhook": (
@@ -131,83 +140,88 @@ OWN: dict[str, tuple[Rule, ...]] = {
         _WEBHOOK_KEYS,
         Rule("", ("secrets",), ("get", "update"), (SECRET,), keeps_pair=True),
     ),
-    "watchdog": (_RECOMMENDATIONS, _leading("watchdog")),
-    "compactor": (_leading("compactor"), _RECORDS, _COMPACTOR_KEYS),
-    "recommender": (_leading("recommender"), Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
+    "watchdog": (_RECOMMENDATIONS, _lease_rule("watchdog")),
+    "compactor": (_lease_rule("compactor"), _RECORDS, _COMPACTOR_KEYS),
+    "recommender": (_lease_rule("recommender"), Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
     "uninstall": (
         Rule("", ("pods",), ("list",)),
         Rule("apps", ("deployments/scale",), ("patch",), tuple(account(process) for process in PROCESSES[1:])),
-        # Which notes and which state are authentic: nothing else is undone.
+        # With the key the Job verifies annotations and states: it undoes only what is authentic.
         Rule("", ("secrets",), ("get",), (COMPACTOR_SIGNING,)),
         Rule("coordination.k8s.io", ("leases",), ("delete",), tuple(account(process) for process in PROCESSES[1:])),
         Rule("", ("configmaps",), ("list", "delete")),
     ),
 }
-"""Granted in our own namespace."""
+"""Granted in Trimtab's own namespace."""
 
 
 SCALING = (Rule("apps", ("deployments/scale",), ("get", "patch")),)
-"""Granted in the namespaces that an installation names, to who gives a workload its second replica, and to who takes it
-back at the end."""
+"""Granted in the scale namespaces of an installation: to the compactor, which gives a workload its second replica, and
+to
+the uninstall Job, which scales it back."""
 SCALERS = ("compactor", "uninstall")
 
 
-def accounts(values: InstallValues) -> Iterator[Manifest]:
-    """Accounts, then roles, then who has them."""
+def render_accounts(values: InstallValues) -> Iterator[Manifest]:
+    """Yield the service accounts of all processes, then their roles and bindings."""
     for process in PROCESSES:
         yield manifest("v1", "ServiceAccount", account(process), values, component=process)
     for process in PROCESSES:
-        yield from granted(process, values)
+        yield from render_roles(process, values)
 
 
-def granted(process: str, values: InstallValues) -> Iterator[Manifest]:
-    """Its roles, and that its account has them."""
+def render_roles(process: str, values: InstallValues) -> Iterator[Manifest]:
+    """Yield the roles of the process and their bindings to its account."""
     name = account(process)
-    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_plain(CLUSTER[process], values))
-    yield _binding("ClusterRole", name, process, values)
-    yield manifest(_RBAC, "Role", name, values, component=process, rules=_plain(OWN[process], values))
-    yield _binding("Role", name, process, values)
+    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_render_rules(CLUSTER[process], values))
+    yield _render_binding("ClusterRole", name, process, values)
+    yield manifest(_RBAC, "Role", name, values, component=process, rules=_render_rules(OWN[process], values))
+    yield _render_binding("Role", name, process, values)
     if process in SCALERS:
         for namespace in values.scale_namespaces:
             yield from scaling(process, namespace, values)
 
 
 def scaling(process: str, namespace: str, values: InstallValues) -> Iterator[Manifest]:
-    """The right to scale Deployments of one namespace."""
-    name, inside = f"{account(process)}-scale", replace(values, namespace=namespace)
-    rules = [rule.plain() for rule in SCALING]
-    yield manifest(_RBAC, "Role", name, inside, component=process, rules=rules)
-    found = _binding("Role", name, process, values)
-    yield {**found, "metadata": {**found["metadata"], "namespace": namespace}}
+    """Yield the role to scale Deployments of one namespace, and its binding."""
+    name, scale_values = f"{account(process)}-scale", replace(values, namespace=namespace)
+    rules = [rule.to_manifest() for rule in SCALING]
+    yield manifest(_RBAC, "Role", name, scale_values, component=process, rules=rules)
+    binding = _render_binding("Role", name, process, values)
+    yield {**binding, "metadata": {**binding["metadata"], "namespace": namespace}}
 
 
-def held(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, ...]:
-    """Of these rules those that an account is given: with cert-manager none by which the pair is kept."""
+def granted_rules(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, ...]:
+    """Return the rules that are granted: with cert-manager, none for the certificate's Secret and the caBundles."""
     return tuple(rule for rule in rules if not (cert_manager and rule.keeps_pair))
 
 
-def _plain(rules: Iterable[Rule], values: InstallValues) -> list[Manifest]:
+def _render_rules(rules: Iterable[Rule], values: InstallValues) -> list[Manifest]:
     names = {AUTOSCALER_STATUS: values.autoscaler_status}
     return [
-        replace(rule, names=tuple(names.get(name, name) for name in rule.names)).plain()
-        for rule in held(rules, cert_manager=values.cert_manager)
+        replace(rule, names=tuple(names.get(name, name) for name in rule.names)).to_manifest()
+        for rule in granted_rules(rules, cert_manager=values.cert_manager)
     ]
 
 
-def _binding(kind: str, name: str, process: str, values: InstallValues) -> Manifest:
+def _render_binding(kind: str, name: str, process: str, values: InstallValues) -> Manifest:
     subject = {"kind": "ServiceAccount", "name": account(process), "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-    inside = values if kind == "Role" else None
-    return manifest(_RBAC, f"{kind}Binding", name, inside, component=process, roleRef=ref, subjects=[subject])
+    namespaced_values = values if kind == "Role" else None
+    return manifest(
+        _RBAC, f"{kind}Binding", name, namespaced_values, component=process, roleRef=ref, subjects=[subject]
+    )
 
 
 _VPA = "a VerticalPodAutoscaler's definition is installed; until then a list answers 404"
 _BUFFERS = "the definition of CapacityBuffers is installed; until then a list answers 404"
-_VPA_CALLED = "the VPA's webhook is registered: does anybody answer for it?"
-_TOLD = "there is something to tell of an object"
-_TOLD_BEFORE = "an Event stands that an earlier life of the process made: its count goes on"
-_FIRST = "the first is written: server-side apply of what is not there yet is checked as create, too"
-_NO_LEASE = "its Lease is not there yet: a PUT of what is not there is checked as create, too"
+_VPA_CALLED = "the VPA's webhook is registered: its endpoints show whether it answers"
+_EVENT_TO_REPORT = "there is an event of an object to report"
+_EARLIER_EVENT = "an Event of an earlier leader exists: its count continues"
+_FIRST_OBJECT = (
+    "the first one is written: server-side apply of an object that does not exist is authorized as create, too"
+)
+_NO_LEASE = "its Lease does not exist yet: a PUT of an object that does not exist is authorized as create, too"
 
 SELDOM: dict[tuple[str, str, str], str] = {
     ("webhook", "watch", "verticalpodautoscalers"): _VPA,
@@ -217,22 +231,22 @@ SELDOM: dict[tuple[str, str, str], str] = {
     ("watchdog", "list", "endpointslices"): _VPA_CALLED,
     ("watchdog", "watch", "endpointslices"): _VPA_CALLED,
     ("watchdog", "create", "leases"): _NO_LEASE,
-    ("watchdog", "patch", "podpolicies"): "a policy harms pods: the brake puts it to `warn`",
-    ("watchdog", "create", "events"): _TOLD,
-    ("watchdog", "patch", "events"): _TOLD,
-    ("watchdog", "get", "events"): _TOLD_BEFORE,
+    ("watchdog", "patch", "podpolicies"): "a policy harms pods: the brake sets it to `warn`",
+    ("watchdog", "create", "events"): _EVENT_TO_REPORT,
+    ("watchdog", "patch", "events"): _EVENT_TO_REPORT,
+    ("watchdog", "get", "events"): _EARLIER_EVENT,
     ("compactor", "create", "leases"): _NO_LEASE,
     ("compactor", "watch", "verticalpodautoscalers"): _VPA,
     ("compactor", "watch", "capacitybuffers"): _BUFFERS,
-    ("compactor", "create", "configmaps"): _FIRST,
+    ("compactor", "create", "configmaps"): _FIRST_OBJECT,
     ("compactor", "patch", "events"): "the same happens to a node or pool again within an hour",
-    ("compactor", "get", "events"): _TOLD_BEFORE,
+    ("compactor", "get", "events"): _EARLIER_EVENT,
     ("recommender", "create", "leases"): _NO_LEASE,
     ("recommender", "list", "verticalpodautoscalers"): _VPA,
     ("recommender", "list", "verticalpodautoscalercheckpoints"): _VPA,
-    ("recommender", "list", "pods"): "usage is read moment by moment: there is no Prometheus",
-    ("recommender", "create", "configmaps"): _FIRST,
+    ("recommender", "list", "pods"): "usage is sampled: there is no Prometheus",
+    ("recommender", "create", "configmaps"): _FIRST_OBJECT,
     ("recommender", "patch", "configmaps"): "there is usage: checkpoints and recommendations",
-    ("recommender", "delete", "configmaps"): "workloads went, and with them a shard",
+    ("recommender", "delete", "configmaps"): "workloads were deleted, and with them a shard",
 }
-"""(process, verb, resource) → when. A test holds it against what an API server's audit log says was used."""
+"""(process, verb, resource) → the condition. A test compares it with an API server's audit log."""

@@ -1,1 +1,1 @@
-"""Which nodes can go, in which order, where does every pod go, and why does every other node stay?"""
+"""The `plan` verb: the nodes that can be drained, a target for each of their pods, and why every other node stays."""

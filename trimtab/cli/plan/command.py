@@ -1,17 +1,17 @@
-"""`trimtab plan`: which nodes can go, in which order, and why does every other node stay?"""
+"""The command line of `trimtab plan`: it reads the inputs, plans, and writes the report."""
 
 from typing import Any
 
 import click
 
 from trimtab.cli import output
-from trimtab.cli.output import working
+from trimtab.cli.output import show_spinner
 from trimtab.cli.plan import explain, inputs, page
-from trimtab.cli.plan.comparison import NOTHING, compared
+from trimtab.cli.plan.comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.plan.inputs import PlanOptions
-from trimtab.cli.plan.inputs import inputs as plan_inputs
-from trimtab.cli.plan.report import report
-from trimtab.cli.plan.table import draw
+from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
+from trimtab.cli.plan.report import build_report
+from trimtab.cli.plan.table import draw_plan
 from trimtab.compaction.plan import plan
 from trimtab.scheduling.cluster_model import build
 
@@ -23,9 +23,9 @@ from trimtab.scheduling.cluster_model import build
 @click.option("--compare/--no-compare", "compares", default=None,
               help="The three presets beside each other, and what keeps the rest, priced. Default: where no pool has "
                    "settings, and with -o html.")  # fmt: skip
-@output.options
+@output.add_output_options
 def verb(
-    given: PlanOptions,
+    options: PlanOptions,
     subjects: tuple[tuple[str, str], ...],
     compares: bool | None,
     output: str,
@@ -39,20 +39,27 @@ def verb(
     snapshot's PodPolicies) a pod counts with the larger of what it asks now and what it would be given when admitted
     again, as the compactor counts it.
     """
-    found = inputs.read(given)
-    explain.check(found, subjects)
-    with working("Planning"):
-        world = build(found.inventory, found.again)
-        made = plan(world, found.pools, found.now)
-    is_asked = found.assumed or output == "html" if compares is None else compares
-    with working("Comparing"):
-        others = compared(found, world, made) if is_asked and not subjects else NOTHING
-    chains = [explain.chain(found, world, made, kind, name) for kind, name in subjects]
-    told = report(found, world, made, chains, others)
-    _emit(output, output_file, told)
+    plan_inputs = inputs.read_inputs(options)
+    explain.check_subjects(plan_inputs, subjects)
+    with show_spinner("Planning"):
+        cluster_model = build(plan_inputs.inventory, plan_inputs.again)
+        draining_plan = plan(cluster_model, plan_inputs.pools, plan_inputs.now)
+    is_compared = plan_inputs.assumed or output == "html" if compares is None else compares
+    with show_spinner("Comparing"):
+        comparison = (
+            compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON
+        )
+    chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
+    plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison)
+    _emit(output, output_file, plan_report)
 
 
-def _emit(form: str, output_file: str | None, told: Any) -> None:
-    output.emit(
-        form, output_file, told, lambda console: draw(console, told), "trimtab plan", page=lambda: page.page(told)
+def _emit(form: str, output_file: str | None, report: Any) -> None:
+    output.emit_report(
+        form,
+        output_file,
+        report,
+        lambda console: draw_plan(console, report),
+        "trimtab plan",
+        page=lambda: page.render_page(report),
     )

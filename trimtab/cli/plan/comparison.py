@@ -1,10 +1,10 @@
-"""What else could be: the presets beside each other, what keeps the rest and costs how much, Karpenter's nodes."""
+"""The comparison of a plan: the outcome of each preset, the cost of each reason that keeps nodes, Karpenter's nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trimtab.cli.output import ReportPart
-from trimtab.cli.plan.cost import Saving, saving
+from trimtab.cli.plan.cost import Saving, convert_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.compaction.karpenter import outlook
 from trimtab.compaction.plan_types import Plan
@@ -12,39 +12,39 @@ from trimtab.compaction.plan_variants import KeepingReason, by_preset, keepers
 from trimtab.scheduling.cluster_model import ClusterModel
 
 ASSUMED_PRESET = "balanced"
-"""The preset of pools that no settings were found for."""
+"""The preset of pools without settings."""
 
 
 class PresetReport(ReportPart, frozen=True, kw_only=True):
-    """What a preset would come to, were it every pool's."""
+    """The outcome of a plan in which every pool has this preset."""
 
     name: str
     nodes: int
-    """Nodes that go."""
+    """The number of nodes that are removed."""
     nodes_after: int
     evictions: int
     saves: Saving
     is_planned: bool
-    """This is the plan of the report."""
+    """Whether this is the plan of the report."""
 
 
 class KeeperReport(ReportPart, frozen=True, kw_only=True):
-    """A reason that keeps nodes, priced by the plan without it alone: several at once may free more, or less."""
+    """A reason that keeps nodes, priced by a plan without that one reason; without several the plan may differ."""
 
     code: str
     todo: str
     pods: list[str]
-    """Pods (namespace/name) that may not move for this reason; empty where a setting keeps the nodes."""
+    """Pods (namespace/name) that may not move for this reason; empty if a setting keeps the nodes."""
     nodes: list[str]
-    """The nodes it keeps; some may stay for another reason, too."""
+    """The nodes that it keeps; some may have another reason, too."""
     more_nodes: int
     more_evictions: int
     costs: Saving
-    """What it keeps from being saved."""
+    """The saving that it prevents."""
 
 
 class KarpenterReport(ReportPart, frozen=True, kw_only=True):
-    """What could go of Karpenter's nodes, and the pods that block its own consolidation."""
+    """The nodes of Karpenter that a plan could remove, and the pods that block Karpenter's own consolidation."""
 
     pools: list[str]
     nodes: int
@@ -56,43 +56,64 @@ class KarpenterReport(ReportPart, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class PlanComparison:
+    """What a plan is compared with; empty if no comparison was requested."""
+
     presets: Sequence[PresetReport] = ()
     keepers: Sequence[KeeperReport] = ()
     karpenter: KarpenterReport | None = None
 
 
-NOTHING = PlanComparison()
+NO_COMPARISON = PlanComparison()
 
 
-def compared(asked: PlanInputs, world: ClusterModel, plan: Plan) -> PlanComparison:
-    """Made of about a dozen plans of the same cluster."""
-    known = {ASSUMED_PRESET: plan} if asked.assumed else {}
-    outcomes = by_preset(world, asked.pools, asked.now, known)
+def compare_plans(inputs: PlanInputs, world: ClusterModel, plan: Plan) -> PlanComparison:
+    """Compare the plan with each preset, each reason that keeps nodes and Karpenter's nodes.
+
+    This computes about a dozen more plans of the same cluster.
+    """
+    plans = {ASSUMED_PRESET: plan} if inputs.assumed else {}
+    outcomes = by_preset(world, inputs.pools, inputs.now, plans)
     return PlanComparison(
         presets=[
             PresetReport(
-                name=name, nodes=found.nodes, nodes_after=len(world.nodes) - found.nodes, evictions=found.evictions,
-                saves=saving(found.saves, plan.unit), is_planned=name in known,
+                name=name,
+                nodes=outcome.nodes,
+                nodes_after=len(world.nodes) - outcome.nodes,
+                evictions=outcome.evictions,
+                saves=convert_saving(outcome.saves, plan.unit),
+                is_planned=name in plans,
             )
-            for name, found in outcomes.items()
+            for name, outcome in outcomes.items()
         ],
-        keepers=[keeper(one, plan.unit) for one in keepers(world, asked.pools, asked.now, plan)],
-        karpenter=_karpenter(world, asked),
-    )  # fmt: skip
+        keepers=[
+            report_keeper(keeping_reason, plan.unit)
+            for keeping_reason in keepers(world, inputs.pools, inputs.now, plan)
+        ],
+        karpenter=_report_karpenter(world, inputs),
+    )
 
 
-def keeper(found: KeepingReason, unit: str) -> KeeperReport:
+def report_keeper(keeping_reason: KeepingReason, unit: str) -> KeeperReport:
     return KeeperReport(
-        code=found.code.name, todo=found.code.todo, pods=list(found.pods), nodes=list(found.nodes),
-        more_nodes=found.more.nodes, more_evictions=found.more.evictions, costs=saving(found.more.saves, unit),
-    )  # fmt: skip
+        code=keeping_reason.code.name,
+        todo=keeping_reason.code.todo,
+        pods=list(keeping_reason.pods),
+        nodes=list(keeping_reason.nodes),
+        more_nodes=keeping_reason.more.nodes,
+        more_evictions=keeping_reason.more.evictions,
+        costs=convert_saving(keeping_reason.more.saves, unit),
+    )
 
 
-def _karpenter(world: ClusterModel, asked: PlanInputs) -> KarpenterReport | None:
-    found = outlook(world, asked.now)
-    if found is None:
+def _report_karpenter(world: ClusterModel, inputs: PlanInputs) -> KarpenterReport | None:
+    karpenter_outlook = outlook(world, inputs.now)
+    if karpenter_outlook is None:
         return None
     return KarpenterReport(
-        pools=list(found.pools), nodes=found.nodes, could_go=found.could.nodes, evictions=found.could.evictions,
-        saves=saving(found.could.saves, found.unit), keepers=[keeper(one, found.unit) for one in found.keepers],
-    )  # fmt: skip
+        pools=list(karpenter_outlook.pools),
+        nodes=karpenter_outlook.nodes,
+        could_go=karpenter_outlook.could.nodes,
+        evictions=karpenter_outlook.could.evictions,
+        saves=convert_saving(karpenter_outlook.could.saves, karpenter_outlook.unit),
+        keepers=[report_keeper(keeping_reason, karpenter_outlook.unit) for keeping_reason in karpenter_outlook.keepers],
+    )

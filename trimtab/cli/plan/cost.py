@@ -1,6 +1,6 @@
-"""Which price counts for each node, on whose word, and how much of a saving is a guess?
+"""The price of each node with its source, the part of a saving that is a guess, and savings as text.
 
-What is saved, in words that mean something to whoever pays: dollars a month, else cores.
+A saving is in dollars a month, or in cores if no price is known.
 """
 
 from collections import Counter
@@ -24,109 +24,112 @@ from trimtab.machines.prices import (
     quote,
 )
 
-MOST_TYPES = 5
+MAX_MISSING_TYPES = 5
 
 
 class PriceReport(ReportPart, frozen=True, kw_only=True):
-    """Nodes whose price is on the same word."""
+    """The nodes whose price has the same source."""
 
     source: str
-    """`file`, `label`, `settings`, `list`, `list-region-unknown`, `spot-discount`, or the code of why it is unknown."""
+    """`file`, `label`, `settings`, `list`, `list-region-unknown`, `spot-discount`, or a reason's code."""
     nodes: int
     is_guessed: bool
     text: str
 
 
-_SAID = {
+_OWN_SOURCES = {
     PriceSource.FILE: "by the price file",
     PriceSource.LABEL: f"by the label {LABEL}",
     PriceSource.SETTINGS: "by the pool's prices",
 }
 
 
-def prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceReport]:
-    """By source, most nodes first; nodes outside of pools are not asked."""
-    found: Counter[tuple[str, bool, str]] = Counter()
+def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceReport]:
+    """Return the prices of the nodes in pools by source, most nodes first."""
+    counts: Counter[tuple[str, bool, str]] = Counter()
     index = PoolIndex(pools)
     for node in inventory.nodes:
         if index.of(node):
-            found[_said(node, quoted(node, index))] += 1
+            counts[_describe_price(node, quote_node(node, index))] += 1
     return [
-        PriceReport(source=source, nodes=count, is_guessed=guessed, text=text)
-        for (source, guessed, text), count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        PriceReport(source=source, nodes=count, is_guessed=is_guessed, text=text)
+        for (source, is_guessed, text), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
 
 
-def _said(node: NodeInfo, found: MachinePrice | NotYet) -> tuple[str, bool, str]:
-    if isinstance(found, NotYet):
-        code = found.reason.code.name
+def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
+    """Return the price's source or its reason's code, whether it is a guess, and the source as text."""
+    if isinstance(price, NotYet):
+        code = price.reason.code.name
         return code, True, "without a price of their own"
     region = listed_region(node.labels.get(INSTANCE_TYPE, ""))
     text = (
-        _SAID.get(found.source)
+        _OWN_SOURCES.get(price.source)
         or {
             PriceSource.LIST: f"at the list price of {region}",
             PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, a guess: they name no region",
             PriceSource.SPOT_DISCOUNT: f"on spot, a guess: {SPOT_DISCOUNT} % below the list price of {region}",
-        }[found.source]
+        }[price.source]
     )
-    return found.source.value, found.source in GUESSED, text
+    return price.source.value, price.source in GUESSED, text
 
 
-def guessed(inventory: Inventory, pools: Sequence[Pool], plan: Plan) -> int:
-    """How much of what the plan saves rests on guessed prices, in its unit; 0 where it does not count money."""
+def sum_guessed_savings(inventory: Inventory, pools: Sequence[Pool], plan: Plan) -> int:
+    """Return the part of the plan's saving that rests on guessed prices, in its unit; 0 if the unit is not money."""
     if plan.unit != "micro-dollars an hour":
         return 0
     nodes, index = {node.name: node for node in inventory.nodes}, PoolIndex(pools)
-    return sum(step.saves for step in plan.steps if _is_guess(quoted(nodes[step.node], index)))
+    return sum(step.saves for step in plan.steps if _is_guess(quote_node(nodes[step.node], index)))
 
 
-def _is_guess(found: MachinePrice | NotYet) -> bool:
-    return isinstance(found, NotYet) or found.source in GUESSED
+def _is_guess(price: MachinePrice | NotYet) -> bool:
+    return isinstance(price, NotYet) or price.source in GUESSED
 
 
-def unpriced(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
-    """A note where money was asked for and not every price is known: which types lack one."""
+def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
+    """Return a note with the machine types that have no price; none if no pool's goal is cost or all are known."""
     index = PoolIndex(pools)
-    found = {
-        node.name: quoted(node, index) for node in inventory.nodes
+    prices = {
+        node.name: quote_node(node, index) for node in inventory.nodes
         if any(pool.goal is Goal.COST for pool in index.of(node))
     }  # fmt: skip
-    missing = Counter(price.have for price in found.values() if isinstance(price, NotYet))
+    missing = Counter(price.have for price in prices.values() if isinstance(price, NotYet))
     if not missing:
         return []
-    types = ", ".join(f"{name}: {count}" for name, count in sorted(missing.items())[:MOST_TYPES])
-    more = f" and {len(missing) - MOST_TYPES} more types" if len(missing) > MOST_TYPES else ""
-    none = missing.total() == len(found)
-    how = (
-        "what is saved is counted in cores" if none else
-        "each is taken for as dear as the others by its cores, and so far what is saved is an estimate"
+    types = ", ".join(f"{name}: {count}" for name, count in sorted(missing.items())[:MAX_MISSING_TYPES])
+    more = f" and {len(missing) - MAX_MISSING_TYPES} more types" if len(missing) > MAX_MISSING_TYPES else ""
+    is_all_missing = missing.total() == len(prices)
+    consequence = (
+        "what is saved is counted in cores" if is_all_missing else
+        "each is priced by its cores like the others, and that part of what is saved is an estimate"
     )  # fmt: skip
-    return [f"the price of {missing.total()} of {len(inventory.nodes)} nodes is not known ({types}{more}): {how}"]
+    return [
+        f"the price of {missing.total()} of {len(inventory.nodes)} nodes is not known ({types}{more}): {consequence}"
+    ]
 
 
-def cost(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
-    """(node → what it costs, the unit): micro-dollars an hour, or millicores where no price is known at all."""
-    cores = {node.name: _cores(node) for node in inventory.nodes}
+def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
+    """Return each node's cost and the unit: micro-dollars an hour, or millicores if no price is known at all."""
+    cores = {node.name: _allocatable_millicores(node) for node in inventory.nodes}
     index = PoolIndex(pools)
-    money = filled({node.name: amount(quoted(node, index)) for node in inventory.nodes}, cores)
+    money = filled({node.name: amount(quote_node(node, index)) for node in inventory.nodes}, cores)
     return (money, "micro-dollars an hour") if money else (cores, "millicores")
 
 
-def _cores(node: NodeInfo) -> int:
+def _allocatable_millicores(node: NodeInfo) -> int:
     return 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0)
 
 
-def quoted(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
-    """The price of the node, by the settings of its pool."""
+def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
+    """Return the price of the node; the price settings of its pool count."""
     pool = index.first(node)
     return quote(node, pool.prices if pool else {})
 
 
-HOURS = 730
-"""In a month, as clouds count."""
+HOURS_PER_MONTH = 730
+"""As the price pages of cloud providers count: 365 * 24 / 12."""
 _SCALES = {
-    "micro-dollars an hour": (HOURS / 1_000_000, "dollars a month"),
+    "micro-dollars an hour": (HOURS_PER_MONTH / 1_000_000, "dollars a month"),
     "millicores": (1 / 1000, "cores"),
     "nodes": (1, "nodes"),
 }
@@ -136,23 +139,23 @@ _SHARES = (1 / 1_000_000, "average nodes")
 class Saving(ReportPart, frozen=True, kw_only=True):
     amount: float
     unit: str
-    """`dollars a month`, `cores` where no price is known, `nodes`, or `average nodes` where goals differ."""
+    """`dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools' goals differ."""
 
 
-def saving(amount: int, unit: str) -> Saving:
-    """Of a plan's own number and unit."""
+def convert_saving(amount: int, unit: str) -> Saving:
+    """Return a plan's amount and unit in the unit of the report."""
     factor, name = _SCALES.get(unit, _SHARES)
     return Saving(amount=round(amount * factor, 2), unit=name)
 
 
-def counted(count: int, name: str) -> str:
-    """ "1 node", "1,234 nodes"."""
+def format_count(count: int, name: str) -> str:
+    """Return the count with its noun, as in "1 node" and "1,234 nodes"."""
     return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
-def words(found: Saving) -> str:
-    """ "$1,234 a month", "5,390 cores"."""
-    if found.unit == "dollars a month":
-        return f"${found.amount:,.0f} a month" if found.amount >= 100 else f"${found.amount:,.2f} a month"
-    number = f"{found.amount:,.1f}".removesuffix(".0")
-    return f"{number} {found.unit.removesuffix('s') if found.amount == 1 else found.unit}"
+def format_saving(saving: Saving) -> str:
+    """Return the saving as text, as in "$1,234 a month" and "5,390 cores"."""
+    if saving.unit == "dollars a month":
+        return f"${saving.amount:,.0f} a month" if saving.amount >= 100 else f"${saving.amount:,.2f} a month"
+    number = f"{saving.amount:,.1f}".removesuffix(".0")
+    return f"{number} {saving.unit.removesuffix('s') if saving.amount == 1 else saving.unit}"

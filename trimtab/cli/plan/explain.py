@@ -1,13 +1,13 @@
-"""Why this node, why this pod? The chain of reasons in words: what the pool asks for first, then what the plan says.
+"""The chain of reasons for one node or one pod, as text: first the pool's thresholds, then the plan's reasons.
 
-When the plan is done, what room is left for the pods of a node that stays?
+For a node whose pods have no target, the chain ends with the nodes that each pod would fit on alone after the plan.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trimtab.cli.main import UsageError
-from trimtab.cli.plan.cost import saving, words
+from trimtab.cli.plan.cost import convert_saving, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import ExplainReport
 from trimtab.cluster.config_error import ConfigError, nearest
@@ -19,107 +19,121 @@ from trimtab.compaction.reasons import NO_PLACE
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import why_not
 
-MOST = 5
-"""Pods that are told one by one."""
+MAX_PODS = 5
+"""The number of pods that have a sentence of their own."""
 
 
-def room_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
-    """As the plan leaves it."""
-    room, pods = FreeCapacity(world), {pod.key: number for number, pod in enumerate(world.pods)}
+def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
+    """Return the free capacity of every node after the plan."""
+    capacity, pods = FreeCapacity(world), {pod.key: number for number, pod in enumerate(world.pods)}
     for step in plan.steps:
-        room.close(world.index[step.node])
+        capacity.close(world.index[step.node])
     for move in plan.moves:
         number = pods[move.pod]
-        room.uncount(world.kind_of[number].adds, world.node_of[number])
-        room.take(world.next_of[number], world.index[move.target])
-    return room
+        capacity.uncount(world.kind_of[number].adds, world.node_of[number])
+        capacity.take(world.next_of[number], world.index[move.target])
+    return capacity
 
 
-def places(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    """For each pod of the node: on how many others it would fit alone, and what the rest say."""
-    room, home = room_after(world, plan), world.index[name]
-    gone = {world.index[step.node] for step in plan.steps}
-    others = [node for node in range(len(world.nodes)) if node != home and node not in gone]
-    movable = [n for n in world.on[home] if not (world.pods[n].daemon or world.pods[n].static)]
-    answers = {number: _answers(room, number, others) for number in movable}
-    hard = sorted(movable, key=lambda number: (answers[number][0], number))
-    for number in hard[:MOST]:
-        fits, against = answers[number]
-        tally = ", ".join(f"{count} {code}" for code, count in against.most_common())
-        told = f" (the others: {tally})" if tally else ""
-        yield f"after the plan, pod {world.pods[number].key} alone fits on {fits} of {len(others)} other nodes{told}"
-    if hard and answers[hard[0]][0]:
-        yield "each of its pods finds a place alone; together they do not, or the room is kept free on purpose"
+def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
+    """Yield a sentence per pod of the node: the number of other nodes that it fits on alone, and why not on the
+    rest."""
+    capacity, own_node = free_capacity_after(world, plan), world.index[name]
+    removed_nodes = {world.index[step.node] for step in plan.steps}
+    other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]
+    movable_pods = [
+        number for number in world.on[own_node] if not (world.pods[number].daemon or world.pods[number].static)
+    ]
+    fits_by_pod = {number: _count_fitting_nodes(capacity, number, other_nodes) for number in movable_pods}
+    hardest_first = sorted(movable_pods, key=lambda number: (fits_by_pod[number][0], number))
+    for number in hardest_first[:MAX_PODS]:
+        fits, rejections = fits_by_pod[number]
+        counts = ", ".join(f"{count} {code}" for code, count in rejections.most_common())
+        others_text = f" (the others: {counts})" if counts else ""
+        yield (
+            f"after the plan, pod {world.pods[number].key} alone fits on {fits} of {len(other_nodes)} other"
+            f" nodes{others_text}"
+        )
+    if hardest_first and fits_by_pod[hardest_first[0]][0]:
+        yield "each of its pods fits on a node alone; together they do not, or the free capacity is reserved"
 
 
-def _answers(room: FreeCapacity, number: int, others: list[int]) -> tuple[int, Counter[str]]:
-    """Alone is without itself: it is gone when its successor is placed."""
-    kind, here, home = room.world.next_of[number], room.world.kind_of[number].adds, room.world.node_of[number]
-    room.uncount(here, home)
-    reasons = [why_not(room, kind, node) for node in others]
-    room.count(here, home)
+def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[int]) -> tuple[int, Counter[str]]:
+    """Return the number of nodes that the pod's successor fits on, and the counts of the others' reason codes.
+
+    The pod itself does not count: the pod is deleted before its successor is placed.
+    """
+    kind, requests, own_node = (
+        capacity.world.next_of[number],
+        capacity.world.kind_of[number].adds,
+        capacity.world.node_of[number],
+    )
+    capacity.uncount(requests, own_node)
+    reasons = [why_not(capacity, kind, node) for node in other_nodes]
+    capacity.count(requests, own_node)
     return reasons.count(None), Counter(reason.code.name for reason in reasons if reason is not None)
 
 
-def check(asked: PlanInputs, subjects: Sequence[tuple[str, str]]) -> None:
-    """Raises Wrong for what is not in the snapshot."""
-    known = {
-        "node": {node.name for node in asked.inventory.nodes},
-        "pod": {pod.key for pod in asked.inventory.pods},
+def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> None:
+    """Raise UsageError for every node or pod of --explain that is not in the snapshot."""
+    names_by_kind = {
+        "node": {node.name for node in inputs.inventory.nodes},
+        "pod": {pod.key for pod in inputs.inventory.pods},
     }
     mistakes = [
         ConfigError(file=f"--explain {kind}",
         expected=f"a {kind} of the snapshot" + " (NAMESPACE/NAME)" * (kind == "pod"),
-                got=repr(name), todo=nearest(name, known[kind]))
-        for kind, name in subjects if name not in known[kind]
+                got=repr(name), todo=nearest(name, names_by_kind[kind]))
+        for kind, name in subjects if name not in names_by_kind[kind]
     ]  # fmt: skip
     if mistakes:
         raise UsageError(mistakes)
 
 
-def chain(asked: PlanInputs, world: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:
-    found = _node(asked, world, plan, name) if kind == "node" else _pod(world, plan, name)
-    return ExplainReport(kind=kind, name=name, chain=list(found))
+def explain_subject(inputs: PlanInputs, world: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:
+    """Return the chain of reasons for a node, or for a pod (namespace/name)."""
+    sentences = _explain_node(inputs, world, plan, name) if kind == "node" else _explain_pod(world, plan, name)
+    return ExplainReport(kind=kind, name=name, chain=list(sentences))
 
 
-def _node(asked: PlanInputs, world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
+def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
     node = world.nodes[world.index[name]]
-    pools = [pool for pool in asked.pools if pool.has(node)]
+    pools = [pool for pool in inputs.pools if pool.has(node)]
     yield f"it is in {' and '.join(f'pool {pool.name}' for pool in pools) or 'no pool'}"
     if len(pools) == 1:
-        yield _rules(pools[0])
+        yield _describe_thresholds(pools[0])
     pods = [world.pods[number] for number in world.on[world.index[name]]]
-    bound = sum(pod.daemon or pod.static for pod in pods)
-    yield f"pods on it: {len(pods)}, of which {bound} belong to the node (DaemonSets, static pods) and go with it"
+    bound_pods = sum(pod.daemon or pod.static for pod in pods)
+    yield f"pods on it: {len(pods)}, of which {bound_pods} belong to the node (DaemonSets, static pods) and go with it"
     yield from explain.node(plan, world, name)
     step = next((step for step in plan.steps if step.node == name), None)
     if step is not None:
-        yield f"that saves {words(saving(step.saves, plan.unit))}"
+        yield f"that saves {format_saving(convert_saving(step.saves, plan.unit))}"
         return
     if plan.refusals[name].code is NO_PLACE:
-        yield from places(world, plan, name)
-    yield _means(plan.refusals[name])
+        yield from explain_missing_targets(world, plan, name)
+    yield _describe_reason(plan.refusals[name])
 
 
-def _rules(pool: Pool) -> str:
+def _describe_thresholds(pool: Pool) -> str:
     lines = ", ".join(f"{resource} at most {percent} %" for resource, percent in sorted(pool.under.items()))
     return f"the pool tries {f'nodes with {lines} requested' if lines else 'every node'}"
 
 
-def _means(reason: Reason) -> str:
+def _describe_reason(reason: Reason) -> str:
     return f"{reason.code.name}: {reason.code.means} What to do: {reason.code.todo} ({reason.page})"
 
 
-def _pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
+def _explain_pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
     pod = next((pod for pod in world.pods if pod.key == key), None)
     if pod is None:
-        yield "it holds nothing on a node of the snapshot: it is finished, waits for a node, or its node is not there"
+        yield "it uses no node of the snapshot: it is finished, it is pending, or its node is not in the snapshot"
     elif pod.daemon or pod.static:
         yield f"it runs on node {pod.node}"
-        yield "it belongs to its node (a DaemonSet or the kubelet made it): it neither moves nor keeps the node"
+        yield "it belongs to its node (a DaemonSet or the kubelet created it): it neither moves nor keeps the node"
     else:
         yield f"it runs on node {pod.node}"
         yield from explain.pod(plan, world, key)
         reason = plan.pods.get(key) or plan.refusals.get(pod.node)
         if reason is not None:
-            yield _means(reason)
+            yield _describe_reason(reason)

@@ -1,12 +1,8 @@
-"""What a person gives a plan: one list of options for `trimtab plan` and `trimtab simulate`.
+"""The options that `trimtab plan` and `trimtab simulate` share, and the inputs that are read from them.
 
-What does the snapshot tell of the cluster autoscaler: its status, its flags?
-
-What does a plan lean on that the snapshot does not show?
-
-What did a compactor see before this snapshot was taken? Its state, where the snapshot has it.
-
-What a plan is made of, read from files: the cluster, its pools, the moment. Every mistake of every file together.
+The inputs are the cluster, its pools, the time of the plan, node prices, the cluster autoscaler's status and flags, and
+the observations that a compactor stored in the snapshot. All mistakes of all files and options are reported together.
+The notes list what a plan assumes because the snapshot does not show it.
 """
 
 import shlex
@@ -45,7 +41,7 @@ from trimtab.policy.podpolicy import KIND
 from trimtab.runtime import clock
 from trimtab.scheduling.cluster_model import Again
 
-__all__ = ["PlanInputs", "documents", "moment", "read"]
+__all__ = ["PlanInputs", "parse_documents", "parse_now", "read_inputs"]
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +49,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """As it stands on the command line: nothing of it is read yet."""
+    """The options of the command line; no file is read yet."""
 
     cluster: live_cluster.ClusterOptions
     pool_paths: tuple[str, ...] = ()
@@ -66,12 +62,12 @@ class PlanOptions:
 
     @property
     def terms(self) -> AdmissionSettings:
-        """As the webhook is set."""
+        """The admission settings that the webhook runs with."""
         return AdmissionSettings(overhead="webhook" if self.overhead == "webhook" else "server")
 
 
-def inputs(function: F) -> F:
-    """The options, given to the verb as one `given`."""
+def add_plan_options(function: F) -> F:
+    """Decorate a click command with the options of a plan; it receives them as one argument, `options`."""
 
     @wraps(function)
     def verb(
@@ -80,13 +76,13 @@ def inputs(function: F) -> F:
         now: str | None, named: tuple[str, ...], autoscaler_flags: str, price_paths: tuple[str, ...],
         **more: Any,
     ) -> Any:  # fmt: skip
-        given = PlanOptions(
+        options = PlanOptions(
             cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
             named=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
         )  # fmt: skip
-        return function(given=given, **more)
+        return function(options=options, **more)
 
-    made: Any = verb
+    decorated: Any = verb
     for option in (
         click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
                      help="careful, balanced or keen for this pool; the pool `all` is every node."),
@@ -101,47 +97,51 @@ def inputs(function: F) -> F:
                      help="What nodes really cost, as OpenCost's CSV; before labels, settings and list prices."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: those of the snapshot."),
-        live_cluster.options,
+        live_cluster.add_cluster_options,
     ):  # fmt: skip
-        made = option(made)
-    return made  # type: ignore[no-any-return]
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
 
 
-BINARY = "cluster-autoscaler"
+AUTOSCALER_BINARY = "cluster-autoscaler"
 
 
-def observed_autoscaler(
-    inventory: Inventory, documents: Sequence[Document], given: Sequence[str], at: Seconds | None
+def read_autoscaler(
+    inventory: Inventory, documents: Sequence[Document], flags: Sequence[str], now: Seconds | None
 ) -> tuple[Autoscaler | None, list[str]]:
-    """The autoscaler as the snapshot shows it and as flags were `given`, with notes; None where nothing is known."""
-    status = next((found for found in inventory.config_maps if found.metadata.name == NAME), None)
+    """Return the cluster autoscaler's state by the snapshot's status ConfigMap and by `flags`, with notes.
+
+    None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
+    snapshot's own Pods and Deployments.
+    """
+    status = next((shape for shape in inventory.config_maps if shape.metadata.name == NAME), None)
     if status is None:
-        note = "only the autoscaler's flags are known: it is taken for healthy and quiet"
-        return (by_flags(given, at), [note]) if given else (None, [])
+        note = "only the cluster autoscaler's flags are known: Trimtab assumes that it is healthy and idle"
+        return (by_flags(flags, now), [note]) if flags else (None, [])
     updated = get(status.metadata.annotations, {}).get(UPDATED, "")
-    arguments: Sequence[str] | None = list(given) or next(_arguments(documents), None)
-    found = read_autoscaler_status(status.data.get("status", ""), updated, arguments or ())
-    if isinstance(found, Unreadable):
-        return None, [f"the cluster autoscaler's status cannot be understood and is left out: {found}"]
-    notes = [f"the cluster autoscaler's status was read: {'healthy' if found.healthy else 'not healthy'}"]
+    arguments: Sequence[str] | None = list(flags) or next(_autoscaler_arguments(documents), None)
+    autoscaler = read_autoscaler_status(status.data.get("status", ""), updated, arguments or ())
+    if isinstance(autoscaler, Unreadable):
+        return None, [f"the cluster autoscaler's status cannot be parsed and is ignored: {autoscaler}"]
+    notes = [f"the cluster autoscaler's status was read: {'healthy' if autoscaler.healthy else 'not healthy'}"]
     if arguments is None:
         notes.append(
             "the cluster autoscaler's own flags are not in the snapshot (a capture leaves command lines out): "
-            "its defaults are taken; --autoscaler-flags tells them"
+            "Trimtab assumes its defaults; set them with --autoscaler-flags"
         )
-    return found, notes
+    return autoscaler, notes
 
 
-def _arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
-    """Of every container that runs its binary."""
+def _autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
+    """Yield the arguments of every container that runs the cluster autoscaler's binary."""
     for document in documents:
-        for container in _containers(document.value):
-            words = [*_texts(container.get("command")), *_texts(container.get("args"))]
-            if any(word.rpartition("/")[2] == BINARY for word in words):
-                yield [word for word in words if word.rpartition("/")[2] != BINARY]
+        for container in _pod_containers(document.value):
+            words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
+            if any(word.rpartition("/")[2] == AUTOSCALER_BINARY for word in words):
+                yield [word for word in words if word.rpartition("/")[2] != AUTOSCALER_BINARY]
 
 
-def _containers(value: Any) -> Iterator[dict[str, Any]]:
+def _pod_containers(value: Any) -> Iterator[dict[str, Any]]:
     if not isinstance(value, dict) or value.get("kind") not in ("Pod", "Deployment"):
         return
     spec = value.get("spec")
@@ -152,189 +152,227 @@ def _containers(value: Any) -> Iterator[dict[str, Any]]:
     yield from (c for c in (containers if isinstance(containers, list) else ()) if isinstance(c, dict))
 
 
-def _texts(value: Any) -> list[str]:
+def _filter_texts(value: Any) -> list[str]:
     return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
 
 
-HOW = "kubectl get nodes,pods,pdb,… -A -o json prints one"
+SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints one"
 
 
-def snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[ConfigError]:
-    """Mistakes that a snapshot as a whole makes.
+def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[ConfigError]:
+    """Yield the mistakes of the snapshot as a whole: objects without a name, no node, no pod.
 
-    What has no name cannot be told apart. Without nodes there is nothing to plan; without any pod every node would look
-    empty, and none of them is. A live cluster was asked for its pods: there no answer is an answer.
+    Objects without a name cannot be distinguished. Without nodes there is nothing to plan; without pods every node
+    would look empty. A live cluster may have no pods: its API server was asked for them.
     """
     where = ", ".join(paths)
-    for kind, found in (("node", inventory.nodes), ("pod", inventory.pods)):
-        if nameless := sum(not each.name for each in found):
+    for kind, objects in (("node", inventory.nodes), ("pod", inventory.pods)):
+        if nameless := sum(not shape.name for shape in objects):
             yield ConfigError(file=where, expected=f"a name for every {kind}", got=f"{nameless} without one")
     if not inventory.nodes:
-        yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=HOW)
+        yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=SNAPSHOT_HINT)
     elif not inventory.pods and live_cluster.LIVE not in paths:
         expected = "a snapshot with pods: without any, every node would look empty"
-        yield ConfigError(file=where, expected=expected, got="none", todo=HOW)
+        yield ConfigError(file=where, expected=expected, got="none", todo=SNAPSHOT_HINT)
 
 
-def snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
-    """What was taken for absent because nothing of its kind is there."""
+def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
+    """Yield a note for each kind that a plan assumes to be absent because the snapshot has none of it."""
     if live_cluster.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
         namespace = inventory.pods[0].namespace
-        yield f"all pods are of namespace {namespace}: were all namespaces read (-A)? Without it nodes look emptier"
+        yield f"all pods are in namespace {namespace}: without -A, nodes look emptier than they are"
     if not inventory.budgets:
-        yield "no PodDisruptionBudget is in the snapshot: no pod is taken for protected by one"
+        yield "no PodDisruptionBudget is in the snapshot: Trimtab assumes that none protects a pod"
     if any(claim.driver for claim in inventory.claims.values()) and not any(n.attachable for n in inventory.nodes):
-        yield "no CSINode with a limit is in the snapshot: nodes are taken to attach any number of volumes"
+        yield "no CSINode with a limit is in the snapshot: Trimtab assumes that a node attaches any number of volumes"
 
 
 @dataclass(frozen=True, slots=True)
 class PastObservations:
+    """The observations that compactors stored before the snapshot was taken."""
+
     observations: Observations | None = None
-    """None: no compactor has left any, and pools are taken for settled."""
+    """None if no compactor stored any; the plan then assumes that pools are settled."""
     moved: frozenset[str] = frozenset()
+    """Pods (namespace/name) that a compactor moved."""
     notes: tuple[str, ...] = ()
 
 
-def observed(inventory: Inventory) -> PastObservations:
-    """Read from the ConfigMaps trimtab-state-*; one that makes no sense is told and left out."""
-    read = {
+def read_observations(inventory: Inventory) -> PastObservations:
+    """Return the observations of the ConfigMaps trimtab-state-*, with a note for each one that is invalid."""
+    states = {
         get(shape.metadata.labels, {})[memories.LABEL]: memories.read(shape.metadata.name, shape.data)
         for shape in inventory.config_maps
         if memories.LABEL in get(shape.metadata.labels, {})
     }
-    found = {pool: memory for pool, memory in read.items() if isinstance(memory, PoolState)}
-    notes = tuple(f"left out: {memory}" for memory in read.values() if not isinstance(memory, PoolState))
-    if not found:
+    valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState)}
+    notes = tuple(f"left out: {state}" for state in states.values() if not isinstance(state, PoolState))
+    if not valid_states:
         return PastObservations(notes=notes)
-    told = f"the compactor's own observations were read for {', '.join(sorted(found))}, unverified: no key is at hand"
-    return PastObservations(memories.together(found, {}), memories.moved(found.values()), (told, *notes))
+    pools = ", ".join(sorted(valid_states))
+    note = f"the compactor's observations of {pools} are used without verification: there is no signing key"
+    return PastObservations(memories.together(valid_states, {}), memories.moved(valid_states.values()), (note, *notes))
 
 
-LATEST = 32_503_680_000
-"""The year 3000: at the end of all years there is no tomorrow in any time zone."""
+MAX_NOW_SECONDS = 32_503_680_000
+"""The year 3000: Python's last years have no following day in every time zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """Everything that was read, before anything is planned."""
+    """Everything that a plan is computed from."""
 
     inventory: Inventory
     pools: tuple[Pool, ...]
     now: PlanningContext
     again: Again | None = None
-    """What pods would ask for if they were admitted again; None: what they ask for now."""
+    """The requests of pods after another admission; None if they keep their present requests."""
     notes: tuple[str, ...]
-    """Where the pools came from, and what else was assumed."""
+    """The source of the pools, and all other assumptions."""
     assumed: bool = False
-    """No pool settings were found: the first run."""
+    """No pool has settings, as on a first run."""
 
 
-def read(given: PlanOptions) -> PlanInputs:
-    """Raises Wrong, naming every mistake of every file and option; Failed where a live cluster cannot be read."""
+def read_inputs(options: PlanOptions) -> PlanInputs:
+    """Read all files, or the live cluster, that the options name.
+
+    Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
+    """
     with uncollected():
-        return _read(given)
+        return _collect_inputs(options)
 
 
-def _read(given: PlanOptions) -> PlanInputs:
-    cluster = given.cluster
+def _collect_inputs(options: PlanOptions) -> PlanInputs:
+    cluster = options.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     unread: list[ConfigError] = []
-    standing, mistakes = documents(
-        _tried(
+    cluster_documents, mistakes = parse_documents(
+        _read_or_collect(
             lambda: live_cluster.read_live_objects(
-                cluster, live_cluster.WITH_POLICIES, templates=bool(given.policy_paths)
+                cluster, live_cluster.WITH_POLICIES, templates=bool(options.policy_paths)
             ),
             unread,
         )
     )
-    settings, more = documents(_tried(lambda: live_cluster.read(given.pool_paths), unread))
-    built = build(standing)
-    at, when = moment(given.now)
-    inventory = snapshot_inventory(built.snapshot)
-    found = pools.found(settings if given.pool_paths and not unread else None, standing, inventory, given.named)
-    paid, unpaid = _paid(given.price_paths, unread)
-    inventory = replace(inventory, nodes=tuple(replace(node, price=paid.price(node)) for node in inventory.nodes))
-    schedulers = schedulers_of(found.pools, inventory.schedulers)
+    pool_documents, pool_mistakes = parse_documents(
+        _read_or_collect(lambda: live_cluster.read_paths(options.pool_paths), unread)
+    )
+    snapshot_build = build(cluster_documents)
+    now, now_mistakes = parse_now(options.now)
+    inventory = snapshot_inventory(snapshot_build.snapshot)
+    pool_config = pools.find_pools(
+        pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.named
+    )
+    price_file, price_mistakes = _read_price_files(options.price_paths, unread)
+    inventory = replace(inventory, nodes=tuple(replace(node, price=price_file.price(node)) for node in inventory.nodes))
+    schedulers = schedulers_of(pool_config.pools, inventory.schedulers)
     inventory = replace(inventory, schedulers=schedulers, assumed=ASSUMED_REQUESTS)
-    words, odd = flags_given(given.autoscaler_flags)
-    readmitted = _readmission(standing, built.snapshot, given, at, unread)
-    mistakes += [*unread, *more, *unpaid, *built.mistakes, *found.mistakes, *when, *odd, *readmitted.mistakes]
-    mistakes += () if mistakes else snapshot_mistakes(inventory, cluster.paths)
+    flags, flag_mistakes = parse_autoscaler_flags(options.autoscaler_flags)
+    readmission = _build_readmission(cluster_documents, snapshot_build.snapshot, options, now, unread)
+    mistakes += [
+        *unread,
+        *pool_mistakes,
+        *price_mistakes,
+        *snapshot_build.mistakes,
+        *pool_config.mistakes,
+        *now_mistakes,
+        *flag_mistakes,
+        *readmission.mistakes,
+    ]
+    mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
     if mistakes:
         raise UsageError(mistakes)
-    scaler, told = observed_autoscaler(inventory, standing, words, at)
-    seen = observed(inventory)
-    now_ = PlanningContext(at=at, autoscaler=scaler, observations=seen.observations, moved=seen.moved)
-    notes = (*found.notes, *told, *seen.notes, *readmitted.notes, *snapshot_notes(inventory, cluster.paths))
+    autoscaler, autoscaler_notes = read_autoscaler(inventory, cluster_documents, flags, now)
+    past = read_observations(inventory)
+    context = PlanningContext(at=now, autoscaler=autoscaler, observations=past.observations, moved=past.moved)
+    notes = (
+        *pool_config.notes,
+        *autoscaler_notes,
+        *past.notes,
+        *readmission.notes,
+        *list_snapshot_notes(inventory, cluster.paths),
+    )
     return PlanInputs(
-        inventory=inventory, pools=found.pools, now=now_, again=readmitted.again, notes=notes, assumed=found.assumed
+        inventory=inventory,
+        pools=pool_config.pools,
+        now=context,
+        again=readmission.again,
+        notes=notes,
+        assumed=pool_config.assumed,
     )
 
 
-def _paid(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
-    """The price files as one, and what in them cannot be understood."""
-    found, mistakes = [], []
-    for name, content in _tried(lambda: live_cluster.read(paths, (".csv",)), unread):
-        read, wrong = read_prices(name, content.decode("utf-8", "replace"))
-        found.append(read)
-        mistakes += first_mistakes(wrong)
-    return together(found), mistakes
+def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
+    """Return the price files merged into one, and the mistakes in them."""
+    price_files, mistakes = [], []
+    for name, content in _read_or_collect(lambda: live_cluster.read_paths(paths, (".csv",)), unread):
+        price_file, file_mistakes = read_prices(name, content.decode("utf-8", "replace"))
+        price_files.append(price_file)
+        mistakes += first_mistakes(file_mistakes)
+    return together(price_files), mistakes
 
 
-def _readmission(
-    standing: list[Document], snapshot: Snapshot, given: PlanOptions, at: Seconds | None, unread: list[ConfigError]
+def _build_readmission(
+    documents: list[Document], snapshot: Snapshot, options: PlanOptions, now: Seconds | None, unread: list[ConfigError]
 ) -> Readmission:
-    """The steps of admission are only loaded where a policy or a VPA has a say."""
-    has_policies = given.policy_paths or any(document.kind == KIND for document in standing)
+    """Return the requests of pods after another admission.
+
+    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler: the import is slow.
+    """
+    has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
     if not has_policies and not snapshot.all(VerticalPodAutoscaler):
         return Readmission()
-    from trimtab.cli.plan.readmission import readmission
+    from trimtab.cli.plan.readmission import build_readmission
 
     try:
-        return readmission(standing, snapshot, given.policy_paths, given.terms, at)
-    except UsageError as wrong:
-        unread += wrong.mistakes
+        return build_readmission(documents, snapshot, options.policy_paths, options.terms, now)
+    except UsageError as error:
+        unread += error.mistakes
         return Readmission()
 
 
-def _tried(read: Callable[[], list[live_cluster.Content]], unread: list[ConfigError]) -> list[live_cluster.Content]:
-    """What could be read; what could not is told with all other mistakes."""
+def _read_or_collect(
+    read: Callable[[], list[live_cluster.Content]], unread: list[ConfigError]
+) -> list[live_cluster.Content]:
+    """Return the files that `read` returns; its mistakes are appended to `unread`, to be reported with all others."""
     try:
         return read()
-    except UsageError as wrong:
-        unread += wrong.mistakes
+    except UsageError as error:
+        unread += error.mistakes
         return []
 
 
-def documents(contents: Iterable[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
-    """All documents of all files, and all that could not be read."""
-    found: list[Document] = []
+def parse_documents(contents: Iterable[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
+    """Return all documents of all files, and the mistakes of those that cannot be parsed."""
+    parsed: list[Document] = []
     mistakes: list[ConfigError] = []
     for name, content in contents:
         reading = read_documents(name, content)
-        found += reading.documents
+        parsed += reading.documents
         mistakes += reading.mistakes
-    return found, mistakes
+    return parsed, mistakes
 
 
-def flags_given(text: str) -> tuple[list[str], list[ConfigError]]:
-    """--autoscaler-flags, split as a shell does."""
+def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
+    """Split --autoscaler-flags as a shell does; return the flags and their mistakes."""
     expected = "the cluster autoscaler's flags, such as --scale-down-utilization-threshold=0.7"
     try:
-        words = shlex.split(text)
+        flags = shlex.split(text)
     except ValueError as error:
         return [], [ConfigError(file="--autoscaler-flags", expected=expected, got=str(error))]
-    return words, [ConfigError(file="--autoscaler-flags", expected=expected, got=wrong) for wrong in wrong_flags(words)]
+    return flags, [
+        ConfigError(file="--autoscaler-flags", expected=expected, got=mistake) for mistake in wrong_flags(flags)
+    ]
 
 
-def moment(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
-    """--now: RFC 3339, or the word `now`."""
+def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
+    """Parse --now, RFC 3339 or the word `now`, to seconds since 1970; None without the option or with a mistake."""
     if text == "now":
         return int(clock.utc().timestamp()), []
-    found = seconds(text)
-    if text is None or (found is not None and 0 <= found < LATEST):
-        return found, []
+    time = seconds(text)
+    if text is None or (time is not None and 0 <= time < MAX_NOW_SECONDS):
+        return time, []
     expected = "a time such as 2026-01-02T15:04:05Z, or now"
     return None, [ConfigError(file="--now", expected=expected, got=repr(text))]

@@ -1,34 +1,42 @@
-"""The report of `trimtab plan` as one page."""
+"""The report of `trimtab plan` as one HTML page."""
 
 from markupsafe import Markup
 
 from trimtab.cli.page import html
-from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, blocks, render
+from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, build_blocks, render_html
 from trimtab.cli.plan.comparison import KeeperReport, PresetReport
-from trimtab.cli.plan.cost import counted, words
+from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.plan.misplaced_pods import MisplacedReport
 from trimtab.cli.plan.report import MoveReport, PlanReport, StepReport, WaveReport
-from trimtab.cli.plan.table import because, dear, name_of, places
+from trimtab.cli.plan.table import describe_keeper, format_targets, select_costly_keepers, workload_of
 
 
-def page(report: PlanReport) -> str:
-    going = {step.node: f"goes in wave {wave.number}" for wave in report.waves for step in wave.nodes}
-    return render(
+def render_page(report: PlanReport) -> str:
+    waves_by_node = {step.node: f"goes in wave {wave.number}" for wave in report.waves for step in wave.nodes}
+    return render_html(
         Page(
-            title="trimtab plan", headline=f"{report.nodes_before} nodes → {report.nodes_after}", facts=_facts(report),
-            bound=report.bound.text, blocks=blocks(report.nodes, going, html.states(report.stays)), stage="Wave",
-            stages=tuple(map(_stage, report.waves)),
-            chart=html.rows([_line(wave) for wave in report.waves], "cpu goes"), groups=html.groups(report.stays),
-            reasons=html.picture(report.stays), notes=[*_refused(report), *report.notes],
-            choices=tuple(map(_choice, report.presets)), blockers=tuple(map(_blocker, dear(report))),
-            frontier=_frontier(report), misplaced=tuple(map(_better, report.misplaced)),
+            title="trimtab plan",
+            headline=f"{report.nodes_before} nodes → {report.nodes_after}",
+            facts=_list_facts(report),
+            bound=report.bound.text,
+            blocks=build_blocks(report.nodes, waves_by_node, html.describe_stays(report.stays)),
+            stage="Wave",
+            stages=tuple(map(_wave_stage, report.waves)),
+            chart=html.draw_bars([_wave_row(wave) for wave in report.waves], "cpu goes"),
+            groups=html.group_stays(report.stays),
+            reasons=html.draw_reason_bars(report.stays),
+            notes=[*_list_refused_pools(report), *report.notes],
+            choices=tuple(map(_preset_choice, report.presets)),
+            blockers=tuple(map(_keeper_blocker, select_costly_keepers(report))),
+            frontier=_frontier(report),
+            misplaced=tuple(map(_misplaced_group, report.misplaced)),
         )
-    )  # fmt: skip
+    )
 
 
-def _facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
+def _list_facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
     return (
-        (words(report.saves), "saved"), (f"{report.nodes_before - report.nodes_after}", "nodes can go"),
+        (format_saving(report.saves), "saved"), (f"{report.nodes_before - report.nodes_after}", "nodes can go"),
         (f"{report.evictions:,}", "evictions"),
         *(((f"{report.evictions_without_requests:,}", "of them ask for nothing"),)
           if report.evictions_without_requests else ()),
@@ -37,63 +45,71 @@ def _facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
     )  # fmt: skip
 
 
-def _choice(found: PresetReport) -> Choice:
+def _preset_choice(preset: PresetReport) -> Choice:
     return Choice(
-        name=found.name, nodes_after=found.nodes_after, saves=words(found.saves),
-        amount=found.saves.amount, evictions=found.evictions, is_planned=found.is_planned,
+        name=preset.name, nodes_after=preset.nodes_after, saves=format_saving(preset.saves),
+        amount=preset.saves.amount, evictions=preset.evictions, is_planned=preset.is_planned,
     )  # fmt: skip
 
 
-def _blocker(found: KeeperReport) -> Blocker:
+def _keeper_blocker(keeper: KeeperReport) -> Blocker:
     return Blocker(
-        costs=words(found.costs), amount=found.costs.amount, more_nodes=found.more_nodes, because=because(found),
-        pods=tuple(found.pods), todo=found.todo,
-    )  # fmt: skip
+        costs=format_saving(keeper.costs),
+        amount=keeper.costs.amount,
+        more_nodes=keeper.more_nodes,
+        because=describe_keeper(keeper),
+        pods=tuple(keeper.pods),
+        todo=keeper.todo,
+    )
 
 
-def _better(found: MisplacedReport) -> Better:
-    return Better(text=found.text, pods=tuple(found.pods), policy=found.policy)
+def _misplaced_group(group: MisplacedReport) -> Better:
+    return Better(text=group.text, pods=tuple(group.pods), policy=group.policy)
 
 
 def _frontier(report: PlanReport) -> Markup:
     line = [
-        (point.evictions, point.saves.amount,
-         f"{counted(point.nodes, 'node')}, {counted(point.evictions, 'eviction')}, {words(point.saves)}")
+        (
+            point.evictions,
+            point.saves.amount,
+            f"{format_count(point.nodes, 'node')}, {format_count(point.evictions, 'eviction')},"
+            f" {format_saving(point.saves)}",
+        )
         for point in report.frontier
-    ]  # fmt: skip
-    named: dict[tuple[float, float], list[str]] = {}
+    ]
+    names_by_point: dict[tuple[float, float], list[str]] = {}
     for preset in report.presets:
-        named.setdefault((preset.evictions, preset.saves.amount), []).append(preset.name)
-    marks = [(evictions, saved, ", ".join(names)) for (evictions, saved), names in named.items()]
-    return html.frontier(line, marks, report.saves.unit)
+        names_by_point.setdefault((preset.evictions, preset.saves.amount), []).append(preset.name)
+    marks = [(evictions, saved, ", ".join(names)) for (evictions, saved), names in names_by_point.items()]
+    return html.draw_frontier(line, marks, report.saves.unit)
 
 
-def _line(wave: WaveReport) -> tuple[str, int, str]:
-    label = f"{counted(wave.evictions, 'eviction')}, {counted(len(wave.nodes), 'node')}"
+def _wave_row(wave: WaveReport) -> tuple[str, int, str]:
+    label = f"{format_count(wave.evictions, 'eviction')}, {format_count(len(wave.nodes), 'node')}"
     return f"Wave {wave.number}", wave.evictions, label
 
 
-def _stage(wave: WaveReport) -> PageStage:
+def _wave_stage(wave: WaveReport) -> PageStage:
     return PageStage(
-        name=f"Wave {wave.number}", nodes=len(wave.nodes), evictions=wave.evictions, saves=words(wave.saves),
-        rows=tuple(map(_row, wave.nodes)),
+        name=f"Wave {wave.number}", nodes=len(wave.nodes), evictions=wave.evictions, saves=format_saving(wave.saves),
+        rows=tuple(map(_node_row, wave.nodes)),
     )  # fmt: skip
 
 
-def _row(step: StepReport) -> Row:
-    return Row(node=step.node, saves=words(step.saves), pods=len(step.moves), moves=folded(step.moves))
+def _node_row(step: StepReport) -> Row:
+    return Row(node=step.node, saves=format_saving(step.saves), pods=len(step.moves), moves=fold_moves(step.moves))
 
 
-def folded(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
-    """Per workload: how many of its pods, and where they go."""
+def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
+    """Return (workload with its number of pods, targets) for each workload of the moves."""
     by_workload: dict[str, list[str]] = {}
     for move in moves:
-        by_workload.setdefault(name_of(move), []).append(move.target)
+        by_workload.setdefault(workload_of(move), []).append(move.target)
     return tuple(
-        (f"{len(targets)} × {name}" if len(targets) > 1 else name, places(targets))
+        (f"{len(targets)} × {name}" if len(targets) > 1 else name, format_targets(targets))
         for name, targets in by_workload.items()
     )
 
 
-def _refused(report: PlanReport) -> list[str]:
+def _list_refused_pools(report: PlanReport) -> list[str]:
     return [f"{pool.refused.text}: nothing is planned in it now" for pool in report.pools if pool.refused]

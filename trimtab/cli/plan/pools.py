@@ -1,4 +1,4 @@
-"""Which pools are planned for? Those of --pools, else those in the snapshot, else what the nodes' labels say."""
+"""The pools to plan for: those of --pools, else those of the snapshot, else those that the nodes' labels name."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,27 +11,39 @@ from trimtab.cluster.pool_config import KEY, PoolReading
 from trimtab.cluster.pool_config import pools as read_pools
 from trimtab.cluster.yaml_documents import Document
 
-EVERYTHING = "all"
+WHOLE_CLUSTER = "all"
 """The name of the pool over a whole cluster."""
 
 
-def found(
-    given: Sequence[Document] | None, standing: Sequence[Document], inventory: Inventory, named: Sequence[str]
+def find_pools(
+    option_documents: Sequence[Document] | None,
+    snapshot_documents: Sequence[Document],
+    inventory: Inventory,
+    named: Sequence[str],
 ) -> PoolReading:
-    """The pools to plan for; `given` are the documents of --pools, None without it."""
-    base = _given(given) if given is not None else _standing(standing, inventory)
-    chosen, mistakes = _named(named, base, inventory)
-    as_found = chosen is base.pools
-    notes = base.notes if as_found else _without(base)
-    return PoolReading(chosen, (*base.mistakes, *mistakes), notes, assumed=base.assumed and as_found)
+    """Return the pools to plan for, with the presets of --pool (`named`) applied.
+
+    `option_documents` are the documents of --pools, None without the option.
+    """
+    base = (
+        _pools_of_option(option_documents)
+        if option_documents is not None
+        else _pools_of_snapshot(snapshot_documents, inventory)
+    )
+    pools, mistakes = _apply_presets(named, base, inventory)
+    is_unchanged = pools is base.pools
+    notes = base.notes if is_unchanged else _notes_without_default(base)
+    return PoolReading(pools, (*base.mistakes, *mistakes), notes, assumed=base.assumed and is_unchanged)
 
 
-def _without(base: PoolReading) -> tuple[str, ...]:
+def _notes_without_default(base: PoolReading) -> tuple[str, ...]:
     return tuple(note for note in base.notes if not note.startswith("no pool was given"))
 
 
-def _given(documents: Sequence[Document]) -> PoolReading:
-    reading = _read([found for found in documents if found.kind == "ConfigMap" or is_estafette(found)])
+def _pools_of_option(documents: Sequence[Document]) -> PoolReading:
+    reading = _read_both_formats(
+        [document for document in documents if document.kind == "ConfigMap" or is_estafette(document)]
+    )
     if reading.pools or reading.mistakes:
         return reading
     where = documents[0].file if documents else "--pools"
@@ -39,95 +51,113 @@ def _given(documents: Sequence[Document]) -> PoolReading:
     return PoolReading(mistakes=(ConfigError(file=where, expected=expected, got="none"),))
 
 
-def _standing(documents: Sequence[Document], inventory: Inventory) -> PoolReading:
-    reading = _read([found for found in documents if found.kind == "ConfigMap"])
+def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> PoolReading:
+    reading = _read_both_formats([document for document in documents if document.kind == "ConfigMap"])
     if reading.pools:
         names = ", ".join(pool.name for pool in reading.pools)
-        # As the compactor does: anybody who may write a ConfigMap could label a broken one, and no pool waits for it.
+        # As the compactor does: an account that may write ConfigMaps could label a broken one, and no pool waits for
+        # it.
         left_out = tuple(f"left out: {mistake}" for mistake in reading.mistakes)
         notes = (*reading.notes, f"pools were found in the snapshot: {names}", *left_out)
         return replace(reading, mistakes=(), notes=notes)
     if reading.mistakes:
         return reading
-    names = ", ".join(_labels(inventory))
+    names = ", ".join(_pool_names(inventory))
     if names:
-        pools = tuple(preset("balanced", name) for name in _labels(inventory))
-        note = f"no pool was given: the preset balanced is taken for each pool that nodes name, {_by_source(inventory)}"
+        pools = tuple(preset("balanced", name) for name in _pool_names(inventory))
+        note = (
+            "no pool was given: the preset balanced is taken for each pool that nodes name,"
+            f" {_describe_sources(inventory)}"
+        )
         return PoolReading(pools=pools, notes=(note,), assumed=True)
     note = "no pool was given and no node names its pool: all nodes are one pool with the preset balanced"
-    return PoolReading(pools=(everything("balanced"),), notes=(note,), assumed=True)
+    return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)
 
 
-def _by_source(inventory: Inventory) -> str:
-    """The pools by the label or annotation that names them, and how many nodes have none."""
-    found: dict[str, set[str]] = {}
+def _describe_sources(inventory: Inventory) -> str:
+    """Return the pools by the label or annotation that names them, and the number of nodes without one, as text."""
+    pools_by_source: dict[str, set[str]] = {}
     for node in inventory.nodes:
         name, source = pool_source(node)
-        found.setdefault(source, set()).add(name)
+        pools_by_source.setdefault(source, set()).add(name)
     unnamed = sum(not pool_name(node) for node in inventory.nodes)
-    named = [
+    phrases = [
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
-        for source, names in found.items() if source
+        for source, names in pools_by_source.items() if source
     ]  # fmt: skip
-    return " and ".join(named) + (f"; {unnamed} nodes name none and stay" if unnamed else "")
+    return " and ".join(phrases) + (f"; {unnamed} nodes name none and stay" if unnamed else "")
 
 
-def _read(documents: Sequence[Document]) -> PoolReading:
-    """A document that two files tell of in the same words is one."""
+def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
+    """Return the pools of Trimtab's ConfigMaps and of estafette's, sorted by name.
+
+    Two equal documents in two files count as one.
+    """
     documents = tuple({repr(document.value): document for document in documents}.values())
-    ours, theirs = read_pools(documents), imported(documents)
-    names = {pool.name for pool in ours.pools}
-    twice = [_twice(documents, pool) for pool in theirs.pools if pool.name in names]
-    pools = tuple(sorted((*ours.pools, *theirs.pools), key=lambda pool: pool.name))
-    return PoolReading(pools, (*ours.mistakes, *theirs.mistakes, *twice), (*ours.notes, *theirs.notes))
+    trimtab_pools, estafette_pools = read_pools(documents), imported(documents)
+    names = {pool.name for pool in trimtab_pools.pools}
+    duplicates = [_duplicate_name_mistake(documents, pool) for pool in estafette_pools.pools if pool.name in names]
+    pools = tuple(sorted((*trimtab_pools.pools, *estafette_pools.pools), key=lambda pool: pool.name))
+    return PoolReading(
+        pools,
+        (*trimtab_pools.mistakes, *estafette_pools.mistakes, *duplicates),
+        (*trimtab_pools.notes, *estafette_pools.notes),
+    )
 
 
-def _twice(documents: Sequence[Document], pool: Pool) -> ConfigError:
+def _duplicate_name_mistake(documents: Sequence[Document], pool: Pool) -> ConfigError:
     document = next(filter(is_estafette, documents))
     return document.mistake(("data",), "a name no other pool has", pool.name)
 
 
-def _labels(inventory: Inventory) -> list[str]:
+def _pool_names(inventory: Inventory) -> list[str]:
     return sorted({name for node in inventory.nodes if (name := pool_name(node))})
 
 
-def everything(name: str) -> Pool:
-    """One pool over the whole cluster, with this preset."""
-    return replace(preset(name, EVERYTHING), everything=True)
+def build_whole_cluster_pool(preset_name: str) -> Pool:
+    """Return one pool over the whole cluster with the preset `name`."""
+    return replace(preset(preset_name, WHOLE_CLUSTER), everything=True)
 
 
-def _named(named: Sequence[str], base: PoolReading, inventory: Inventory) -> tuple[tuple[Pool, ...], list[ConfigError]]:
-    """--pool NAME=preset takes the place of the pool of that name; `all` takes the place of all."""
-    pools, mistakes = {pool.name: pool for pool in base.pools}, _contradictions(named)
+def _apply_presets(
+    named: Sequence[str], base: PoolReading, inventory: Inventory
+) -> tuple[tuple[Pool, ...], list[ConfigError]]:
+    """Apply --pool NAME=PRESET to the pools of `base`: NAME replaces the pool of that name, `all` replaces every pool.
+
+    Labels of a replaced pool are kept. Returns the pools and the mistakes of the options.
+    """
+    pools, mistakes = {pool.name: pool for pool in base.pools}, _find_contradictions(named)
     for text in named:
-        name, _, wanted = text.partition("=")
-        if mistake := _mistake(text, name, wanted, {EVERYTHING, *pools, *_labels(inventory)}):
+        name, _, preset_name = text.partition("=")
+        if mistake := _check_preset(text, name, preset_name, {WHOLE_CLUSTER, *pools, *_pool_names(inventory)}):
             mistakes.append(mistake)
-        elif name == EVERYTHING:
-            pools = {name: everything(wanted)}
+        elif name == WHOLE_CLUSTER:
+            pools = {name: build_whole_cluster_pool(preset_name)}
         else:
-            before = pools.get(name, Pool(name=name))
-            pools[name] = replace(preset(wanted, name), labels=before.labels, everything=before.everything)
+            replaced_pool = pools.get(name, Pool(name=name))
+            pools[name] = replace(
+                preset(preset_name, name), labels=replaced_pool.labels, everything=replaced_pool.everything
+            )
     return (tuple(pools[name] for name in sorted(pools)) if named else base.pools), mistakes
 
 
-def _contradictions(named: Sequence[str]) -> list[ConfigError]:
+def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
     presets: dict[str, set[str]] = {}
     for text in named:
-        name, _, wanted = text.partition("=")
-        presets.setdefault(name, set()).add(wanted)
+        name, _, preset_names = text.partition("=")
+        presets.setdefault(name, set()).add(preset_names)
     return [
-        ConfigError(file="--pool", expected=f"one preset for {name}", got=" and ".join(sorted(wanted)))
-        for name, wanted in sorted(presets.items())
-        if len(wanted) > 1
+        ConfigError(file="--pool", expected=f"one preset for {name}", got=" and ".join(sorted(preset_names)))
+        for name, preset_names in sorted(presets.items())
+        if len(preset_names) > 1
     ]
 
 
-def _mistake(text: str, name: str, wanted: str, known: set[str]) -> ConfigError | None:
-    if wanted not in PRESETS:
+def _check_preset(text: str, name: str, preset_name: str, pool_names: set[str]) -> ConfigError | None:
+    if preset_name not in PRESETS:
         expected = f"NAME=PRESET, the preset one of {', '.join(PRESETS)}"
-        return ConfigError(file="--pool", expected=expected, got=shown(text), todo=nearest(wanted, PRESETS))
-    if name not in known and len(known) > 1:
-        expected = f"a pool of this cluster, or {EVERYTHING} for all nodes"
-        return ConfigError(file="--pool", expected=expected, got=shown(name), todo=nearest(name, known))
+        return ConfigError(file="--pool", expected=expected, got=shown(text), todo=nearest(preset_name, PRESETS))
+    if name not in pool_names and len(pool_names) > 1:
+        expected = f"a pool of this cluster, or {WHOLE_CLUSTER} for all nodes"
+        return ConfigError(file="--pool", expected=expected, got=shown(name), todo=nearest(name, pool_names))
     return None

@@ -1,9 +1,8 @@
-"""What would evicted pods ask for, were they admitted again now? As the compactor asks, from a snapshot.
+"""The requests that evicted pods would have after another admission, computed from a snapshot as the compactor does.
 
-The very same steps: policies, VPAs, facts and templates are heard as if a watch told of them. Where VPAs act, an owner
-whose template is not in the snapshot is taken to make pods like the one it has.
-
-What came of asking policies about successors.
+The steps are those of the compactor: policies, VerticalPodAutoscalers, facts and templates are passed on as watch
+events. If VerticalPodAutoscalers act, an owner whose template is not in the snapshot is assumed to create pods like its
+present one.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -32,110 +31,122 @@ from trimtab.scheduling.cluster_model import Again
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readmission:
+    """The requests of pods after another admission, with the notes and mistakes of the policies."""
+
     again: Again | None = None
-    """None: no policy stands, pods ask again for what they ask now."""
+    """None if there is no policy: pods keep their present requests."""
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
 
 
 Key = tuple[str, str]
 """(namespace, name)."""
-OWNERS = tuple(kind.removesuffix(TEMPLATE) for kind in TEMPLATES)
-"""Kinds that make a lost pod again, of their template."""
+TEMPLATE_OWNERS = tuple(kind.removesuffix(TEMPLATE) for kind in TEMPLATES)
+"""Kinds whose controller replaces a lost pod by a pod of its template."""
 
 
-def readmission(
+def build_readmission(
     documents: Sequence[Document],
     snapshot: Snapshot,
     paths: Sequence[str],
     terms: AdmissionSettings,
     now: Seconds | None,
 ) -> Readmission:
-    """By the policies of these paths, else by those of the snapshot; and by the snapshot's VPAs that act."""
-    policies, notes, mistakes = _policies(documents, paths)
-    vpas = [found for found in snapshot.all(VerticalPodAutoscaler) if found.spec.update_policy.update_mode != "Off"]
+    """Return the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act."""
+    policies, notes, mistakes = _load_policies(documents, paths)
+    vpas = [vpa for vpa in snapshot.all(VerticalPodAutoscaler) if vpa.spec.update_policy.update_mode != "Off"]
     if mistakes or not (policies.all or vpas):
         return Readmission(notes=tuple(notes), mistakes=tuple(mistakes))
-    heard = ReadmissionState(replace(terms, own_namespace=_home(snapshot, terms.own_namespace)), policies)
-    for change in _facts(snapshot, heard.terms.own_namespace):
-        heard.hear(change)
-    made = list(_templates(documents))
-    for change in made:
-        heard.hear(change)
+    state = ReadmissionState(
+        replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace)), policies
+    )
+    for event in _fact_events(snapshot, state.terms.own_namespace):
+        state.hear(event)
+    templates = list(_template_events(documents))
+    for event in templates:
+        state.hear(event)
     if policies.all:
-        whose = "given" if paths else "of the snapshot"
-        notes.append(f"pods are planned with what {len(policies.all)} policies {whose} would give them again")
-        if not made:
-            notes.append("no pod templates are in the snapshot: policies were taken to change nothing")
+        whose = "of --policies" if paths else "of the snapshot"
+        count = "1 policy" if len(policies.all) == 1 else f"{len(policies.all)} policies"
+        notes.append(f"pods are planned with the requests that {count} {whose} would give them on readmission")
+        if not templates:
+            notes.append("no pod templates are in the snapshot: Trimtab assumes that policies change nothing")
     if vpas:
-        # These pods were admitted already: what policies say of them mostly stands in them, what a VPA says may not.
-        for change in _templates_of_pods(snapshot, {(change.kind, change.key) for change in made}):
-            heard.hear(change)
+        # These pods are admitted already: they mostly have what policies set, but a VPA may recommend more by now.
+        for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
+            state.hear(event)
         notes += _vpa_notes(vpas)
-    return Readmission(again=heard.again(now), notes=tuple(notes))
+    return Readmission(again=state.again(now), notes=tuple(notes))
 
 
 def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
-    silent = sum(not found.status.recommendation.container_recommendations for found in vpas)
-    notes = [f"pods are planned with at least what {len(vpas)} VerticalPodAutoscalers that act would give them"]
-    if silent:
+    without_recommendation = sum(not vpa.status.recommendation.container_recommendations for vpa in vpas)
+    count = "1 VerticalPodAutoscaler" if len(vpas) == 1 else f"{len(vpas)} VerticalPodAutoscalers"
+    notes = [f"pods are planned with at least the requests that {count} would give them"]
+    if without_recommendation:
         notes.append(
-            f"{silent} of them recommend nothing: their pods stay for the first day, then they are planned with what"
-            " they ask for now"
+            f"{without_recommendation} of them recommend nothing: their pods stay for the first day, then they are"
+            " planned with their present requests"
         )
     return notes
 
 
-def _templates_of_pods(snapshot: Snapshot, known: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
-    """For each owner whose template is not known the pod of it that comes first by name, as if it were the template."""
-    first: dict[tuple[str, Key], Pod] = {}
+def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
+    """Yield an event per owner without a known template; its template is that of the owner's first pod by name."""
+    first_pods: dict[tuple[str, Key], Pod] = {}
     for pod in sorted(snapshot.all(Pod), key=lambda pod: pod.metadata.name):
-        above = pod.metadata.controller
-        if above is not None and above.kind in OWNERS:
-            first.setdefault((f"{above.kind}{TEMPLATE}", (pod.metadata.namespace, above.name)), pod)
-    for (kind, key), pod in first.items():
-        if (kind, key) not in known:
+        owner = pod.metadata.controller
+        if owner is not None and owner.kind in TEMPLATE_OWNERS:
+            first_pods.setdefault((f"{owner.kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
+    for (kind, key), pod in first_pods.items():
+        if (kind, key) not in known_templates:
             meta = Metadata(labels=pod.metadata.labels, annotations=pod.metadata.annotations)
             yield WatchEvent(ChangeType.ADDED, kind, key, None, PodTemplateSpec(metadata=meta, spec=pod.spec))
 
 
-def _policies(documents: Iterable[Document], paths: Sequence[str]) -> tuple[Policies, list[str], list[ConfigError]]:
-    """A broken one of the snapshot is told and left out, as the compactor does; one that was given is a mistake."""
+def _load_policies(
+    documents: Iterable[Document], paths: Sequence[str]
+) -> tuple[Policies, list[str], list[ConfigError]]:
+    """Return the policies, notes and mistakes.
+
+    An invalid policy of the snapshot is a note and is ignored, as the compactor ignores it; one of `paths` is a
+    mistake.
+    """
     if paths:
-        loaded = load_policies(live_cluster.read(paths))
+        loaded = load_policies(live_cluster.read_paths(paths))
         return loaded.policies, [], list(loaded.mistakes)
-    found = [load_document(document) for document in documents if document.kind == KIND]
-    notes = [f"left out: {mistake}" for _, mistakes in found for mistake in mistakes]
-    return Policies.of(*(policy for policy, _ in found if policy is not None)), notes, []
+    readings = [load_document(document) for document in documents if document.kind == KIND]
+    notes = [f"left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    return Policies.of(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 
-def _home(snapshot: Snapshot, otherwise: str) -> str:
-    """Our own namespace: where pools or their state lie."""
-    ours = {
+def _installation_namespace(snapshot: Snapshot, default: str) -> str:
+    """Return the namespace of Trimtab, by the ConfigMaps of pools and of their state; `default` if there is not one."""
+    namespaces = {
         shape.metadata.namespace
         for shape in snapshot.all(ConfigMap)
         if {POOL, STATE} & set(get(shape.metadata.labels, {}))
     }
-    return min(ours) if len(ours) == 1 else otherwise
+    return min(namespaces) if len(namespaces) == 1 else default
 
 
-def _facts(snapshot: Snapshot, home: str) -> Iterator[WatchEvent[Any]]:
-    for kind, hold in holds(home).items():
-        for found in snapshot.objects.get(kind, ()):
-            yield _added(kind, found, hold(found))
+def _fact_events(snapshot: Snapshot, own_namespace: str) -> Iterator[WatchEvent[Any]]:
+    for kind, extract in holds(own_namespace).items():
+        for shape in snapshot.objects.get(kind, ()):
+            yield _added_event(kind, shape, extract(shape))
 
 
-def _templates(documents: Iterable[Document]) -> Iterator[WatchEvent[Any]]:
-    """Of owners that were read whole."""
+def _template_events(documents: Iterable[Document]) -> Iterator[WatchEvent[Any]]:
+    """Yield an event for every owner in the snapshot that has a pod template."""
     for document in documents:
         kind = document.kind
-        spec = document.value.get("spec") if kind in OWNERS else None
+        spec = document.value.get("spec") if kind in TEMPLATE_OWNERS else None
         if isinstance(spec, dict) and spec.get("template"):
-            found = decode(document, Templated)
-            if not isinstance(found, ConfigError):
-                yield _added(f"{kind}{TEMPLATE}", found, template(found))
+            owner = decode(document, Templated)
+            if not isinstance(owner, ConfigError):
+                yield _added_event(f"{kind}{TEMPLATE}", owner, template(owner))
 
 
-def _added(kind: str, found: ApiObject, held: Any) -> WatchEvent[Any]:
-    meta = found.metadata  # type: ignore[attr-defined]
-    return WatchEvent(ChangeType.ADDED, kind, (meta.namespace, meta.name), None, held)
+def _added_event(kind: str, shape: ApiObject, content: Any) -> WatchEvent[Any]:
+    meta = shape.metadata  # type: ignore[attr-defined]
+    return WatchEvent(ChangeType.ADDED, kind, (meta.namespace, meta.name), None, content)

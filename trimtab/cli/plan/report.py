@@ -1,19 +1,22 @@
-"""The report of `trimtab plan`.
-
-How full is each node, before and after?
-
-A plan as its report.
-"""
+"""The report of `trimtab plan`: the published shapes, and the functions that build them from a plan."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, why
-from trimtab.cli.plan.comparison import NOTHING, KarpenterReport, KeeperReport, PlanComparison, PresetReport
-from trimtab.cli.plan.cost import PriceReport, Saving, cost, guessed, prices, saving, unpriced
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.plan.comparison import NO_COMPARISON, KarpenterReport, KeeperReport, PlanComparison, PresetReport
+from trimtab.cli.plan.cost import (
+    PriceReport,
+    Saving,
+    compute_node_costs,
+    convert_saving,
+    note_missing_prices,
+    report_prices,
+    sum_guessed_savings,
+)
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.misplaced_pods import MisplacedReport
-from trimtab.cli.plan.misplaced_pods import report as misplaced_report
+from trimtab.cli.plan.misplaced_pods import report_misplaced as misplaced_report
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
@@ -29,6 +32,8 @@ from trimtab.scheduling.cluster_model import Again, ClusterModel
 
 
 class PoolReport(ReportPart, frozen=True, kw_only=True):
+    """The part of the plan in one pool."""
+
     name: str
     goal: str
     dry_run: bool
@@ -37,33 +42,35 @@ class PoolReport(ReportPart, frozen=True, kw_only=True):
     evictions: int
     saves: Saving
     refused: ReasonReport | None
-    """Why nothing is planned in the whole pool now; null when something may be."""
+    """The reason why nothing is planned in the whole pool now; null if there is none."""
 
 
 class LeftToAutoscalerReport(ReportPart, frozen=True, kw_only=True):
-    """Nodes that the cluster autoscaler will empty and remove by itself, in its own order."""
+    """The nodes that the cluster autoscaler will drain and remove by itself, in its own order."""
 
     nodes: int
     evictions: int
-    """Pods that it will evict from them."""
+    """The number of pods that it will evict from them."""
     saves: Saving
 
 
 class MoveReport(ReportPart, frozen=True, kw_only=True):
+    """One eviction, with the node that its successor fits on."""
+
     pod: str
     """namespace/name."""
     workload: str
-    """Kind/name of what made it; empty where nobody did."""
+    """Kind/name of its owner; empty if it has none."""
     target: str
-    """The node that has room for it by this plan; the scheduler may choose another."""
+    """The node that has room for it in this plan; the scheduler may choose another."""
     budget: str | None
-    """The PodDisruptionBudget it spends from."""
+    """The PodDisruptionBudget that the eviction counts against."""
     turn: int
-    """Within its node: a turn begins when the successors of the one before are ready."""
+    """The turn of the eviction on its node: a turn begins when the successors of the previous turn are ready."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):
-    """One node that goes."""
+    """One node that is drained."""
 
     node: str
     pool: str
@@ -73,7 +80,7 @@ class StepReport(ReportPart, frozen=True, kw_only=True):
 
 
 class WaveReport(ReportPart, frozen=True, kw_only=True):
-    """Nodes that may go before budgets are full again."""
+    """The nodes that may be drained before PodDisruptionBudgets allow more evictions."""
 
     number: int
     evictions: int
@@ -86,14 +93,14 @@ class StayReport(ReportPart, frozen=True, kw_only=True):
 
     node: str
     pool: str
-    """Empty where it is in no pool, or in more than one."""
+    """Empty if it is in no pool, or in more than one."""
     reason: ReasonReport
     blocked_by: str | None
-    """Where a pod that may not move keeps it: the code of that pod's reason."""
+    """The code of the reason of the pod that keeps the node; null if no pod does."""
 
 
 class BlockerReport(ReportPart, frozen=True, kw_only=True):
-    """A pod that must stay, and keeps its node."""
+    """A pod that may not move and so keeps its node."""
 
     pod: str
     node: str
@@ -101,21 +108,21 @@ class BlockerReport(ReportPart, frozen=True, kw_only=True):
 
 
 class BoundReport(ReportPart, frozen=True, kw_only=True):
-    """What no plan can exceed, by volume alone: as if pods were sand."""
+    """The upper bound of any plan by the sum of requests, as if pods could be split between nodes."""
 
     nodes: int
-    """Most nodes that can go."""
+    """The most nodes that can be removed."""
     saves: Saving
     pinned: int
-    """Nodes that hold a pod that may not move."""
+    """The number of nodes with a pod that may not move."""
     nodes_unpinned: int
-    """Most nodes that could go if those pods could move."""
+    """The most nodes that could be removed if those pods could move."""
     saves_unpinned: Saving
     text: str
 
 
 class Fill(ReportPart, frozen=True, kw_only=True):
-    """Requested on a node, finished pods not counted."""
+    """The sum of requests on a node, without finished pods."""
 
     cpu: int
     """Millicores."""
@@ -125,33 +132,35 @@ class Fill(ReportPart, frozen=True, kw_only=True):
 
 
 class NodeReport(ReportPart, frozen=True, kw_only=True):
-    """How full a node is, before and after."""
+    """The requests on a node before and after the plan."""
 
     name: str
     pool: str
-    """Empty where it is in no pool, or in more than one."""
+    """Empty if it is in no pool, or in more than one."""
     instance_type: str
     zone: str
     cost: Saving
-    """A month, or cores where no price is known at all; what is not known is taken for as dear as the others."""
+    """A month's cost, or cores if no price is known at all; a node without a price is priced by its cores."""
     cpu: int
-    """Allocatable millicores; 0 where that cannot be read."""
+    """Allocatable millicores; 0 if they cannot be read."""
     memory: int
     """Allocatable bytes."""
     before: Fill
     after: Fill | None
-    """Null when it goes."""
+    """Null if the node is removed."""
 
 
 class ExplainReport(ReportPart, frozen=True, kw_only=True):
+    """The chain of reasons for one node or pod of --explain."""
+
     kind: str
     name: str
     chain: list[str]
-    """From what is asked first to the answer."""
+    """Sentences, from the first condition to the result."""
 
 
 class FrontierReport(ReportPart, frozen=True, kw_only=True):
-    """What comes of the plan's first nodes, those first that save most for each eviction."""
+    """The outcome of the first nodes of the plan, ordered by the saving per eviction."""
 
     nodes: int
     evictions: int
@@ -167,24 +176,24 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     nodes_after: int
     evictions: int
     evictions_without_requests: int
-    """Moved pods that ask for neither cpu nor memory: what they need elsewhere is not known, only assumed."""
+    """Moved pods that request neither cpu nor memory: what they need on another node is only assumed."""
     saves: Saving
     guessed: Saving
-    """How much of that rests on guessed prices."""
+    """The part of the saving that rests on guessed prices."""
     prices: list[PriceReport]
-    """On whose word the prices of the pools' nodes are."""
+    """The sources of the prices of the pools' nodes."""
     presets: list[PresetReport]
-    """What each preset would come to for all pools; empty where nothing was compared."""
+    """The outcome of each preset for all pools; empty without a comparison."""
     frontier: list[FrontierReport]
-    """Savings against evictions: a plan may be stopped at any of these points."""
+    """Savings by evictions: a plan may be stopped at any of these points."""
     keepers: list[KeeperReport]
-    """What keeps nodes, dearest first; empty where nothing was compared."""
+    """The reasons that keep nodes, the most expensive first; empty without a comparison."""
     karpenter: KarpenterReport | None
-    """Of Karpenter's nodes, which are never touched; null where there are none, or nothing was compared."""
+    """Karpenter's nodes, which Trimtab never drains; null if there are none, or without a comparison."""
     misplaced: list[MisplacedReport]
-    """Pods that would be better elsewhere, with a PodPolicy."""
+    """Pods that would cost less on other nodes, with a PodPolicy."""
     left_to_autoscaler: LeftToAutoscalerReport
-    """Not counted in what the plan saves."""
+    """Not part of the plan's saving."""
     bound: BoundReport
     pools: list[PoolReport]
     waves: list[WaveReport]
@@ -192,158 +201,198 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     blockers: list[BlockerReport]
     nodes: list[NodeReport]
     explained: list[ExplainReport]
-    """What --explain asked for."""
+    """The nodes and pods of --explain."""
     notes: list[str]
-    """What was assumed, and what is odd about the snapshot."""
+    """The plan's assumptions, and notes about the snapshot."""
 
 
-def nodes(
+def report_nodes(
     inventory: Inventory,
     pools: Sequence[Pool],
-    gone: Iterable[str],
-    places: Mapping[str, str],
+    removed: Iterable[str],
+    targets: Mapping[str, str],
     again: Again | None = None,
 ) -> list[NodeReport]:
-    """Every node of before; `places`: where moved pods (namespace/name) run after; `again`: what they ask for then."""
-    lost = set(gone)
-    before = _fills((pod, pod.node) for pod in inventory.pods)
-    moved = (change(pod, ask=successor(pod, again)) if pod.key in places else pod for pod in inventory.pods)
-    after = _fills((pod, places.get(pod.key, pod.node)) for pod in moved if _stays(pod, lost, places))
-    costs, unit = cost(inventory, pools)
+    """Return the report of every node before the plan.
+
+    `targets` maps moved pods (namespace/name) to their nodes after the plan; `again` has their requests there.
+    """
+    removed_nodes = set(removed)
+    before = _sum_fills((pod, pod.node) for pod in inventory.pods)
+    moved = (change(pod, ask=successor(pod, again)) if pod.key in targets else pod for pod in inventory.pods)
+    after = _sum_fills(
+        (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
+    )
+    costs, unit = compute_node_costs(inventory, pools)
     index = PoolIndex(pools)
     return [
-        _node(
-            node, pool.name if (pool := index.only(node)) else "", saving(costs[node.name], unit), before, after, lost
+        _report_node(
+            node,
+            pool.name if (pool := index.only(node)) else "",
+            convert_saving(costs[node.name], unit),
+            before,
+            after,
+            removed_nodes,
         )
         for node in inventory.nodes
     ]
 
 
-def _stays(pod: PodInfo, lost: set[str], places: Mapping[str, str]) -> bool:
-    """What is bound to a node (a DaemonSet's pod) goes with it."""
-    return pod.key in places or pod.node not in lost
+def _is_left_after(pod: PodInfo, removed_nodes: set[str], targets: Mapping[str, str]) -> bool:
+    """Return whether the pod exists after the plan: it moves, or its node stays; a DaemonSet's pod has no target."""
+    return pod.key in targets or pod.node not in removed_nodes
 
 
-def _fills(pods: Iterable[tuple[PodInfo, str]]) -> dict[str, Fill]:
+def _sum_fills(pods: Iterable[tuple[PodInfo, str]]) -> dict[str, Fill]:
+    # Tuples instead of Fill values: a large cluster has tens of thousands of pods.
     sums: dict[str, tuple[int, int, int]] = {}
     for pod, node in pods:
         if node and not pod.finished:
-            asks = pod.ask.requests
-            cpu, memory = (0, 0) if isinstance(asks, Unreadable) else (asks.get("cpu", 0), asks.get("memory", 0))
-            have = sums.get(node, (0, 0, 0))
-            sums[node] = (have[0] + cpu, have[1] + memory, have[2] + 1)
+            requests = pod.ask.requests
+            cpu, memory = (
+                (0, 0) if isinstance(requests, Unreadable) else (requests.get("cpu", 0), requests.get("memory", 0))
+            )
+            sum_before = sums.get(node, (0, 0, 0))
+            sums[node] = (sum_before[0] + cpu, sum_before[1] + memory, sum_before[2] + 1)
     return {node: Fill(cpu=cpu, memory=memory, pods=count) for node, (cpu, memory, count) in sums.items()}
 
 
 _EMPTY = Fill(cpu=0, memory=0, pods=0)
 
 
-def _node(
-    node: NodeInfo, pool: str, costs: Saving, before: Mapping[str, Fill], after: Mapping[str, Fill], lost: set[str]
+def _report_node(
+    node: NodeInfo,
+    pool: str,
+    costs: Saving,
+    before: Mapping[str, Fill],
+    after: Mapping[str, Fill],
+    removed_nodes: set[str],
 ) -> NodeReport:
-    have = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
+    allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
     return NodeReport(
         name=node.name, pool=pool, instance_type=node.labels.get(INSTANCE_TYPE, ""), zone=node.zone, cost=costs,
-        cpu=have.get("cpu", 0), memory=have.get("memory", 0), before=before.get(node.name, _EMPTY),
-        after=None if node.name in lost else after.get(node.name, _EMPTY),
+        cpu=allocatable.get("cpu", 0), memory=allocatable.get("memory", 0), before=before.get(node.name, _EMPTY),
+        after=None if node.name in removed_nodes else after.get(node.name, _EMPTY),
     )  # fmt: skip
 
 
-def report(
-    asked: PlanInputs,
+def build_report(
+    inputs: PlanInputs,
     world: ClusterModel,
     plan: Plan,
     explained: Sequence[ExplainReport],
-    compared: PlanComparison = NOTHING,
+    compared: PlanComparison = NO_COMPARISON,
 ) -> PlanReport:
-    inventory, places = asked.inventory, {move.pod: move.target for move in plan.moves}
+    """Return the whole report of the plan."""
+    inventory, targets = inputs.inventory, {move.pod: move.target for move in plan.moves}
     pods = {pod.key: pod for pod in inventory.pods}
-    members = members_of(asked)
+    members = pool_names_by_node(inputs)
     return PlanReport(
-        nodes_before=len(inventory.nodes), nodes_after=len(inventory.nodes) - len(plan.steps),
-        evictions=len(plan.moves), evictions_without_requests=without_requests(pods[move.pod] for move in plan.moves),
-        saves=saving(plan.saves, plan.unit), bound=bound(plan.bound, plan.unit),
-        guessed=saving(guessed(inventory, asked.pools, plan), plan.unit), prices=prices(inventory, asked.pools),
-        presets=list(compared.presets), keepers=list(compared.keepers), karpenter=compared.karpenter,
-        frontier=_frontier(plan),
-        misplaced=[misplaced_report(found, world) for found in misplaced(world, plan)],
-        left_to_autoscaler=_left_to_autoscaler(plan),
-        pools=_pools(asked, plan, members), waves=_waves(plan, pods), stays=stays(plan, members, inventory.pods),
+        nodes_before=len(inventory.nodes),
+        nodes_after=len(inventory.nodes) - len(plan.steps),
+        evictions=len(plan.moves),
+        evictions_without_requests=count_pods_without_requests(pods[move.pod] for move in plan.moves),
+        saves=convert_saving(plan.saves, plan.unit),
+        bound=report_bound(plan.bound, plan.unit),
+        guessed=convert_saving(sum_guessed_savings(inventory, inputs.pools, plan), plan.unit),
+        prices=report_prices(inventory, inputs.pools),
+        presets=list(compared.presets),
+        keepers=list(compared.keepers),
+        karpenter=compared.karpenter,
+        frontier=_report_frontier(plan),
+        misplaced=[misplaced_report(group, world) for group in misplaced(world, plan)],
+        left_to_autoscaler=_report_left_to_autoscaler(plan),
+        pools=_report_pools(inputs, plan, members),
+        waves=_report_waves(plan, pods),
+        stays=report_stays(plan, members, inventory.pods),
         blockers=[
-            BlockerReport(pod=pod, node=pods[pod].node, reason=why(reason)) for pod, reason in plan.pods.items()
+            BlockerReport(pod=pod, node=pods[pod].node, reason=report_reason(reason))
+            for pod, reason in plan.pods.items()
         ],
-        nodes=nodes(inventory, asked.pools, (step.node for step in plan.steps), places, asked.again),
+        nodes=report_nodes(inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.again),
         explained=list(explained),
-        notes=[*asked.notes, *plan.notes, *unpriced(inventory, asked.pools)],
-    )  # fmt: skip
+        notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
+    )
 
 
-def _frontier(plan: Plan) -> list[FrontierReport]:
+def _report_frontier(plan: Plan) -> list[FrontierReport]:
     return [
-        FrontierReport(nodes=point.nodes, evictions=point.evictions, saves=saving(point.saves, plan.unit))
+        FrontierReport(nodes=point.nodes, evictions=point.evictions, saves=convert_saving(point.saves, plan.unit))
         for point in frontier(plan)
     ]
 
 
-def _left_to_autoscaler(plan: Plan) -> LeftToAutoscalerReport:
-    left = plan.left.values()
+def _report_left_to_autoscaler(plan: Plan) -> LeftToAutoscalerReport:
+    nodes = plan.left.values()
     return LeftToAutoscalerReport(
-        nodes=len(left), evictions=sum(node.evictions for node in left),
-        saves=saving(sum(node.saves for node in left), plan.unit),
+        nodes=len(nodes), evictions=sum(node.evictions for node in nodes),
+        saves=convert_saving(sum(node.saves for node in nodes), plan.unit),
     )  # fmt: skip
 
 
-def without_requests(pods: Iterable[PodInfo]) -> int:
-    """How many of the pods ask for neither cpu nor memory."""
-    asks = [pod.ask.requests for pod in pods]
-    return sum(not (isinstance(a, Unreadable) or a.get("cpu") or a.get("memory")) for a in asks)
+def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
+    """Return the number of pods that request neither cpu nor memory."""
+    requests = [pod.ask.requests for pod in pods]
+    return sum(
+        not (isinstance(request, Unreadable) or request.get("cpu") or request.get("memory")) for request in requests
+    )
 
 
-def members_of(asked: PlanInputs) -> dict[str, str]:
-    """Node → its one pool."""
-    index = PoolIndex(asked.pools)
-    found = ((node.name, index.only(node)) for node in asked.inventory.nodes)
-    return {name: pool.name for name, pool in found if pool is not None}
+def pool_names_by_node(inputs: PlanInputs) -> dict[str, str]:
+    """Return the name of each node's pool; nodes in no pool, or in more than one, are left out."""
+    index = PoolIndex(inputs.pools)
+    pools = ((node.name, index.only(node)) for node in inputs.inventory.nodes)
+    return {name: pool.name for name, pool in pools if pool is not None}
 
 
-def _pools(asked: PlanInputs, plan: Plan, members: Mapping[str, str]) -> list[PoolReport]:
+def _report_pools(inputs: PlanInputs, plan: Plan, members: Mapping[str, str]) -> list[PoolReport]:
     counts = Counter(members.values())
-    made = []
-    for pool in asked.pools:
+    reports = []
+    for pool in inputs.pools:
         steps = [step for step in plan.steps if step.pool == pool.name]
         refusal = plan.pools.get(pool.name)
-        made.append(PoolReport(
-            name=pool.name, goal=pool.goal.value, dry_run=pool.dry_run, nodes_before=counts[pool.name],
-            nodes_after=counts[pool.name] - len(steps), evictions=sum(len(step.moves) for step in steps),
-            saves=saving(sum(step.saves for step in steps), plan.unit), refused=why(refusal) if refusal else None,
-        ))  # fmt: skip
-    return made
+        reports.append(
+            PoolReport(
+                name=pool.name,
+                goal=pool.goal.value,
+                dry_run=pool.dry_run,
+                nodes_before=counts[pool.name],
+                nodes_after=counts[pool.name] - len(steps),
+                evictions=sum(len(step.moves) for step in steps),
+                saves=convert_saving(sum(step.saves for step in steps), plan.unit),
+                refused=report_reason(refusal) if refusal else None,
+            )
+        )
+    return reports
 
 
-def _waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
-    return [_wave(number, wave, plan.unit, pods) for number, wave in enumerate(plan.waves, start=1)]
+def _report_waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
+    return [_report_wave(number, wave, plan.unit, pods) for number, wave in enumerate(plan.waves, start=1)]
 
 
-def _wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]) -> WaveReport:
+def _report_wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]) -> WaveReport:
     return WaveReport(
-        number=number, evictions=wave.evictions, saves=saving(sum(step.saves for step in wave.steps), unit),
-        nodes=[_step(step, unit, pods) for step in wave.steps],
+        number=number, evictions=wave.evictions, saves=convert_saving(sum(step.saves for step in wave.steps), unit),
+        nodes=[_report_step(step, unit, pods) for step in wave.steps],
     )  # fmt: skip
 
 
-def _step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> StepReport:
+def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> StepReport:
     return StepReport(
-        node=step.node, pool=step.pool, saves=saving(step.saves, unit), reason=why(step.reason),
-        moves=[_move(move, pods[move.pod]) for move in step.moves],
+        node=step.node, pool=step.pool, saves=convert_saving(step.saves, unit), reason=report_reason(step.reason),
+        moves=[_report_move(move, pods[move.pod]) for move in step.moves],
     )  # fmt: skip
 
 
-def _move(move: Move, pod: PodInfo) -> MoveReport:
-    return MoveReport(pod=move.pod, workload=workload(pod), target=move.target, budget=move.budget, turn=move.turn)
+def _report_move(move: Move, pod: PodInfo) -> MoveReport:
+    return MoveReport(pod=move.pod, workload=workload_name(pod), target=move.target, budget=move.budget, turn=move.turn)
 
 
-def workload(pod: PodInfo) -> str:
-    """Kind/name; a ReplicaSet whose name ends in the pod's template hash is told as its Deployment."""
+def workload_name(pod: PodInfo) -> str:
+    """Return Kind/name of the pod's owner, "" without one.
+
+    A ReplicaSet whose name ends in the pod's template hash is a Deployment's: that Deployment is returned.
+    """
     if pod.owner is None:
         return ""
     suffix = "-" + pod.ask.labels.get("pod-template-hash", "")
@@ -352,33 +401,41 @@ def workload(pod: PodInfo) -> str:
     return f"{pod.owner.kind}/{pod.owner.name}"
 
 
-def stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]) -> list[StayReport]:
-    """Every node that is in no wave."""
+def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]) -> list[StayReport]:
+    """Return every node that is in no wave, with its reason and the code of the pod that blocks it."""
     keepers: dict[str, Reason] = {}
     for pod in pods:
         reason = plan.pods.get(pod.key)
+        # MOVED_BEFORE ends by itself after a while, so any other reason of the node's pods explains more.
         if reason is not None and (pod.node not in keepers or keepers[pod.node].code is MOVED_BEFORE):
             keepers[pod.node] = reason
-    return [_stay(node, members.get(node, ""), reason, keepers.get(node)) for node, reason in plan.refusals.items()]
+    return [
+        _report_stay(node, members.get(node, ""), reason, keepers.get(node)) for node, reason in plan.refusals.items()
+    ]
 
 
-def _stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayReport:
-    """That a pod was moved just now says less than anything else that keeps a node."""
+def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayReport:
+    """Return the stay of a node; a node that a pod blocks has a reason that includes the pod's."""
     if reason.code is not BLOCKED or keeper is None:
-        return StayReport(node=node, pool=pool, reason=why(reason), blocked_by=None)
-    told = why(BLOCKED(f"node {node} stays: {keeper}"))
-    return StayReport(node=node, pool=pool, reason=told, blocked_by=keeper.code.name)
+        return StayReport(node=node, pool=pool, reason=report_reason(reason), blocked_by=None)
+    blocked_reason = report_reason(BLOCKED(f"node {node} stays: {keeper}"))
+    return StayReport(node=node, pool=pool, reason=blocked_reason, blocked_by=keeper.code.name)
 
 
-def bound(found: Bound, unit: str) -> BoundReport:
-    more = found.unpinned_nodes - found.nodes
-    most = "1 node" if found.nodes == 1 else f"{found.nodes} nodes"
-    text = f"No plan can free more than {most}, by volume alone."
-    if found.pinned:
-        hold = "1 node holds a pod" if found.pinned == 1 else f"{found.pinned} nodes hold a pod"
-        them = "it" if found.pinned == 1 else "them"
-        text += f" {hold} that may not move; without {them} {more or 'no'} more could go."
+def report_bound(bound: Bound, unit: str) -> BoundReport:
+    """Return the plan's upper bound with a sentence that states it."""
+    unpinned_more = bound.unpinned_nodes - bound.nodes
+    most_text = "1 node" if bound.nodes == 1 else f"{bound.nodes} nodes"
+    text = f"No plan can free more than {most_text}, by volume alone."
+    if bound.pinned:
+        pinned_text = "1 node holds a pod" if bound.pinned == 1 else f"{bound.pinned} nodes hold a pod"
+        pronoun = "it" if bound.pinned == 1 else "them"
+        text += f" {pinned_text} that may not move; without {pronoun} {unpinned_more or 'no'} more could go."
     return BoundReport(
-        nodes=found.nodes, saves=saving(found.saves, unit), pinned=found.pinned, nodes_unpinned=found.unpinned_nodes,
-        saves_unpinned=saving(found.unpinned_saves, unit), text=text,
-    )  # fmt: skip
+        nodes=bound.nodes,
+        saves=convert_saving(bound.saves, unit),
+        pinned=bound.pinned,
+        nodes_unpinned=bound.unpinned_nodes,
+        saves_unpinned=convert_saving(bound.unpinned_saves, unit),
+        text=text,
+    )

@@ -1,7 +1,4 @@
-"""The presets beside each other, and what keeps the rest, on a terminal.
-
-The report of `trimtab plan` on a terminal: within a screen or two, whatever the size of the cluster.
-"""
+"""The report of `trimtab plan` on a terminal: within one or two screens for a cluster of any size."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.plan.comparison import KarpenterReport, KeeperReport
-from trimtab.cli.plan.cost import counted, words
+from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.plan.report import (
     ExplainReport,
     LeftToAutoscalerReport,
@@ -22,82 +19,83 @@ from trimtab.cli.plan.report import (
 )
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
 
-MOST_NAMES = 2
-"""Pods that are named of a reason."""
+MAX_NAMES = 2
+"""The number of pods that are named per reason."""
 
 
 def draw_comparison(console: Console, report: PlanReport) -> None:
-    _guesses(console, report)
+    _draw_guesses(console, report)
     if report.presets:
-        _presets(console, report)
-    _keepers(console, dear(report), "What keeps the rest, each priced as if it alone were gone:")
+        _draw_presets(console, report)
+    _draw_keepers(console, select_costly_keepers(report), "What keeps the rest, each priced as if it alone were gone:")
     if report.karpenter is not None:
-        _karpenter(console, report.karpenter)
+        _draw_karpenter(console, report.karpenter)
 
 
-def dear(report: PlanReport) -> list[KeeperReport]:
-    """Reasons that keep a node, or more than a hundredth of what the plan saves: less is no answer of a search."""
+def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
+    """Return the reasons that keep a node or more than 1 % of the saving; smaller effects are noise of the search."""
     least = report.saves.amount / 100
-    return [one for one in report.keepers if one.more_nodes or one.costs.amount > least]
+    return [keeper for keeper in report.keepers if keeper.more_nodes or keeper.costs.amount > least]
 
 
-def misplaced(console: Console, report: PlanReport) -> None:
-    """Pods that would be better elsewhere, with the policy for the first of them."""
-    for found in report.misplaced:
-        console.print(Text(f"{found.text}: {_names(found.pods)}"))
-    policies = [found.policy for found in report.misplaced if found.policy]
+def draw_misplaced(console: Console, report: PlanReport) -> None:
+    """Draw the groups of misplaced pods, with the policy for the first of them."""
+    for group in report.misplaced:
+        console.print(Text(f"{group.text}: {_format_names(group.pods)}"))
+    policies = [group.policy for group in report.misplaced if group.policy]
     if policies:
         more = f", {len(policies) - 1} more with -o json" if len(policies) > 1 else ""
         console.print(Text(f"A PodPolicy that gathers them ({'the first' if more else 'this one'}{more}):"))
         console.print(Text(policies[0].rstrip(), style="bright_black"))
 
 
-def _names(pods: Sequence[str]) -> str:
-    return ", ".join(pods[:MOST_NAMES]) + (", …" if len(pods) > MOST_NAMES else "")
+def _format_names(pods: Sequence[str]) -> str:
+    return ", ".join(pods[:MAX_NAMES]) + (", …" if len(pods) > MAX_NAMES else "")
 
 
-def _guesses(console: Console, report: PlanReport) -> None:
+def _draw_guesses(console: Console, report: PlanReport) -> None:
     if not report.guessed.amount:
         return
-    how = "; ".join(f"{found.nodes} nodes {found.text}" for found in report.prices if found.is_guessed)
-    console.print(Text(f"{words(report.guessed)} of it rests on guessed prices: {how}", style="yellow"))
+    sources = "; ".join(f"{price.nodes} nodes {price.text}" for price in report.prices if price.is_guessed)
+    console.print(Text(f"{format_saving(report.guessed)} of it rests on guessed prices: {sources}", style="yellow"))
 
 
-def _presets(console: Console, report: PlanReport) -> None:
+def _draw_presets(console: Console, report: PlanReport) -> None:
     table = _comparison_table("Preset", ">Nodes after", ">Saves", ">Evictions")
-    for found in report.presets:
-        name = Text(f"{found.name}{' (this plan)' if found.is_planned else ''}", style="bold" * found.is_planned)
-        table.add_row(name, str(found.nodes_after), words(found.saves), f"{found.evictions:,}")
+    for preset in report.presets:
+        name = Text(f"{preset.name}{' (this plan)' if preset.is_planned else ''}", style="bold" * preset.is_planned)
+        table.add_row(name, str(preset.nodes_after), format_saving(preset.saves), f"{preset.evictions:,}")
     console.print(table)
 
 
-def _keepers(console: Console, keepers: Sequence[KeeperReport], title: str) -> None:
+def _draw_keepers(console: Console, keepers: Sequence[KeeperReport], title: str) -> None:
     if not keepers:
         return
     console.print(Text(title))
     table = _comparison_table(">Costs", ">More nodes", "Because", "What to do")
-    for one in keepers:
-        table.add_row(words(one.costs), str(one.more_nodes), because(one), one.todo)
+    for keeper in keepers:
+        table.add_row(format_saving(keeper.costs), str(keeper.more_nodes), describe_keeper(keeper), keeper.todo)
     console.print(table)
 
 
-def because(found: KeeperReport) -> str:
-    """ "these 4 pods: not-safe-to-evict (shop/a, shop/b, …)"."""
-    if not found.pods:
-        return f"{found.code} on {len(found.nodes)} node{'' if len(found.nodes) == 1 else 's'}"
-    whose = "this pod" if len(found.pods) == 1 else f"these {len(found.pods):,} pods"
-    return f"{whose}: {found.code} ({_names(found.pods)})"
+def describe_keeper(keeper: KeeperReport) -> str:
+    """Return the reason with its pods, as in "these 4 pods: not-safe-to-evict (shop/a, shop/b, …)"."""
+    if not keeper.pods:
+        return f"{keeper.code} on {len(keeper.nodes)} node{'' if len(keeper.nodes) == 1 else 's'}"
+    whose = "this pod" if len(keeper.pods) == 1 else f"these {len(keeper.pods):,} pods"
+    return f"{whose}: {keeper.code} ({_format_names(keeper.pods)})"
 
 
-def _karpenter(console: Console, found: KarpenterReport) -> None:
-    pools = ", ".join(found.pools)
+def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:
+    pools = ", ".join(karpenter.pools)
     console.print(
         Text(
-            f"Karpenter consolidates {found.nodes} nodes ({pools}) itself, and Trimtab leaves them alone."
-            f" {found.could_go} of them could go, saving {words(found.saves)} with {found.evictions} evictions."
+            f"Karpenter consolidates {karpenter.nodes} nodes ({pools}) itself, and Trimtab leaves them alone."
+            f" {karpenter.could_go} of them could go, saving {format_saving(karpenter.saves)} with"
+            f" {karpenter.evictions} evictions."
         )
     )
-    _keepers(console, found.keepers, "Pods that block Karpenter's own consolidation:")
+    _draw_keepers(console, karpenter.keepers, "Pods that block Karpenter's own consolidation:")
 
 
 def _comparison_table(*names: str) -> Table:
@@ -108,74 +106,79 @@ def _comparison_table(*names: str) -> Table:
 
 
 GREY = "bright_black"
-MOST_NODES = 6
-"""Nodes of a plan's beginning that are shown with their moves."""
-MOST_KINDS = 4
-"""Workloads named per node."""
-MOST_PLACES = 3
+MAX_NODES = 6
+"""The number of nodes at the beginning of a plan that are shown with their moves."""
+MAX_WORKLOADS = 4
+"""The number of workloads that are named per node."""
+MAX_TARGETS = 3
 
 
-def draw(console: Console, report: PlanReport) -> None:
-    """What it comes to, how it begins, why the others stay, what it rests on; or only what --explain asked for."""
+def draw_plan(console: Console, report: PlanReport) -> None:
+    """Draw the summary, the first nodes, the reasons why nodes stay, and the notes; or only the --explain chains."""
     if report.explained:
-        for found in report.explained:
-            explained(console, found)
+        for chain in report.explained:
+            draw_explanation(console, chain)
         return
-    _summary(console, report)
+    _draw_summary(console, report)
     draw_comparison(console, report)
-    _pools(console, report)
-    _beginning(console, report)
-    reasons(console, report.stays)
-    misplaced(console, report)
-    notes(console, report.notes)
+    _draw_pools(console, report)
+    _draw_first_nodes(console, report)
+    draw_reasons(console, report.stays)
+    draw_misplaced(console, report)
+    draw_notes(console, report.notes)
 
 
-def _summary(console: Console, report: PlanReport) -> None:
-    goes = report.nodes_before - report.nodes_after
+def _draw_summary(console: Console, report: PlanReport) -> None:
+    removed = report.nodes_before - report.nodes_after
     console.print(
         Text.assemble(
-            (f"{counted(report.nodes_before, 'node')} → {report.nodes_after}", "bold green" if goes else "bold"),
-            f": {goes} can go" if goes else ": none can go",
-            f" in {counted(len(report.waves), 'wave')}, {counted(report.evictions, 'eviction')}, saving "
-            if goes
+            (
+                f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
+                "bold green" if removed else "bold",
+            ),
+            f": {removed} can go" if removed else ": none can go",
+            f" in {format_count(len(report.waves), 'wave')}, {format_count(report.evictions, 'eviction')}, saving "
+            if removed
             else "",
-            (words(report.saves), "bold") if goes else "",
+            (format_saving(report.saves), "bold") if removed else "",
         )
     )
     if report.evictions_without_requests:
-        console.print(Text(unknown_load(report.evictions_without_requests, report.evictions), style="yellow"))
+        console.print(Text(describe_unknown_load(report.evictions_without_requests, report.evictions), style="yellow"))
     if report.left_to_autoscaler.nodes:
-        console.print(left_to_autoscaler(report.left_to_autoscaler))
+        console.print(describe_left_to_autoscaler(report.left_to_autoscaler))
     console.print(Text(report.bound.text, style=GREY))
 
 
-def left_to_autoscaler(left: LeftToAutoscalerReport) -> str:
-    """What the cluster autoscaler will do by itself, and the setting that changes who does it."""
-    verb, saves = "is" if left.nodes == 1 else "are", words(left.saves)
+def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
+    """Return the sentence about the nodes that the cluster autoscaler removes by itself, with the setting for it."""
+    verb, saves = "is" if nodes.nodes == 1 else "are", format_saving(nodes.saves)
     return (
-        f"{counted(left.nodes, 'node')} that could go {verb} left to the cluster autoscaler, which empties nodes under"
-        f" its own threshold: {saves}, {counted(left.evictions, 'eviction')}. A pool with `autoscaler: lead` empties"
-        " them in Trimtab's order"
+        f"{format_count(nodes.nodes, 'node')} that could go {verb} left to the cluster autoscaler, which drains"
+        " nodes under"
+        f" its own threshold: {saves}, {format_count(nodes.evictions, 'eviction')}. With `autoscaler: lead` in"
+        " the pool,"
+        " Trimtab drains them in its own order"
     )
 
 
-def unknown_load(count: int, evictions: int) -> str:
-    """The warning about moved pods that ask for nothing."""
+def describe_unknown_load(count: int, evictions: int) -> str:
+    """Return the warning about moved pods without requests."""
     cpu, memory = ASSUMED_REQUESTS["cpu"], ASSUMED_REQUESTS["memory"] >> 20
     ask = "asks" if count == 1 else "ask"
     return (
-        f"{count:,} of {counted(evictions, 'moved pod')} {ask} for neither cpu nor memory: whether they fit is not"
+        f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory: whether they fit is not"
         f" known. Each counts with {cpu}m and {memory}Mi; `trimtab recommend` proposes requests"
     )
 
 
-def _pools(console: Console, report: PlanReport) -> None:
+def _draw_pools(console: Console, report: PlanReport) -> None:
     if len(report.pools) == 1 and report.pools[0].refused is None:
         return
     table = _table("Pool", ">Nodes", ">After", ">Evictions", ">Saves", "Nothing is planned because")
     for pool in report.pools:
         refused = Text(pool.refused.text, style="yellow") if pool.refused else ""
-        numbers = (str(pool.nodes_before), str(pool.nodes_after), str(pool.evictions), words(pool.saves))
+        numbers = (str(pool.nodes_before), str(pool.nodes_after), str(pool.evictions), format_saving(pool.saves))
         table.add_row(pool.name, *numbers, refused)
     console.print(table)
 
@@ -187,74 +190,78 @@ def _table(*names: str) -> Table:
     return table
 
 
-def _beginning(console: Console, report: PlanReport) -> None:
+def _draw_first_nodes(console: Console, report: PlanReport) -> None:
     if not report.waves:
         return
     table = _table(">Wave", "Node", ">Saves", ">Pods", "Which go to")
     shown = 0
     for wave in report.waves:
-        for step in wave.nodes[: MOST_NODES - shown]:
-            table.add_row(str(wave.number), step.node, words(step.saves), str(len(step.moves)), _moves(step))
+        for step in wave.nodes[: MAX_NODES - shown]:
+            table.add_row(
+                str(wave.number), step.node, format_saving(step.saves), str(len(step.moves)), _format_moves(step)
+            )
             shown += 1
     console.print(table)
-    left = report.nodes_before - report.nodes_after - shown
-    if left:
-        console.print(Text(f"… and {counted(left, 'more node')}; all of them: -o html or -o json", style=GREY))
+    hidden = report.nodes_before - report.nodes_after - shown
+    if hidden:
+        console.print(Text(f"… and {format_count(hidden, 'more node')}; all of them: -o html or -o json", style=GREY))
 
 
-def _moves(step: StepReport) -> Text:
-    """Folded per workload."""
+def _format_moves(step: StepReport) -> Text:
+    """Return the moves of a node, one line per workload."""
     by_workload: dict[str, list[MoveReport]] = {}
     for move in step.moves:
-        by_workload.setdefault(name_of(move), []).append(move)
+        by_workload.setdefault(workload_of(move), []).append(move)
     text = Text()
-    for workload, moves in list(by_workload.items())[:MOST_KINDS]:
+    for workload, moves in list(by_workload.items())[:MAX_WORKLOADS]:
         text.append("\n" if text else "")
         text.append(f"{len(moves)} × " if len(moves) > 1 else "").append(workload).append(" → ", style=GREY)
-        text.append(places(move.target for move in moves))
-    if len(by_workload) > MOST_KINDS:
-        text.append(f"\n… and {counted(len(by_workload) - MOST_KINDS, 'more workload')}", style=GREY)
+        text.append(format_targets(move.target for move in moves))
+    if len(by_workload) > MAX_WORKLOADS:
+        text.append(f"\n… and {format_count(len(by_workload) - MAX_WORKLOADS, 'more workload')}", style=GREY)
     return text
 
 
-def name_of(move: MoveReport) -> str:
-    """namespace/workload, or the pod itself where nobody made it."""
+def workload_of(move: MoveReport) -> str:
+    """Return namespace/workload, or namespace/pod for a pod without an owner."""
     namespace = move.pod.partition("/")[0]
     return f"{namespace}/{move.workload.partition('/')[2]}" if move.workload else move.pod
 
 
-def places(targets: Iterable[str]) -> str:
-    counts = Counter(targets)
-    named = [f"{node} ({count})" if count > 1 else node for node, count in counts.most_common(MOST_PLACES)]
-    return ", ".join(named) + (f" and {len(counts) - MOST_PLACES} more" if len(counts) > MOST_PLACES else "")
+def format_targets(targets: Iterable[str]) -> str:
+    pods_by_node = Counter(targets)
+    parts = [f"{node} ({count})" if count > 1 else node for node, count in pods_by_node.most_common(MAX_TARGETS)]
+    return ", ".join(parts) + (
+        f" and {len(pods_by_node) - MAX_TARGETS} more" if len(pods_by_node) > MAX_TARGETS else ""
+    )
 
 
-def reasons(console: Console, stays: Sequence[StayReport]) -> None:
-    """Why the others stay: by code, with one example each."""
+def draw_reasons(console: Console, stays: Sequence[StayReport]) -> None:
+    """Draw the reasons of the nodes that stay, grouped by code, with one example each."""
     if not stays:
         return
     table = _table(">Nodes", "Stay because", "For example")
-    for code, nodes in by_code(stays):
+    for code, nodes in group_by_code(stays):
         table.add_row(str(len(nodes)), code, nodes[0].reason.text)
     console.print(table)
 
 
-def by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
-    """Most nodes first; a pod that must stay, by what keeps it."""
-    found: dict[str, list[StayReport]] = {}
+def group_by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
+    """Return the stays by reason code, most nodes first; a blocked node's key includes its pod's reason code."""
+    groups: dict[str, list[StayReport]] = {}
     for stay in stays:
         name = f"{stay.reason.code}: {stay.blocked_by}" if stay.blocked_by else stay.reason.code
-        found.setdefault(name, []).append(stay)
-    return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+        groups.setdefault(name, []).append(stay)
+    return sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
-def notes(console: Console, texts: Sequence[str]) -> None:
+def draw_notes(console: Console, texts: Sequence[str]) -> None:
     for text in texts:
         console.print(Text(f"Note: {text}", style=GREY))
 
 
-def explained(console: Console, found: ExplainReport) -> None:
-    """One chain of reasons, numbered."""
-    console.print(Text(f"{found.kind} {found.name}", style="bold"))
-    for number, sentence in enumerate(found.chain, start=1):
+def draw_explanation(console: Console, chain: ExplainReport) -> None:
+    """Draw one chain of reasons with numbered sentences."""
+    console.print(Text(f"{chain.kind} {chain.name}", style="bold"))
+    for number, sentence in enumerate(chain.chain, start=1):
         console.print(Text.assemble((f"{number:>3}. ", GREY), sentence))

@@ -1,1 +1,1 @@
-"""Check, list and explain policies; print their schema."""
+"""The `policies` verb: it checks, tests, lists, explains and compiles policies, and prints their schema."""

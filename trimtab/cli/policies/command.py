@@ -1,4 +1,4 @@
-"""`trimtab policies`: check, test, list, explain, compile, schema."""
+"""The command line of `trimtab policies`, with the subcommands check, test, list, explain, compile and schema."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli import live_cluster, output
-from trimtab.cli.main import FOUND, UsageError
-from trimtab.cli.policies.describe import what, whom
-from trimtab.cli.policies.example_cases import cases, problems
+from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.policies.describe import describe_actions, describe_match
+from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cluster.config_error import ConfigError, nearest
 from trimtab.cluster.snapshot import load as load_snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
@@ -29,6 +29,8 @@ _PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
 
 class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One policy, with its conditions and actions as phrases."""
+
     name: str
     description: str
     priority: int
@@ -42,6 +44,8 @@ class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PolicyFindingReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A valid policy that does not do what it says."""
+
     policy: str
     code: str
     text: str
@@ -64,50 +68,58 @@ def verb() -> None:
 
 @verb.command("check")
 @_PATHS
-@live_cluster.options
-@output.options
-def check(paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None) -> None:
+@live_cluster.add_cluster_options
+@output.add_output_options
+def check_policies(
+    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
+) -> None:
     """Are these policies sound? Every mistake of every file, with its line; exits 2 where there is one.
 
     What is sound but will not do what it says (an amount without its unit, a kind that no pod has, requirements that no
     node can meet, policies of equal priority that disagree, a rule that another always overrules; with `--cluster`, a
     class, namespace or node that is not there) is told as a finding, and exits 1.
     """
-    policies = _load(paths)
-    facts = _facts(cluster)
-    report = _report(policies.all, lint(policies, facts))
+    policies = _load_policies(paths)
+    facts = _read_facts(cluster)
+    report = _build_report(policies.all, lint(policies, facts))
     _emit(output, output_file, report, _draw_check)
     if report.findings:
-        sys.exit(FOUND)
+        sys.exit(EXIT_FOUND)
 
 
 @verb.command("list")
 @_PATHS
-@output.options
-def show(paths: tuple[str, ...], output: str, output_file: str | None) -> None:
+@output.add_output_options
+def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """The policies in these paths, or those we ship, in the order in which they decide."""
-    _emit(output, output_file, _report(_load(paths).all, ()), _draw_list)
+    _emit(output, output_file, _build_report(_load_policies(paths).all, ()), _draw_list)
 
 
 @verb.command("explain")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--policies", "paths", multiple=True, metavar="PATH", help="Default: those we ship.")
-@output.options
-def explain(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
+@output.add_output_options
+def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """What single policies mean and do, in words. Without a NAME: all of them."""
-    policies = _load(paths)
-    known = {policy.name: policy for policy in policies.all}
-    unknown = [name for name in names if name not in known]
-    if unknown:
+    policies = _load_policies(paths)
+    policies_by_name = {policy.name: policy for policy in policies.all}
+    unknown_names = [name for name in names if name not in policies_by_name]
+    if unknown_names:
         raise UsageError(
-            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=nearest(name, known)) for name in unknown
+            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=nearest(name, policies_by_name))
+            for name in unknown_names
         )
-    _emit(output, output_file, _report([known[name] for name in names or known], ()), _draw_explain)
+    _emit(
+        output,
+        output_file,
+        _build_report([policies_by_name[name] for name in names or policies_by_name], ()),
+        _draw_explain,
+    )
 
 
 @verb.command("schema")
 @click.option("--crd", "as_crd", is_flag=True, help="The CustomResourceDefinition instead, as YAML.")
-def schema(as_crd: bool) -> None:
+def print_schema(as_crd: bool) -> None:
     """The JSON Schema of a PodPolicy, for editors and CI."""
     if as_crd:
         sys.stdout.write(yaml.safe_dump(crd(), sort_keys=False, width=120))
@@ -125,20 +137,20 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool) -> None
     Nothing is applied. With `--enforce` applied, a pod that the webhook could not change because it was down is denied.
     What CEL cannot say is named, and exits 1.
     """
-    requiring = [policy for policy in _load(paths).all if required_actions(policy.spec.actions)]
+    requiring = [policy for policy in _load_policies(paths).all if required_actions(policy.spec.actions)]
     if not requiring:
         raise UsageError(
             [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", got="none")]
         )
-    made = [validating(policy, enforce=enforce) for policy in requiring]
-    manifests = [manifest for one in made for manifest in one.manifests]
+    compiled = [validating(policy, enforce=enforce) for policy in requiring]
+    manifests = [manifest for compiled_policy in compiled for manifest in compiled_policy.manifests]
     if manifests:
         sys.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False, width=1000))
-    for one in made:
-        if one.problem:
-            click.echo(f"{one.policy} cannot be said in CEL: {one.problem}", err=True)
-    if any(one.problem for one in made):
-        sys.exit(FOUND)
+    for compiled_policy in compiled:
+        if compiled_policy.problem:
+            click.echo(f"{compiled_policy.policy} cannot be expressed in CEL: {compiled_policy.problem}", err=True)
+    if any(compiled_policy.problem for compiled_policy in compiled):
+        sys.exit(EXIT_FOUND)
 
 
 @verb.command("test")
@@ -152,26 +164,28 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
     is stored), CASE.why.yaml (what the case claims) and, if anything is in the cluster, CASE.world.yaml. See
     policies/examples. Exits 1 where a case does not hold.
     """
-    known = {policy.name: policy for policy in _load(paths).all}
-    found = cases(folders)
-    if not found:
+    policies_by_name = {policy.name: policy for policy in _load_policies(paths).all}
+    test_cases = find_cases(folders)
+    if not test_cases:
         names = ", ".join(map(str, folders))
         raise UsageError([ConfigError(file=names, expected="at least one CASE.before.yaml", got="none")])
     failed = 0
-    for case in found:
-        wrong = list(problems(case, known, accept=accept))
-        failed += bool(wrong)
-        for line in wrong:
+    for case in test_cases:
+        case_problems = list(find_problems(case, policies_by_name, accept=accept))
+        failed += bool(case_problems)
+        for line in case_problems:
             click.echo(f"{case}: {line}")
-    click.echo(f"{len(found) - failed} of {len(found)} cases hold.")
+    click.echo(f"{len(test_cases) - failed} of {len(test_cases)} cases hold.")
     if failed:
-        sys.exit(FOUND)
+        sys.exit(EXIT_FOUND)
 
 
-def _load(paths: Iterable[str]) -> Policies:
+def _load_policies(paths: Iterable[str]) -> Policies:
     paths = tuple(paths)
     contents = (
-        live_cluster.read(paths) if paths else [*live_cluster.shipped("recommended"), *live_cluster.shipped("library")]
+        live_cluster.read_paths(paths)
+        if paths
+        else [*live_cluster.shipped("recommended"), *live_cluster.shipped("library")]
     )
     loaded = load_policies(contents)
     if loaded.mistakes:
@@ -182,8 +196,8 @@ def _load(paths: Iterable[str]) -> Policies:
     return loaded.policies
 
 
-def _facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:
-    """None: nothing is known of any cluster."""
+def _read_facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:
+    """Return the facts of --cluster; None without it."""
     contents = live_cluster.read_live_objects(cluster, ("Namespace", "Node", "PriorityClass", "RuntimeClass"))
     if not contents:
         return None
@@ -193,33 +207,46 @@ def _facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:
     return from_snapshot(reading.snapshot)
 
 
-def _report(policies: Iterable[PodPolicy], findings: Iterable[LintFinding]) -> PoliciesReport:
+def _build_report(policies: Iterable[PodPolicy], findings: Iterable[LintFinding]) -> PoliciesReport:
     return PoliciesReport(
-        policies=[_policy(policy) for policy in policies],
+        policies=[_report_policy(policy) for policy in policies],
         findings=[
-            PolicyFindingReport(policy=f.policy, code=f.reason.code.name, text=f.reason.sentence, page=f.reason.page)
-            for f in findings
+            PolicyFindingReport(
+                policy=finding.policy,
+                code=finding.reason.code.name,
+                text=finding.reason.sentence,
+                page=finding.reason.page,
+            )
+            for finding in findings
         ],
     )
 
 
-def _policy(policy: PodPolicy) -> PolicyReport:
+def _report_policy(policy: PodPolicy) -> PolicyReport:
     spec = policy.spec
     return PolicyReport(
-        name=policy.name, description=spec.description, priority=spec.priority, mode=spec.mode, enabled=spec.enabled,
-        rollout=spec.rollout, whom=whom(policy), what=what(policy), file=policy.file, line=policy.line,
-    )  # fmt: skip
+        name=policy.name,
+        description=spec.description,
+        priority=spec.priority,
+        mode=spec.mode,
+        enabled=spec.enabled,
+        rollout=spec.rollout,
+        whom=describe_match(policy),
+        what=describe_actions(policy),
+        file=policy.file,
+        line=policy.line,
+    )
 
 
 def _emit(
     form: str, output_file: str | None, report: PoliciesReport, draw: Callable[[Console, PoliciesReport], None]
 ) -> None:
-    output.emit(form, output_file, report, lambda console: draw(console, report), "trimtab policies")
+    output.emit_report(form, output_file, report, lambda console: draw(console, report), "trimtab policies")
 
 
 def _draw_check(console: Console, report: PoliciesReport) -> None:
     count = len(report.policies)
-    console.print(f"{count} {'policy is' if count == 1 else 'policies are'} sound.", highlight=False)
+    console.print(f"{count} {'policy is' if count == 1 else 'policies are'} valid.", highlight=False)
     for finding in report.findings:
         console.print(Text(f"! {finding.policy}: {finding.text} ({finding.code})", style="yellow"))
 

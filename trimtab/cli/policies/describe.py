@@ -1,4 +1,4 @@
-"""A policy in words: whom it means, and what it does."""
+"""Describes a policy in phrases: the pods that it matches, and its actions."""
 
 from collections.abc import Iterator
 
@@ -18,15 +18,15 @@ from trimtab.policy.podpolicy import Actions, AmountCondition, Conditions, Match
 from trimtab.policy.required_action_rules import required_actions
 
 
-def whom(policy: PodPolicy) -> list[str]:
-    """Every condition as a phrase; one phrase where there is none."""
+def describe_match(policy: PodPolicy) -> list[str]:
+    """Return a phrase for each condition; one for every pod if there is no condition."""
     match: Match = policy.spec.match
-    found = list(_conditions(match)) or ["every pod that is not always left alone"]
-    found += [f"but not: {'; '.join(_conditions(excluded))}" for excluded in match.exclude]
-    return found
+    phrases = list(_describe_conditions(match)) or ["every pod that is not always excluded"]
+    phrases += [f"but not: {'; '.join(_describe_conditions(excluded))}" for excluded in match.exclude]
+    return phrases
 
 
-def _conditions(conditions: Conditions) -> Iterator[str]:
+def _describe_conditions(conditions: Conditions) -> Iterator[str]:
     spaces = conditions.namespaces
     if spaces is not None:
         if spaces.include:
@@ -48,13 +48,13 @@ def _conditions(conditions: Conditions) -> Iterator[str]:
         if kinds.not_images:
             yield f"images other than {', '.join(kinds.not_images)}"
         for resource, amount in (kinds.requests or {}).items():
-            yield f"containers asking for {resource} {_amount(amount)}"
+            yield f"containers asking for {resource} {_describe_amount(amount)}"
     if conditions.runtime_classes:
         yield f"RuntimeClass {' or '.join(conditions.runtime_classes)}"
     if conditions.priority_classes:
         yield f"PriorityClass {' or '.join(conditions.priority_classes)}"
     for resource, amount in (conditions.requests or {}).items():
-        yield f"asking for {resource} {_amount(amount)}"
+        yield f"asking for {resource} {_describe_amount(amount)}"
     for key, value in (conditions.annotations or {}).items():
         yield f"annotated {key}={value}"
     if conditions.service_accounts:
@@ -67,79 +67,79 @@ def _conditions(conditions: Conditions) -> Iterator[str]:
         yield "not scaled by use relative to requests"
 
 
-def _amount(amount: AmountCondition) -> str:
+def _describe_amount(amount: AmountCondition) -> str:
     if amount.absent:
         return "not at all"
     bounds = (("at least", amount.at_least), ("below", amount.below))
     return " and ".join(f"{word} {value}" for word, value in bounds if value) or "at all"
 
 
-def what(policy: PodPolicy) -> list[str]:
-    """Every action as a phrase."""
+def describe_actions(policy: PodPolicy) -> list[str]:
+    """Return a phrase for each action, and for the denial of a required action."""
     required = required_actions(policy.spec.actions)
     denies = [f"denies a pod that would run without {' or '.join(map(to_camel, required))}"] if required else []
-    return [*_actions(policy.spec.actions), *denies]
+    return [*_action_phrases(policy.spec.actions), *denies]
 
 
-def _actions(actions: Actions) -> Iterator[str]:
+def _action_phrases(actions: Actions) -> Iterator[str]:
     if actions.runtime_class is not None:
-        yield f"RuntimeClass {actions.runtime_class.name}" + _replacing(actions.runtime_class.override)
+        yield f"RuntimeClass {actions.runtime_class.name}" + _override_suffix(actions.runtime_class.override)
     if actions.overhead is not None:
         yield f"stray overhead: {actions.overhead.stray}; contradicting: {actions.overhead.contradicting}"
     if actions.requests is not None:
-        yield from _requests(actions.requests)
+        yield from _request_phrases(actions.requests)
     if actions.limits is not None:
         for resource, limit in limit_rules(actions.limits):
             yield f"{resource} limit: {limit}"
     if actions.placement is not None:
-        yield from _placement(actions.placement)
+        yield from _placement_phrases(actions.placement)
     if actions.safe_to_evict_volumes is not None:
         yield f"volumes {', '.join(actions.safe_to_evict_volumes.volumes)} do not keep a node alive"
     if actions.priority_class is not None:
-        yield f"PriorityClass {actions.priority_class.name}" + _replacing(actions.priority_class.override)
+        yield f"PriorityClass {actions.priority_class.name}" + _override_suffix(actions.priority_class.override)
     if actions.topology_spread is not None:
         for spread in actions.topology_spread.constraints:
             yield f"spread over {spread.topology_key}, skew {spread.max_skew}, {spread.when_unsatisfiable}"
     if actions.scheduler_name is not None:
-        yield f"scheduler {actions.scheduler_name.name}" + _replacing(actions.scheduler_name.override)
+        yield f"scheduler {actions.scheduler_name.name}" + _override_suffix(actions.scheduler_name.override)
     if actions.termination_grace_period is not None:
-        found = actions.termination_grace_period
-        bounds = (("at least", found.min_seconds), ("at most", found.max_seconds))
-        said = ", ".join(f"{word} {value} s" for word, value in bounds if value is not None)
-        yield f"termination grace period: {said}"
+        grace_period = actions.termination_grace_period
+        bounds = (("at least", grace_period.min_seconds), ("at most", grace_period.max_seconds))
+        seconds_text = ", ".join(f"{word} {value} s" for word, value in bounds if value is not None)
+        yield f"termination grace period: {seconds_text}"
     if actions.empty_dirs is not None:
         yield f"emptyDir volumes without a size limit get {actions.empty_dirs.size_limit}"
-    for name, added in (("label", actions.labels), ("annotation", actions.annotations)):
-        if added is not None:
-            for key, value in (added.add or {}).items():
-                yield f"{name} {key}={value}" + _replacing(added.override)
+    for name, pairs in (("label", actions.labels), ("annotation", actions.annotations)):
+        if pairs is not None:
+            for key, value in (pairs.add or {}).items():
+                yield f"{name} {key}={value}" + _override_suffix(pairs.override)
     if actions.labels is not None:
         for key, label in (actions.labels.from_namespace or {}).items():
-            yield f"label {key} as the namespace's label {label}" + _replacing(actions.labels.override)
-        for key, chosen in (actions.labels.from_pod or {}).items():
-            listed = f"label {key} as the pod's label {chosen.label}, among {', '.join(chosen.among)}"
-            yield listed + _replacing(actions.labels.override)
+            yield f"label {key} as the namespace's label {label}" + _override_suffix(actions.labels.override)
+        for key, pod_label in (actions.labels.from_pod or {}).items():
+            phrase = f"label {key} as the pod's label {pod_label.label}, among {', '.join(pod_label.among)}"
+            yield phrase + _override_suffix(actions.labels.override)
 
 
-def _replacing(override: bool) -> str:
+def _override_suffix(override: bool) -> str:
     return ", replacing another" if override else ""
 
 
-def _requests(requests: RequestsAction) -> Iterator[str]:
-    yield from _requests_of(requests, "")
+def _request_phrases(requests: RequestsAction) -> Iterator[str]:
+    yield from _container_request_phrases(requests, "")
     for special in requests.containers:
         means = ", ".join((*special.names, *special.roles, *special.images)) or "every container"
-        yield from _requests_of(special, f" of {means}")
+        yield from _container_request_phrases(special, f" of {means}")
 
 
-def _requests_of(settings: RequestsAction | ContainerRequests, whose: str) -> Iterator[str]:
+def _container_request_phrases(settings: RequestsAction | ContainerRequests, container_suffix: str) -> Iterator[str]:
     for resource, rule in rules_of(settings):
-        yield f"{resource} request{whose}: {_rule(rule)}"
-    for resource, pieces in (settings.extended or {}).items():
-        yield f"{resource}{whose}: {pieces}, as request and limit, where none is written"
+        yield f"{resource} request{container_suffix}: {_describe_rule(rule)}"
+    for resource, count in (settings.extended or {}).items():
+        yield f"{resource}{container_suffix}: {count}, as request and limit, where none is written"
 
 
-def _rule(rule: RequestRule) -> str:
+def _describe_rule(rule: RequestRule) -> str:
     source = {
         "usage": "from usage", "policy": str(rule.otherwise), "limit": f"{rule.percent}% of the limit",
         "request": "what is written" if rule.percent == 100 else f"{rule.percent}% of what is written",
@@ -153,18 +153,18 @@ def _rule(rule: RequestRule) -> str:
         bounds += [f"{word} {share}% of what is written" for word, share in shares if share is not None]
     if rule.from_ == "request":
         return ", ".join([*parts, *bounds])
-    where = "where none is written" if rule.when == "missing" else "replacing what is written"
-    return ", ".join([*parts, *bounds, where])
+    condition = "where none is written" if rule.when == "missing" else "replacing what is written"
+    return ", ".join([*parts, *bounds, condition])
 
 
-def _placement(placement: PlacementAction) -> Iterator[str]:
+def _placement_phrases(placement: PlacementAction) -> Iterator[str]:
     for label in placement.require:
-        yield f"needs node label {_label(label)}"
+        yield f"needs node label {_describe_label(label)}"
     if placement.require_any:
-        groups = (" and ".join(map(_label, group)) for group in placement.require_any)
+        groups = (" and ".join(map(_describe_label, group)) for group in placement.require_any)
         yield f"needs one of: {'; or '.join(groups)}"
     for label in placement.prefer:
-        yield f"prefers node label {_label(label)}"
+        yield f"prefers node label {_describe_label(label)}"
     for key, value in (placement.node_selector or {}).items():
         yield f"node selector {key}={value}"
     for taint in placement.tolerate:
@@ -176,7 +176,7 @@ def _placement(placement: PlacementAction) -> Iterator[str]:
         yield f"tolerates taint {taint.key or '*'}={value}:{taint.effect or '*'}"
 
 
-def _label(label: NodeLabel) -> str:
+def _describe_label(label: NodeLabel) -> str:
     if label.in_namespace_label is not None:
         return f"{label.label} as the namespace's label {label.in_namespace_label}"
     if label.in_pod_label is not None:

@@ -1,9 +1,9 @@
-"""Is each pod stored as its case says? A case is a few files beside each other, in a folder named after its policy:
+"""Runs the example cases of policies. A case is a few files in a folder with the name of its policy:
 
-CASE.before.yaml   a manifest that makes pods of one kind
+CASE.before.yaml   a manifest that creates pods of one kind
 CASE.after.yaml    the pod as the API server stores it, or its refusal; `--accept` writes it
-CASE.why.yaml      what the case claims: `says`, `acts`, and the reason codes in `because` and `would`
-CASE.world.yaml    what is in the cluster; absent: nothing
+CASE.why.yaml      the expectation: `says`, `acts`, and the reason codes in `because` and `would`
+CASE.world.yaml    the objects of the cluster; without the file there are none
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,83 +24,95 @@ from trimtab.policy.changed_annotation import ANNOTATION
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.podpolicy import PodPolicy, Policies
 
-BEFORE = ".before.yaml"
+BEFORE_SUFFIX = ".before.yaml"
 EXAMPLES: Literal["examples.trimtab.dev/v1"] = "examples.trimtab.dev/v1"
 HEADER = "# As the API server stores it. Written by trimtab policies test --accept; read before you commit.\n"
 
 
 class Expectation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What a case claims."""
+    """The expectation of a case."""
 
     says: str
     """A sentence for people."""
     acts: bool
-    """Does the policy make a difference?"""
+    """Whether the stored pod differs from the one without the policy."""
     api_version: Literal["examples.trimtab.dev/v1"] = EXAMPLES
     kind: Literal["Expectation"] = "Expectation"
     because: tuple[str, ...] = ()
-    """Every reason code of the decision."""
+    """All reason codes of the decision."""
     would: tuple[str, ...] = ()
-    """Every field that a policy in mode `warn` or `audit` would change."""
+    """All fields that a policy in mode `warn` or `audit` would change."""
     beside: tuple[str, ...] = ()
     """Other policies that are in force, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case on file."""
+    """One case and its files."""
 
     folder: Path
     name: str
 
     @property
     def policy(self) -> str:
+        """The name of its policy."""
         return self.folder.name
 
     def path(self, part: str) -> Path:
+        """Return the path of one of its files: before, after, why or world."""
         return self.folder / f"{self.name}.{part}.yaml"
 
     def __str__(self) -> str:
         return f"{self.policy}/{self.name}"
 
 
-def cases(paths: Iterable[Path]) -> list[Case]:
-    """All below these folders, in order of their paths."""
-    found = sorted({file for path in paths for file in path.rglob(f"*{BEFORE}")})
-    return [Case(file.parent, file.name.removesuffix(BEFORE)) for file in found]
+def find_cases(paths: Iterable[Path]) -> list[Case]:
+    """Return all cases below these folders, ordered by path."""
+    files = sorted({file for path in paths for file in path.rglob(f"*{BEFORE_SUFFIX}")})
+    return [Case(file.parent, file.name.removesuffix(BEFORE_SUFFIX)) for file in files]
 
 
-def problems(case: Case, known: Mapping[str, PodPolicy], *, accept: bool = False) -> Iterator[str]:
-    """What is not as the case says, in words; a Mistake's own words where a file makes no sense.
+def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool = False) -> Iterator[str]:
+    """Yield the differences from the case's expectation as text, or the mistake of an invalid file.
 
-    accept: the pod as it is stored now is written down as what is expected.
+    With `accept` the stored pod is written as the expected one.
     """
     try:
-        claims = msgspec.convert(yaml.safe_load(case.path("why").read_text()), Expectation)
-        wanted = [known[name] for name in (case.policy, *claims.beside)]
-        facts, made = _world(case), _template(case)
+        expectation = msgspec.convert(yaml.safe_load(case.path("why").read_text()), Expectation)
+        case_policies = [policies[name] for name in (case.policy, *expectation.beside)]
+        facts, template = _read_facts(case), _read_template(case)
     except KeyError as error:
         yield f"there is no policy {error.args[0]}"
         return
     except (OSError, ValueError, yaml.YAMLError) as error:
         yield str(error)
         return
-    found, without = _shown(made, wanted, facts), _shown(made, wanted[1:], facts)
-    after = stored(found)
+    pod_preview, preview_without_policy = (
+        _preview_pod(template, case_policies, facts),
+        _preview_pod(template, case_policies[1:], facts),
+    )
+    after = stored_pod(pod_preview)
     if accept:
         text = yaml.safe_dump(after, sort_keys=False, width=200, allow_unicode=True)
         case.path("after").write_text(HEADER + text)
     elif not case.path("after").is_file():
-        yield f"{case.path('after').name} is not there; `--accept` writes it"
+        yield f"{case.path('after').name} does not exist; `--accept` writes it"
     else:
-        yield from _differences(_compared(yaml.safe_load(case.path("after").read_text())), _compared(after), "")
-    yield from _claimed("because", claims.because, because(found))
-    yield from _claimed("would", claims.would, {c.field for call in found.calls for c in call.decision.would})
-    if (_compared(after) != _compared(stored(without))) is not claims.acts:
-        yield f"acts: {str(claims.acts).lower()}, but the policy makes {'no' if claims.acts else 'a'} difference"
+        yield from _find_differences(
+            _comparable_pod(yaml.safe_load(case.path("after").read_text())), _comparable_pod(after), ""
+        )
+    yield from _compare_codes("because", expectation.because, reason_codes(pod_preview))
+    yield from _compare_codes(
+        "would", expectation.would, {change.field for call in pod_preview.calls for change in call.decision.would}
+    )
+    if (_comparable_pod(after) != _comparable_pod(stored_pod(preview_without_policy))) is not expectation.acts:
+        yield (
+            f"acts: {str(expectation.acts).lower()}, but the policy makes {'no' if expectation.acts else 'a'}"
+            " difference"
+        )
 
 
-def _world(case: Case) -> ClusterFacts:
+def _read_facts(case: Case) -> ClusterFacts:
     path = case.path("world")
     reading = load_snapshot([(path.name, path.read_bytes())] if path.exists() else [])
     if reading.mistakes:
@@ -108,74 +120,79 @@ def _world(case: Case) -> ClusterFacts:
     return from_snapshot(reading.snapshot)
 
 
-def _template(case: Case) -> PodTemplateLocation:
+def _read_template(case: Case) -> PodTemplateLocation:
     path = case.path("before")
     reading = read(path.name, path.read_bytes())
-    made = [one for document in reading.documents for one in templates(document)]
-    wrong: list[ConfigError] = [*reading.mistakes, *(one for one in made if isinstance(one, ConfigError))]
-    if wrong:
-        raise ValueError("; ".join(map(str, wrong)))
-    [one] = [one for one in made if isinstance(one, PodTemplateLocation)] if len(made) == 1 else [None]
-    if one is None:
-        raise ValueError(f"{path.name}: expected a manifest that makes one kind of pods, got {len(made)}")
-    return one
+    located = [template for document in reading.documents for template in templates(document)]
+    mistakes: list[ConfigError] = [
+        *reading.mistakes,
+        *(template for template in located if isinstance(template, ConfigError)),
+    ]
+    if mistakes:
+        raise ValueError("; ".join(map(str, mistakes)))
+    [template] = (
+        [template for template in located if isinstance(template, PodTemplateLocation)] if len(located) == 1 else [None]
+    )
+    if template is None:
+        raise ValueError(f"{path.name}: expected a manifest that creates one kind of pods, got {len(located)}")
+    return template
 
 
-def _shown(made: PodTemplateLocation, policies: Iterable[PodPolicy], facts: ClusterFacts) -> Preview:
-    return preview(made.pod, Policies.of(*policies), made.facts(facts), made.namespace)
+def _preview_pod(template: PodTemplateLocation, policies: Iterable[PodPolicy], facts: ClusterFacts) -> Preview:
+    return preview(template.pod, Policies.of(*policies), template.facts(facts), template.namespace)
 
 
-def stored(found: Preview) -> Any:
-    """The stored pod as plain values, or the API server's refusal."""
-    if isinstance(found.result, PodRejected):
-        return {"apiVersion": EXAMPLES, "kind": "Refusal", "refused": str(found.result)}
-    return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(found.result.pod))}
+def stored_pod(pod_preview: Preview) -> Any:
+    """Return the stored pod as plain values, or the API server's refusal."""
+    if isinstance(pod_preview.result, PodRejected):
+        return {"apiVersion": EXAMPLES, "kind": "Refusal", "refused": str(pod_preview.result)}
+    return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod_preview.result.pod))}
 
 
-def because(found: Preview) -> set[str]:
-    """Codes of the first call, and of what a second one changed; `no-policy` where none matched."""
-    if not found.calls:
+def reason_codes(pod_preview: Preview) -> set[str]:
+    """Return the codes of the first call and of the changes of a second one; `no-policy` if no policy matched."""
+    if not pod_preview.calls:
         return set()
-    first = found.calls[0].decision
-    codes = {c.reason.code.name for call in found.calls for c in call.decision.changes}
-    codes |= {left.reason.code.name for left in first.left}
+    first = pod_preview.calls[0].decision
+    codes = {change.reason.code.name for call in pod_preview.calls for change in call.decision.changes}
+    codes |= {kept.reason.code.name for kept in first.left}
     codes |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
     return codes or (set() if first.matched else {"no-policy"})
 
 
-def _claimed(word: str, claimed: Iterable[str], found: set[str]) -> Iterator[str]:
-    missing, more = sorted(set(claimed) - found), sorted(found - set(claimed))
+def _compare_codes(word: str, expected: Iterable[str], actual: set[str]) -> Iterator[str]:
+    missing, unexpected = sorted(set(expected) - actual), sorted(actual - set(expected))
     if missing:
-        yield f"{word}: {', '.join(missing)} is not said"
-    if more:
-        yield f"{word}: {', '.join(more)} is said, too"
+        yield f"{word}: {', '.join(missing)} is expected, and missing"
+    if unexpected:
+        yield f"{word}: {', '.join(unexpected)} is unexpected"
 
 
-_DRAWN = ("name", "generateName", "namespace", "ownerReferences")
+_RANDOM_FIELDS = ("name", "generateName", "namespace", "ownerReferences")
 
 
-def _compared(pod: Any) -> Any:
-    """Without what a controller draws for each pod, and our own annotation, which names what it did."""
-    metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in _DRAWN}
+def _comparable_pod(pod: Any) -> Any:
+    """Return the pod without fields that are random for each pod, and without Trimtab's annotation of its changes."""
+    metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in _RANDOM_FIELDS}
     for part in ("labels", "annotations"):
-        kept = {name: value for name, value in metadata.pop(part, {}).items() if name not in _DRAWN_KEYS}
-        metadata |= {part: kept} if kept else {}
+        remaining = {name: value for name, value in metadata.pop(part, {}).items() if name not in _RANDOM_KEYS}
+        metadata |= {part: remaining} if remaining else {}
     return {**pod, "metadata": metadata}
 
 
-_DRAWN_KEYS = (ANNOTATION, "pod-template-hash", "batch.kubernetes.io/job-name")
+_RANDOM_KEYS = (ANNOTATION, "pod-template-hash", "batch.kubernetes.io/job-name")
 
 
-def _differences(expected: Any, actual: Any, field: str) -> Iterator[str]:
+def _find_differences(expected: Any, actual: Any, field: str) -> Iterator[str]:
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in sorted({*expected, *actual}):
-            yield from _differences(expected.get(key), actual.get(key), f"{field}.{key}".lstrip("."))
+            yield from _find_differences(expected.get(key), actual.get(key), f"{field}.{key}".lstrip("."))
     elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         for index, pair in enumerate(zip(expected, actual, strict=True)):
-            yield from _differences(*pair, f"{field}[{index}]")
+            yield from _find_differences(*pair, f"{field}[{index}]")
     elif expected != actual:
-        yield f"{field}: expected {_text(expected)}, got {_text(actual)}"
+        yield f"{field}: expected {_format_value(expected)}, got {_format_value(actual)}"
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "nothing" if value is None else msgspec.json.encode(value).decode()

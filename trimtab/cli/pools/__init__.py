@@ -1,1 +1,1 @@
-"""`trimtab pools`: what others were told about node pools, as pools of ours."""
+"""The `pools` verb: it converts the configuration of another compactor to pools of Trimtab."""

@@ -1,4 +1,4 @@
-"""`trimtab pools`: import."""
+"""The command line of `trimtab pools`, with the subcommand import."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ COMMENTS = (
     "scaleDownRequiredUnderutilizedNodeCount, `for` and `age.node` the times of its Deployment.",
     "Memory at 100 percent means that memory never keeps a node.",
 )
-PATIENCE_SECONDS = 330
-"""Its chart gives a pod 300 s to end."""
+STOP_TIMEOUT_SECONDS = 330
+"""Longer than the 300 s of grace period that estafette's chart gives a pod."""
 
 
 @click.group("pools")
@@ -44,7 +44,7 @@ def verb() -> None:
 @click.option("--namespace", default=Settings().namespace, show_default=True, help="Where the compactor lives.")
 @click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
-@live_cluster.login
+@live_cluster.add_login_options
 def import_(
     paths: tuple[str, ...],
     applying: bool,
@@ -60,31 +60,32 @@ def import_(
     it tells the times, and so does `kubectl -n estafette get configmap,deployment -o yaml` as a whole.
     A pool that is there with other settings is left alone. Each step can be repeated.
     """
-    reading = _read(paths)
+    reading = _read_configuration(paths)
     manifests = [config_map(pool, namespace, COMMENTS) for pool in reading.pools]
     for note in reading.notes:
         click.echo(f"Note: {note}", err=True)
     if not applying:
-        output.write(output.manifests_text(manifests, form), output_file)
+        output.write_text(output.format_manifests(manifests, form), output_file)
     if not (applying or taking_over):
         return
-    from trimtab.cli.compactor import state as asked
+    from trimtab.cli.compactor import state
     from trimtab.kube.objects import Writer
 
-    with asked.opened(asked.ClusterLogin(**login, namespace=namespace)) as client:
+    with state.open_client(state.ClusterLogin(**login, namespace=namespace)) as client:
         writer = Writer(client=client, manager="trimtab-command")
         if taking_over:
             _take_over(writer, applying)
         if applying:
             for manifest in manifests:
-                click.echo(f"ConfigMap {namespace}/{manifest['metadata']['name']}: {_create(writer, manifest)}")
+                click.echo(f"ConfigMap {namespace}/{manifest['metadata']['name']}: {_create_pool(writer, manifest)}")
 
 
-def _read(paths: Sequence[str]) -> PoolReading:
-    """Raises Wrong with all mistakes, also where no document is its configuration."""
-    readings = [read(name, content) for name, content in live_cluster.read(paths)]
-    reading = imported(document for found in readings for document in found.documents)
-    mistakes = [mistake for found in readings for mistake in found.mistakes] + list(reading.mistakes)
+def _read_configuration(paths: Sequence[str]) -> PoolReading:
+    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, and without a
+    configuration."""
+    readings = [read(name, content) for name, content in live_cluster.read_paths(paths)]
+    reading = imported(document for file_reading in readings for document in file_reading.documents)
+    mistakes = [mistake for file_reading in readings for mistake in file_reading.mistakes] + list(reading.mistakes)
     if mistakes:
         raise UsageError(mistakes)
     if not reading.pools:
@@ -98,33 +99,36 @@ def _read(paths: Sequence[str]) -> PoolReading:
 def _take_over(writer: Writer, applying: bool) -> None:
     from trimtab.cli.pools import import_estafette as take_over
 
-    old, marked = take_over.find(writer.client)
-    if not (old or marked):
-        click.echo("no estafette node-compactor is there, and no node carries its mark", err=True)
+    old_compactors, marked_nodes = take_over.find_compactors_and_nodes(writer.client)
+    if not (old_compactors or marked_nodes):
+        click.echo("there is no estafette node-compactor, and no node has its annotation", err=True)
     if not applying:
-        for one in old:
-            click.echo(f"{one}: would be scaled from {one.replicas} to 0", err=True)
-        for node in marked:
+        for compactor in old_compactors:
+            click.echo(f"{compactor}: would be scaled from {compactor.replicas} to 0", err=True)
+        for node in marked_nodes:
             click.echo(f"{node}: would be {node.remedy}", err=True)
         return
     try:
-        for done in take_over.take_over(writer, old, patience_seconds=PATIENCE_SECONDS):
-            click.echo(done)
+        for step in take_over.take_over(writer, old_compactors, timeout_seconds=STOP_TIMEOUT_SECONDS):
+            click.echo(step)
     except take_over.StillRunning as error:
-        told = f"{error}: its pods still run after {PATIENCE_SECONDS} s. Run this command again when they are gone."
-        raise RuntimeFailure(told) from None
+        message = (
+            f"{error}: its pods still run after {STOP_TIMEOUT_SECONDS} s. Run this command again when they have"
+            " stopped."
+        )
+        raise RuntimeFailure(message) from None
 
 
-def _create(writer: Writer, manifest: Mapping[str, Any]) -> str:
-    """What was done, in words. Raises any KubeFault."""
-    from trimtab.kube import objects as whole
+def _create_pool(writer: Writer, manifest: Mapping[str, Any]) -> str:
+    """Create the pool's ConfigMap, and return the outcome as text. Raises any KubeFault."""
+    from trimtab.kube import objects as kube_objects
     from trimtab.kube.resources import PLACES, collection
 
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
-    there = whole.get(writer.client, "ConfigMap", name, namespace)
-    if there is not None:
-        same = (there.get("data") or {}).get(KEY) == manifest["data"][KEY]
-        return "is there already" if same else "is there with other settings, and was left alone"
+    existing = kube_objects.get(writer.client, "ConfigMap", name, namespace)
+    if existing is not None:
+        is_same = (existing.get("data") or {}).get(KEY) == manifest["data"][KEY]
+        return "exists already" if is_same else "exists with other settings, and was left alone"
     path = collection(PLACES["ConfigMap"], namespace)
     writer.write("POST", path, manifest, doing=f"create ConfigMap {namespace}/{name}")
     return "created"

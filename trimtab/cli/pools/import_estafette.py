@@ -1,7 +1,7 @@
-"""An estafette node-compactor stopped, and its marks taken off the nodes.
+"""Stops an estafette node-compactor, removes its annotations from nodes, and uncordons the nodes that it left cordoned.
 
-It annotates nodes with `estafette.io/node-compactor-state` and never opens one that it cordoned; after a drain that
-failed the node stays cordoned (estafette-k8s-node-compactor, main.go). Deployments are told by `is_deployment`.
+It annotates nodes with `estafette.io/node-compactor-state` and never uncordons one that it cordoned; after a failed
+drain the node stays cordoned (estafette-k8s-node-compactor, main.go). `is_deployment` recognizes its Deployments.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from trimtab.kube.nodes import stop
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import PLACES
 
-STATE = "estafette.io/node-compactor-state"
-MAX_TRIES = 5
+STATE_ANNOTATION = "estafette.io/node-compactor-state"
+MAX_ATTEMPTS = 5
 POLL_SECONDS = 1.0
 
 
 class StillRunning(Exception):
-    """Pods of a stopped compactor are still there; str names the Deployments."""
+    """Pods of a stopped compactor still run; the text names the Deployments."""
 
 
 class _State(msgspec.Struct, rename="camel"):
@@ -39,13 +39,13 @@ class _State(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True, order=True)
 class OldCompactor:
-    """A Deployment of it."""
+    """A Deployment of an estafette node-compactor."""
 
     namespace: str
     name: str
     replicas: int
     labels: tuple[tuple[str, str], ...]
-    """That its pods carry, by `spec.selector.matchLabels`."""
+    """The labels of its pods, by `spec.selector.matchLabels`."""
 
     def __str__(self) -> str:
         return f"Deployment {self.namespace}/{self.name}"
@@ -53,28 +53,28 @@ class OldCompactor:
 
 @dataclass(frozen=True, slots=True)
 class MarkedNode:
-    """A node with its annotation."""
+    """A node with the annotation of an estafette node-compactor."""
 
     name: str
     version: str
     is_stranded: bool
-    """It was cordoned by the old compactor, and nobody deletes it."""
+    """Whether the old compactor cordoned it, and it is not being deleted."""
 
     def __str__(self) -> str:
         return f"Node {self.name}"
 
     @property
     def remedy(self) -> str:
-        """What is done with it, as after "would be" or "was"."""
-        return "uncordoned, and its mark taken off" if self.is_stranded else "left as it is but for its mark"
+        """The change of the node, as it reads after "would be" or "was"."""
+        return "uncordoned, and its annotation removed" if self.is_stranded else "left as it is, without its annotation"
 
 
 def old_compactors(deployments: Iterable[dict[str, Any]]) -> list[OldCompactor]:
-    """Those among Deployments (as decoded JSON) that run it, by namespace and name."""
-    return sorted(_old_compactor(deployment) for deployment in deployments if is_deployment(deployment))
+    """Return the Deployments (decoded JSON) that run an estafette node-compactor, by namespace and name."""
+    return sorted(_decode_compactor(deployment) for deployment in deployments if is_deployment(deployment))
 
 
-def _old_compactor(deployment: dict[str, Any]) -> OldCompactor:
+def _decode_compactor(deployment: dict[str, Any]) -> OldCompactor:
     metadata, spec = deployment["metadata"], deployment["spec"]
     labels = (spec.get("selector") or {}).get("matchLabels") or {}
     return OldCompactor(
@@ -82,77 +82,81 @@ def _old_compactor(deployment: dict[str, Any]) -> OldCompactor:
     )  # fmt: skip
 
 
-def marked(node: NodeInfo, version: str) -> MarkedNode | None:
-    """What its annotation means for the node; None where it has none.
+def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
+    """Return the node with the meaning of its annotation; None without one.
 
-    Stranded is a node that is cordoned, that the annotation says is being scaled down, and that nobody deletes. An
-    annotation that cannot be read says nothing of a cordon: the cordon stays.
+    A node is stranded if it is cordoned, its annotation says that it is being scaled down, and it is not being deleted.
+    With an invalid annotation the cordon stays.
     """
-    if STATE not in node.annotations:
+    if STATE_ANNOTATION not in node.annotations:
         return None
     try:
-        state = msgspec.json.decode(node.annotations[STATE], type=_State)
+        state = msgspec.json.decode(node.annotations[STATE_ANNOTATION], type=_State)
     except (msgspec.DecodeError, UnicodeError):
         state = _State()
     return MarkedNode(node.name, version, state.scale_down_in_progress and node.cordoned and node.going is None)
 
 
-def find(client: Client) -> tuple[list[OldCompactor], list[MarkedNode]]:
-    """Its Deployments and its marks, as they stand in the cluster. Raises any KubeFault.
+def find_compactors_and_nodes(client: Client) -> tuple[list[OldCompactor], list[MarkedNode]]:
+    """Return the Deployments and the annotated nodes of the cluster. Raises any KubeFault.
 
-    The items of a list do not say their kind; and what a snapshot keeps of a node is not every annotation.
+    A snapshot is no source: it does not contain every annotation of a node. The items of a list have no kind.
     """
     pages = listing.pages(client, PLACES["Deployment"])
     deployments = [{"kind": "Deployment", **msgspec.json.decode(raw)} for page in pages for raw in page.items]
-    shapes = (shape for _, shape in listing.listed(client, PLACES["Node"]))
-    found = (marked(node_of(shape), shape.metadata.resource_version) for shape in shapes)
-    return old_compactors(deployments), [node for node in found if node is not None]
+    node_shapes = (shape for _, shape in listing.listed(client, PLACES["Node"]))
+    marked_nodes = (decode_marked_node(node_of(shape), shape.metadata.resource_version) for shape in node_shapes)
+    return old_compactors(deployments), [node for node in marked_nodes if node is not None]
 
 
 def take_over(
-    writer: Writer, old: Iterable[OldCompactor], *, patience_seconds: float, sleep: Callable[[float], None] = time.sleep
+    writer: Writer,
+    deployments: Iterable[OldCompactor],
+    *,
+    timeout_seconds: float,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """Scales them to 0, waits until their pods are gone, and cleans the nodes; what was done, in words.
+    """Scale the Deployments to 0, wait until their pods have stopped, and restore the nodes; yield each step as text.
 
-    A compactor that still runs would mark the nodes again: raises StillRunning after `patience_seconds`. Raises any
-    KubeFault. Called again it goes on from what it finds.
+    A compactor that still runs would annotate the nodes again: raises StillRunning after `timeout_seconds`. Raises any
+    KubeFault; another call continues from there.
     """
-    stopped = list(old)
-    for one in stopped:
-        if one.replicas:
-            stop(writer, "Deployment", one.namespace, one.name)
-            yield f"{one}: scaled from {one.replicas} to 0"
-    until = time.monotonic() + patience_seconds
-    while running := [one for one in stopped if _has_pods(writer.client, one)]:
-        if time.monotonic() >= until:
+    compactors = list(deployments)
+    for compactor in compactors:
+        if compactor.replicas:
+            stop(writer, "Deployment", compactor.namespace, compactor.name)
+            yield f"{compactor}: scaled from {compactor.replicas} to 0"
+    deadline = time.monotonic() + timeout_seconds
+    while running := [compactor for compactor in compactors if _has_pods(writer.client, compactor)]:
+        if time.monotonic() >= deadline:
             raise StillRunning(", ".join(map(str, running)))
         sleep(POLL_SECONDS)
-    for node in find(writer.client)[1]:
-        yield f"{node}: {_clean(writer, node)}"
+    for node in find_compactors_and_nodes(writer.client)[1]:
+        yield f"{node}: {_restore_node(writer, node)}"
 
 
-def _has_pods(client: Client, old: OldCompactor) -> bool:
-    """Whether pods with all labels of its selector are there. Of a selector without labels nothing is known: no."""
-    if not old.labels:
+def _has_pods(client: Client, compactor: OldCompactor) -> bool:
+    """Return whether pods with all labels of the Deployment's selector exist; False for a selector without labels."""
+    if not compactor.labels:
         return False
-    selector = ",".join(f"{name}={value}" for name, value in old.labels)
-    source = replace(PLACES["Pod"], namespace=old.namespace, labels=selector, slim=True)
+    selector = ",".join(f"{name}={value}" for name, value in compactor.labels)
+    source = replace(PLACES["Pod"], namespace=compactor.namespace, labels=selector, slim=True)
     return any(page.items for page in listing.pages(client, source))
 
 
-def _clean(writer: Writer, found: MarkedNode) -> str:
-    """In one patch, bound to the version it was read in; on a conflict the node is read again."""
-    node: MarkedNode | None = found
-    for _ in range(MAX_TRIES):
+def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
+    """Restore the node with one patch that requires the version that was read; on a conflict it is read again."""
+    node: MarkedNode | None = marked_node
+    for _ in range(MAX_ATTEMPTS):
         if node is None:
-            return "its mark is gone"
+            return "its annotation was removed meanwhile"
         try:
             nodes.reopen(
-                writer, node.name, node.version, uncordon=node.is_stranded, annotations=(STATE,), taints=None
+                writer, node.name, node.version, uncordon=node.is_stranded, annotations=(STATE_ANNOTATION,), taints=None
             )  # fmt: skip
             return node.remedy
         except Conflict:
             shape = objects.read(writer.client, "Node", node.name)
             assert isinstance(shape, NodeShape)
-            node = marked(node_of(shape), shape.metadata.resource_version)
-    return "it changes all the time, and was left alone; run the command again"
+            node = decode_marked_node(node_of(shape), shape.metadata.resource_version)
+    return "it keeps changing, and was left alone; run the command again"

@@ -1,13 +1,10 @@
-"""Which containers a report is about: by namespace, kind of workload, and label.
-
-From usage and what stands to the report.
-"""
+"""Builds the report of `trimtab recommend` from usage and current requests, for the containers that are selected."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from trimtab.cli.output import why
+from trimtab.cli.output import report_reason
 from trimtab.cli.recommend.current_requests import CurrentContainer, CurrentRequests
 from trimtab.cli.recommend.report import (
     ContainerReport,
@@ -16,8 +13,8 @@ from trimtab.cli.recommend.report import (
     RecommendReport,
     ResourceReport,
     TotalsLine,
-    total,
-    totals,
+    group_totals,
+    sum_lines,
 )
 from trimtab.cli.recommend.sources import KINDS as ENDING_KINDS
 from trimtab.cli.recommend.sources import RunningTime
@@ -39,41 +36,41 @@ from trimtab.sizing.request import CurrentResources, Proposal, SizingSettings, U
 from trimtab.sizing.statistics import SizingSeverity, UsageStatistics, most_severe, needed, seen, severity
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod")
-"""Spelled in any case; other kinds (an Argo `Rollout`) as they are written."""
+"""Kinds that --kind accepts in any case; other kinds (an Argo `Rollout`) have to be spelled exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Empty: everything."""
+    """The containers that a report is about; an empty field selects everything."""
 
     namespaces: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
     """In lower case."""
     labels: tuple[SelectorRequirement, ...] = ()
-    """Of the pods, or of their namespace where the pods do not have the label."""
+    """Requirements on the labels of pods, or of their namespace if the pods do not have the label."""
 
-    def includes(self, container: ContainerKey, standing: CurrentContainer | None) -> bool:
-        """Whether the report has a row for the container."""
-        if self.labels and standing is None:
+    def includes_container(self, container: ContainerKey, current: CurrentContainer | None) -> bool:
+        """Return whether the report has a row for the container; `current` is None if the snapshot does not have it."""
+        if self.labels and current is None:
             return False
-        return self.names(container.namespace, container.kind) and (
-            standing is None or all(requirement_matches(one, standing.labels) for one in self.labels)
+        return self.includes_workload(container.namespace, container.kind) and (
+            current is None or all(requirement_matches(requirement, current.labels) for requirement in self.labels)
         )
 
-    def names(self, namespace: str, kind: str) -> bool:
-        """Whether namespace and kind are among those selected."""
+    def includes_workload(self, namespace: str, kind: str) -> bool:
+        """Return whether the namespace and the kind are selected."""
         return (not self.namespaces or namespace in self.namespaces) and (not self.kinds or kind.lower() in self.kinds)
 
 
-def selection(
+def parse_selection(
     namespaces: Iterable[str], kinds: Iterable[str], selector: str | None, *, has_cluster: bool
 ) -> tuple[Selection, list[ConfigError]]:
-    """What the options select, and their mistakes."""
+    """Return the selection of the options, and their mistakes."""
     mistakes, labels = list[ConfigError](), tuple[SelectorRequirement, ...]()
-    every = [part.strip() for text in kinds for part in text.split(",") if part.strip()]
-    known = {kind.lower() for kind in KINDS}
-    for kind in every:
-        if kind.lower() not in known and kind.lower().removesuffix("s") in known:
+    kind_names = [part.strip() for text in kinds for part in text.split(",") if part.strip()]
+    known_kinds = {kind.lower() for kind in KINDS}
+    for kind in kind_names:
+        if kind.lower() not in known_kinds and kind.lower().removesuffix("s") in known_kinds:
             todo = nearest(kind.removesuffix("s").capitalize(), KINDS)
             mistakes.append(ConfigError(file="--kind", expected="a kind such as Deployment", got=repr(kind), todo=todo))
     if selector is not None:
@@ -84,144 +81,161 @@ def selection(
         if not has_cluster:
             todo = "labels are read from the pods of a snapshot"
             mistakes.append(ConfigError(file="--selector", expected="--cluster", got="none", todo=todo))
-    lower = frozenset(kind.lower() for kind in every)
+    lower = frozenset(kind.lower() for kind in kind_names)
     return Selection(namespaces=frozenset(namespaces), kinds=lower, labels=labels), mistakes
 
 
-SHARES = (0.05, 0.5, 0.95)
-MOST_NAMES = 20
-"""Namespaces or kinds that a note names."""
+CURVE_SHARES = (0.05, 0.5, 0.95)
+MAX_NAMES = 20
+"""The number of namespaces or kinds that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the report is about, beside usage and what stands."""
+    """What a report is to contain: the sizing settings, the selection and the totals."""
 
     terms: SizingSettings
     now: Seconds | None
     by: str = ""
-    """The label whose values the books are of."""
+    """The label by whose values the histories are divided; empty if they are not."""
     selection: Selection = field(default_factory=Selection)
     least_severity: SizingSeverity = SizingSeverity.UNKNOWN
     total_by: tuple[str, ...] = ()
 
 
-def report(
+def build_report(
     books: Mapping[str, BatchHistory],
     runs: Mapping[str, RunningTime],
     cluster: CurrentRequests,
-    asked: Question,
+    question: Question,
     notes: Iterable[str],
 ) -> RecommendReport:
-    """Every selected container that was seen or stands, what changes most money first."""
-    told, lines = [*cluster.notes, *notes], list[TotalsLine]()
+    """Return a report of every selected container that has usage or is in the snapshot, the largest saving first."""
+    all_notes, lines = [*cluster.notes, *notes], list[TotalsLine]()
     for value, book in books.items():
-        found, left = _lines(book, runs.get(value, RunningTime()), cluster, asked, value if asked.by else None)
-        lines += found
-        told += left
+        history_lines, history_notes = _report_history(
+            book, runs.get(value, RunningTime()), cluster, question, value if question.by else None
+        )
+        lines += history_lines
+        all_notes += history_notes
     if any(line.row.hours_per_month is not None and line.row.monthly_now is not None for line in lines):
-        told.append("CronJobs and Jobs are charged for the hours that they run.")
-    lines.sort(key=lambda line: _order(line.row))
+        all_notes.append("CronJobs and Jobs are charged for the hours that they run.")
+    lines.sort(key=lambda line: _sort_key(line.row))
     rows = [line.row for line in lines]
-    at = asked.now or max((run.last for run in runs.values()), default=0)
+    end_of_history = question.now or max((run.last for run in runs.values()), default=0)
     return RecommendReport(
-        at=written(at) if at else None, rule=_rules(asked.terms), by=asked.by or None,
-        containers=rows, saved=round(sum(row.monthly_saved or 0.0 for row in rows), 2),
+        at=written(end_of_history) if end_of_history else None,
+        rule=_format_rules(question.terms),
+        by=question.by or None,
+        containers=rows,
+        saved=round(sum(row.monthly_saved or 0.0 for row in rows), 2),
         changes=sum(bool(row.cpu.proposed or row.memory.proposed) for row in rows),
         unknown=sum(bool(row.cpu.missing and row.memory.missing) for row in rows),
-        total=total(lines), totals=[one for by in asked.total_by for one in totals(lines, by)],
-        against=None, notes=told,
-    )  # fmt: skip
+        total=sum_lines(lines),
+        totals=[totals_line for by in question.total_by for totals_line in group_totals(lines, by)],
+        against=None,
+        notes=all_notes,
+    )
 
 
-def _order(row: ContainerReport) -> tuple[float, str, str, str, str]:
+def _sort_key(row: ContainerReport) -> tuple[float, str, str, str, str]:
     return -abs(row.monthly_saved or 0.0), row.cluster or "", row.namespace, row.workload, row.container
 
 
-def _rules(terms: SizingSettings) -> str:
-    """As on the command line; of both resources where they differ."""
+def _format_rules(terms: SizingSettings) -> str:
+    """Return the rule as on the command line; one per resource if they differ."""
     cpu, memory = terms.rule_of("cpu"), terms.rule_of("memory")
     return str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}"
 
 
-def _lines(
-    book: BatchHistory, runs: RunningTime, cluster: CurrentRequests, asked: Question, value: str | None
+def _report_history(
+    book: BatchHistory, runs: RunningTime, cluster: CurrentRequests, question: Question, value: str | None
 ) -> tuple[list[TotalsLine], list[str]]:
-    """The containers of one book, and notes on those that are left out."""
-    here = bool(cluster.standing)
-    everybody = sorted(set(book.containers()) | cluster.standing.keys())
-    chosen = [one for one in everybody if asked.selection.includes(one, cluster.standing.get(one))]
-    listed = [c for c in chosen if not here or c in cluster.standing]
-    lines = [_container(book, runs, cluster, one, asked, value) for one in listed]
-    lines = [line for line in lines if SizingSeverity(line.row.severity).rank >= asked.least_severity.rank]
+    """Return a line for each container of one history, and notes about the containers that are left out."""
+    has_snapshot = bool(cluster.containers)
+    all_containers = sorted(set(book.containers()) | cluster.containers.keys())
+    selected_containers = [
+        line_total
+        for line_total in all_containers
+        if question.selection.includes_container(line_total, cluster.containers.get(line_total))
+    ]
+    reported = [container for container in selected_containers if not has_snapshot or container in cluster.containers]
+    lines = [_report_container(book, runs, cluster, line_total, question, value) for line_total in reported]
+    lines = [line for line in lines if SizingSeverity(line.row.severity).rank >= question.least_severity.rank]
     notes = []
-    if everybody and not chosen:
-        namespaces, kinds = ({getattr(one, name) for one in everybody} for name in ("namespace", "kind"))
-        there = f"the namespaces are {_named(namespaces)}, the kinds {_named(kinds)}"
-        notes.append(f"Nothing is selected by --namespace, --kind and --selector; {there}.")
-    gone = len(chosen) - len(listed)
-    if gone:
+    if all_containers and not selected_containers:
+        namespaces, kinds = (
+            {getattr(line_total, name) for line_total in all_containers} for name in ("namespace", "kind")
+        )
+        selectable = f"the namespaces are {_format_names(namespaces)}, the kinds {_format_names(kinds)}"
+        notes.append(f"Nothing is selected by --namespace, --kind and --selector; {selectable}.")
+    missing_count = len(selected_containers) - len(reported)
+    if missing_count:
         text = reasons.NO_SUCH_WORKLOAD.means
-        notes.append(f"{gone} container{'s' if gone > 1 else ''} left out: {text[0].lower()}{text[1:]}")
+        notes.append(
+            f"{missing_count} container{'s' if missing_count > 1 else ''} left out: {text[0].lower()}{text[1:]}"
+        )
     return lines, notes
 
 
-def _named(names: Iterable[str]) -> str:
-    every = sorted(names)
-    return ", ".join(every[:MOST_NAMES]) + (f" and {len(every) - MOST_NAMES} more" if len(every) > MOST_NAMES else "")
+def _format_names(includes_workload: Iterable[str]) -> str:
+    sorted_names = sorted(includes_workload)
+    return ", ".join(sorted_names[:MAX_NAMES]) + (
+        f" and {len(sorted_names) - MAX_NAMES} more" if len(sorted_names) > MAX_NAMES else ""
+    )
 
 
-def _container(
+def _report_container(
     book: BatchHistory,
     runs: RunningTime,
     cluster: CurrentRequests,
     container: ContainerKey,
-    asked: Question,
+    question: Question,
     value: str | None,
 ) -> TotalsLine:
-    standing, parts = cluster.standing.get(container), dict[str, ResourceReport]()
-    replicas = standing.replicas if standing else None
+    current, parts = cluster.containers.get(container), dict[str, ResourceReport]()
+    replicas = current.replicas if current else None
     hours = runs.hours_per_month(container, book, replicas)
     pods = hours / HOURS if hours is not None else float(1 if replicas is None else replicas)
     now, proposed = [], []
     for resource in RESOURCES:
-        asks = _asks(standing, resource, cluster, book.advice.get((container, resource)))
+        resources = _current_resources(current, resource, cluster, book.advice.get((container, resource)))
         window = book.window(container, resource)
-        known = _known(book, container, resource, window, asked.now, asked.terms)
-        found = propose(asks, known, asked.terms)
-        severe = _severity(asks, found, max(pods, 1.0), here=standing is not None)
-        parts[resource] = _resource(asks, known, found, window, severe)
-        now.append(asks.request or 0)
-        proposed.append(found.request if isinstance(found, Proposal) else now[-1])
+        statistics = _usage_statistics(book, container, resource, window, question.now, question.terms)
+        proposal = propose(resources, statistics, question.terms)
+        resource_severity = _severity(resources, proposal, max(pods, 1.0), is_current=current is not None)
+        parts[resource] = _report_resource(resources, statistics, proposal, window, resource_severity)
+        now.append(resources.request or 0)
+        proposed.append(proposal.request if isinstance(proposal, Proposal) else now[-1])
     paid, cost = (cluster.price.monthly(*amounts) * pods for amounts in (now, proposed))
-    is_priced = standing is not None and not (container.kind in ENDING_KINDS and hours is None)
+    is_priced = current is not None and not (container.kind in ENDING_KINDS and hours is None)
     row = ContainerReport(
         cluster=value, namespace=container.namespace, kind=container.kind, workload=container.workload,
-        container=container.name, role=str(standing.place.role) if standing else None, replicas=replicas,
-        former_pods=runs.former_pods(container, cluster.pods) if standing else None, hours_per_month=hours,
+        container=container.name, role=str(current.place.role) if current else None, replicas=replicas,
+        former_pods=runs.former_pods(container, cluster.pods) if current else None, hours_per_month=hours,
         severity=most_severe(*(SizingSeverity(part.severity) for part in parts.values())),
         cpu=parts["cpu"], memory=parts["memory"],
         monthly_now=round(paid, 2) if is_priced else None, monthly_proposed=round(cost, 2),
         monthly_saved=round(paid - cost, 2) if is_priced else None,
     )  # fmt: skip
-    labels = standing.labels if standing else {}
+    labels = current.labels if current else {}
     return TotalsLine(row=row, labels=labels, pods=pods, now=(now[0], now[1]), proposed=(proposed[0], proposed[1]))
 
 
 def _severity(
-    asks: CurrentResources, found: Proposal | Unchanged | NotYet, pods: float, *, here: bool
+    resources: CurrentResources, proposal: Proposal | Unchanged | NotYet, pods: float, *, is_current: bool
 ) -> SizingSeverity:
-    if isinstance(found, NotYet) or not here:
+    if isinstance(proposal, NotYet) or not is_current:
         return SizingSeverity.UNKNOWN
-    if any(reason.code == reasons.LIMIT_TOO_SMALL for reason in _reasons(found)):
+    if any(reason.code == reasons.LIMIT_TOO_SMALL for reason in _reasons(proposal)):
         return SizingSeverity.HIGH
-    if isinstance(found, Unchanged):
+    if isinstance(proposal, Unchanged):
         return SizingSeverity.NONE
-    killed = any(reason.code == OOM_KILLED for reason in found.reasons)
-    return severity(asks.resource, asks.request, found.request, pods, killed=killed)
+    killed = any(reason.code == OOM_KILLED for reason in proposal.reasons)
+    return severity(resources.resource, resources.request, proposal.request, pods, killed=killed)
 
 
-def _known(
+def _usage_statistics(
     book: BatchHistory,
     container: ContainerKey,
     resource: str,
@@ -230,79 +244,91 @@ def _known(
     terms: SizingSettings,
 ) -> UsageStatistics | NotYet:
     if not window.last:
-        return _nothing(resource)
+        return _no_usage(resource)
     return seen(
         resource, window, now, kind=container.kind, oom=book.oom_records.get(container),
         pods=book.pods.present((container, resource)), percentiles=terms.percentiles(resource),
     )  # fmt: skip
 
 
-def _asks(
-    standing: CurrentContainer | None, resource: str, cluster: CurrentRequests, advice: VpaRecommendation | None
+def _current_resources(
+    current: CurrentContainer | None, resource: str, cluster: CurrentRequests, advice: VpaRecommendation | None
 ) -> CurrentResources:
-    if standing is None:
+    if current is None:
         return CurrentResources(resource=resource, request=None, limit=None, advice=advice)
-    return standing.asks(resource, cluster.nodes, advice)
+    return current.current_resources(resource, cluster.nodes, advice)
 
 
-def _nothing(resource: str) -> NotYet:
+def _no_usage(resource: str) -> NotYet:
     return NotYet(reason=reasons.NO_USAGE(f"nothing was seen of its {resource}"), have="nothing", need=needed(resource))
 
 
-def _resource(
-    asks: CurrentResources,
-    known: UsageStatistics | NotYet,
-    found: Proposal | Unchanged | NotYet,
+def _report_resource(
+    resources: CurrentResources,
+    statistics: UsageStatistics | NotYet,
+    proposal_or_reason: Proposal | Unchanged | NotYet,
     window: DailyHistograms,
-    severe: SizingSeverity,
+    resource_severity: SizingSeverity,
 ) -> ResourceReport:
-    percentiles = known if isinstance(known, UsageStatistics) else None
-    proposal = found if isinstance(found, Proposal) else None
+    percentiles = statistics if isinstance(statistics, UsageStatistics) else None
+    proposal = proposal_or_reason if isinstance(proposal_or_reason, Proposal) else None
 
     def shown(name: str) -> str | None:
-        return None if percentiles is None else amount(asks.resource, getattr(percentiles, name))
+        return None if percentiles is None else format_rounded_up(resources.resource, getattr(percentiles, name))
 
     return ResourceReport(
-        now=_written(asks, asks.request), limit=_written(asks, asks.limit),
-        proposed=_written(asks, proposal.request if proposal else None),
-        proposed_limit=_written(asks, proposal.limit if proposal else None), severity=severe,
-        p5=shown("p5"), p50=shown("p50"),
-        p95=shown("p95"), p99=shown("p99"),
-        max=shown("max"), days=percentiles.days if percentiles else None,
-        samples=window.whole().total, confidence=_confidence(known, proposal),
-        reasons=[why(reason) for reason in _reasons(found)],
-        missing=MissingReport(reason=why(found.reason), have=found.have, need=found.need)
-        if isinstance(found, NotYet) else None,
-        curve=list(_curve(window)),
-    )  # fmt: skip
+        now=_format_amount(resources, resources.request),
+        limit=_format_amount(resources, resources.limit),
+        proposed=_format_amount(resources, proposal.request if proposal else None),
+        proposed_limit=_format_amount(resources, proposal.limit if proposal else None),
+        severity=resource_severity,
+        p5=shown("p5"),
+        p50=shown("p50"),
+        p95=shown("p95"),
+        p99=shown("p99"),
+        max=shown("max"),
+        days=percentiles.days if percentiles else None,
+        samples=window.whole().total,
+        confidence=_confidence(statistics, proposal),
+        reasons=[report_reason(reason) for reason in _reasons(proposal_or_reason)],
+        missing=MissingReport(
+            reason=report_reason(proposal_or_reason.reason), have=proposal_or_reason.have, need=proposal_or_reason.need
+        )
+        if isinstance(proposal_or_reason, NotYet)
+        else None,
+        curve=list(_report_days(window)),
+    )
 
 
-def _confidence(known: UsageStatistics | NotYet, proposal: Proposal | None) -> float | None:
-    """Of what is proposed: a request that covers what was doubtful is not doubted for it."""
-    if isinstance(known, NotYet):
+def _confidence(statistics: UsageStatistics | NotYet, proposal: Proposal | None) -> float | None:
+    """Return the confidence in the proposed request, or in the usage without a proposal; None with too little usage.
+
+    A request above the doubtful part of the usage is as sure as the rest.
+    """
+    if isinstance(statistics, NotYet):
         return None
     if proposal is None:
-        return known.confidence
-    return confidence_at(known.resource, percentiles_of(known), proposal.request, known.confidence)
+        return statistics.confidence
+    return confidence_at(statistics.resource, percentiles_of(statistics), proposal.request, statistics.confidence)
 
 
-def _reasons(found: Proposal | Unchanged | NotYet) -> tuple[Reason, ...]:
-    return found.reasons if isinstance(found, Proposal) else (found.reason,)
+def _reasons(proposal: Proposal | Unchanged | NotYet) -> tuple[Reason, ...]:
+    return proposal.reasons if isinstance(proposal, Proposal) else (proposal.reason,)
 
 
-def _curve(window: DailyHistograms) -> Iterable[DayReport]:
+def _report_days(window: DailyHistograms) -> Iterable[DayReport]:
     for day, counts in sorted(window.by_day().items()):
         if counts.total:
-            p5, p50, p95 = counts.percentiles(SHARES)
+            p5, p50, p95 = counts.percentiles(CURVE_SHARES)
             yield DayReport(day=written(day * DAY)[:10], p5=p5, p50=p50, p95=p95, max=counts.top)
 
 
-def _written(asks: CurrentResources, number: int | None) -> str | None:
-    return None if number is None else quantity.format_quantity(asks.resource, number)
+def _format_amount(resources: CurrentResources, number: int | None) -> str | None:
+    return None if number is None else quantity.format_quantity(resources.resource, number)
 
 
-def amount(resource: str, value: float) -> str:
-    """Rounded up to a millicore or mebibyte."""
+def format_rounded_up(resource: str, value: float) -> str:
+    """Return the amount as a quantity, rounded up to a millicore or mebibyte."""
     if resource == "cpu":
         return quantity.cpu(ceil(value * 1000 - 1e-6))
     return quantity.memory(ceil(value / (1 << 20) - 1e-6) << 20)

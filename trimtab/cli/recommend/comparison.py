@@ -1,4 +1,4 @@
-"""What changed since an earlier report: requests, recommendations, containers that came and went."""
+"""The comparison with an earlier report: changed requests and recommendations, new and missing containers."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ from trimtab.sizing.statistics import SizingSeverity
 
 APPLIED, REQUEST, RECOMMENDATION = "applied", "request-changed", "recommendation-changed"
 TOLERANCE = 0.05
-"""A recommendation within a twentieth is the same recommendation."""
+"""Recommendations that differ by at most a twentieth count as equal."""
 
 
 class _Resource(ReportPart, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class _Container(ReportPart, frozen=True, kw_only=True):
 
 
 class Earlier(ReportPart, frozen=True, kw_only=True):
-    """An earlier report, as far as it is compared: also one of a version that knew less."""
+    """The fields of an earlier report that are compared; an older version of the report may lack the optional ones."""
 
     kind: str
     at: str | None = None
@@ -54,35 +54,46 @@ _Row = _Container | ContainerReport
 _Key = tuple[str | None, str, str, str, str]
 
 
-def read(path: str) -> Earlier:
-    """What `-o json` wrote. Raises Wrong."""
+def read_earlier_report(path: str) -> Earlier:
+    """Read a report that `-o json` wrote. Raises UsageError."""
     expected = "a report that `trimtab recommend -o json` wrote"
     try:
-        found = msgspec.json.decode(Path(path).read_bytes(), type=Earlier)
+        report = msgspec.json.decode(Path(path).read_bytes(), type=Earlier)
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=path, expected="a file that can be read", got=got)]) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise UsageError([ConfigError(file=path, expected=expected, got=f"something else ({error})")]) from None
-    if found.kind != "RecommendReport":
-        raise UsageError([ConfigError(file=path, expected=expected, got=f"a {found.kind}")])
-    return found
+    if report.kind != "RecommendReport":
+        raise UsageError([ConfigError(file=path, expected=expected, got=f"a {report.kind}")])
+    return report
 
 
-def compared(earlier: Earlier, report: RecommendReport, question: Question) -> ComparisonReport:
-    """What is otherwise now. What the selection leaves out did not go. By label and severity it is not known what the
-    earlier report would have had: containers that came or went are not told then."""
+def compare_reports(earlier: Earlier, report: RecommendReport, question: Question) -> ComparisonReport:
+    """Return what changed since the earlier report.
+
+    A container that the selection leaves out is not missing. With a selection by label or severity, new and missing
+    containers are not reported: the earlier report does not have what such a selection needs.
+    """
     selection = question.selection
     is_whole = not selection.labels and question.least_severity is SizingSeverity.UNKNOWN
     before = {_key(row): row for row in earlier.containers}
     after = {_key(row): row for row in report.containers}
-    gone = [row for key, row in before.items() if key not in after and selection.names(row.namespace, row.kind)]
+    missing = [
+        row for key, row in before.items() if key not in after and selection.includes_workload(row.namespace, row.kind)
+    ]
     return ComparisonReport(
-        at=earlier.at, saved=earlier.saved,
-        differences=[one for key, row in after.items() if key in before for one in _differences(before[key], row)],
+        at=earlier.at,
+        saved=earlier.saved,
+        differences=[
+            difference
+            for key, row in after.items()
+            if key in before
+            for difference in _find_differences(before[key], row)
+        ],
         new=[_place(row) for key, row in after.items() if is_whole and key not in before],
-        gone=[_place(row) for row in gone if is_whole],
-    )  # fmt: skip
+        gone=[_place(row) for row in missing if is_whole],
+    )
 
 
 def _key(row: _Row) -> _Key:
@@ -95,29 +106,32 @@ def _place(row: _Row) -> PlaceReport:
     )
 
 
-def _differences(before: _Container, after: ContainerReport) -> Iterator[DifferenceReport]:
+def _find_differences(before: _Container, after: ContainerReport) -> Iterator[DifferenceReport]:
     for resource in ("cpu", "memory"):
         old, new = getattr(before, resource), getattr(after, resource)
-        for what, was, came in _changes(resource, old, new):
-            yield DifferenceReport(place=_place(after), resource=resource, what=what, before=was, after=came)
+        for what, was, now in _find_changes(resource, old, new):
+            yield DifferenceReport(place=_place(after), resource=resource, what=what, before=was, after=now)
 
 
-def _changes(
+def _find_changes(
     resource: str, old: _Resource, new: ResourceReport
 ) -> Iterable[tuple[str, str | None, str | None]]:  # fmt: skip
-    if not _same(resource, old.now, new.now):
-        was_proposed = old.proposed is not None and _same(resource, old.proposed, new.now)
+    if not _is_same(resource, old.now, new.now):
+        was_proposed = old.proposed is not None and _is_same(resource, old.proposed, new.now)
         yield (APPLIED if was_proposed else REQUEST), old.now, new.now
-    wanted, wants = old.proposed or old.now, new.proposed or new.now
-    if (old.proposed or new.proposed) and not _same(resource, wanted, wants, TOLERANCE):
-        yield RECOMMENDATION, wanted, wants
+    old_request, new_request = old.proposed or old.now, new.proposed or new.now
+    if (old.proposed or new.proposed) and not _is_same(resource, old_request, new_request, TOLERANCE):
+        yield RECOMMENDATION, old_request, new_request
 
 
-def _same(resource: str, one: str | None, other: str | None, tolerance: float = 0.0) -> bool:
-    if one is None or other is None:
-        return one == other
+def _is_same(resource: str, first: str | None, second: str | None, tolerance: float = 0.0) -> bool:
+    if first is None or second is None:
+        return first == second
     try:
-        a, b = quantity.scheduler_value(resource, one), quantity.scheduler_value(resource, other)
+        first_value, second_value = (
+            quantity.scheduler_value(resource, first),
+            quantity.scheduler_value(resource, second),
+        )
     except NotAQuantity:
-        return one == other
-    return abs(a - b) <= tolerance * max(a, b)
+        return first == second
+    return abs(first_value - second_value) <= tolerance * max(first_value, second_value)

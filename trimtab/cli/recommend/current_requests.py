@@ -1,7 +1,5 @@
-"""How much do the nodes hold that a pod may use, beside their DaemonSets?
-
-What do containers ask for now, and who else sizes them?
-"""
+"""The current requests of all containers, the autoscalers that size them, and the largest request that fits on a
+node."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,67 +39,76 @@ RESOURCES = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
-    """One node."""
+class _EligibleNode:
+    """A node with the capacity that its DaemonSets leave to other pods."""
 
     node: NodeInfo
     taints: tuple[Taint, ...]
-    """Without those that pass."""
-    left: Amounts
-    """Beside its DaemonSets."""
+    """Without temporary taints."""
+    available: Amounts
+    """Allocatable without the requests of DaemonSets."""
 
 
 @dataclass(slots=True)
 class EligibleNodes:
-    """The nodes of a snapshot that take pods."""
+    """The nodes of a snapshot that accept pods."""
 
-    rooms: list[_Room] = field(default_factory=list)
+    nodes: list[_EligibleNode] = field(default_factory=list)
     _reader: PodReader = field(default_factory=PodReader)
-    _known: dict[tuple[object, ...], dict[str, int]] = field(default_factory=dict)
-    """By what a pod asks of the nature of nodes: most pods ask for nothing, and share one answer."""
+    _available_by_constraints: dict[tuple[object, ...], dict[str, int]] = field(default_factory=dict)
+    """A cache by the constraints of a pod on nodes: most pods have none, and share one entry."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "EligibleNodes":
-        """Without the nodes that are cordoned, or whose amounts cannot be read."""
-        daemons, rooms = _daemons(snapshot), list[_Room]()
-        for found in snapshot.all(NodeShape):
-            node, shape = read_node(found, None), shape_of(found)
-            if shape is None or isinstance(node.allocatable, Unreadable):
+        """Return the nodes that are not cordoned and whose allocatable amounts can be read."""
+        daemons, nodes = _daemon_requests(snapshot), list[_EligibleNode]()
+        for shape in snapshot.all(NodeShape):
+            node, template = read_node(shape, None), shape_of(shape)
+            if template is None or isinstance(node.allocatable, Unreadable):
                 continue
-            left = {name: node.allocatable.get(name, 0) - daemons.get((node.name, name), 0) for name in RESOURCES}
-            rooms.append(_Room(node, shape.taints, left))
-        return cls(rooms)
+            available = {name: node.allocatable.get(name, 0) - daemons.get((node.name, name), 0) for name in RESOURCES}
+            nodes.append(_EligibleNode(node, template.taints, available))
+        return cls(nodes)
 
-    def most(self, pod: Pod, container_request: Amounts) -> Mapping[str, int]:
-        """Resource → the largest request of one container that leaves room for the rest of its pod on a node that the
-        pod may use; empty where there is none, since an autoscaler may make one. `container_request`: what the
-        container asks for now."""
-        held = self._held(pod)
+    def largest_request(self, pod: Pod, container_request: Amounts) -> Mapping[str, int]:
+        """Return by resource the largest request of one container with which its pod fits on a node that it may use.
+
+        Empty without such a node, as an autoscaler may create one. `container_request` is the container's present
+        request.
+        """
+        available = self._largest_available(pod)
         try:
-            whole = pod_requests(pod.spec)
+            pod_total = pod_requests(pod.spec)
         except NotAQuantity:
-            whole = {}
-        found = {}
-        for name, most in held.items():
-            mine = container_request.get(name, 0)
-            # A DaemonSet's own pods are among the daemons already.
-            others = 0 if _is_daemon(pod) else max(0, whole.get(name, 0) - mine)
-            found[name] = max(mine, most - others + (mine if _is_daemon(pod) else 0))
-        return found
+            pod_total = {}
+        largest = {}
+        for name, largest_request in available.items():
+            own_request = container_request.get(name, 0)
+            # The requests of a DaemonSet's own pods are subtracted already.
+            others = 0 if _is_daemon(pod) else max(0, pod_total.get(name, 0) - own_request)
+            largest[name] = max(own_request, largest_request - others + (own_request if _is_daemon(pod) else 0))
+        return largest
 
-    def _held(self, pod: Pod) -> dict[str, int]:
-        """The most that one of the pod's nodes holds of each resource."""
-        ask, is_daemon = self._reader.pod(pod).ask, _is_daemon(pod)
-        key = (is_daemon, frozenset(ask.node_selector.items()), ask.node_affinity, ask.tolerations)
-        if key not in self._known:
-            # A DaemonSet's pod names its node; what it asks for holds for all of them.
-            fitting = [room.left for room in self.rooms if is_daemon or _may_use(ask, room)]
-            self._known[key] = {name: max(left[name] for left in fitting) for name in RESOURCES} if fitting else {}
-        return self._known[key]
+    def _largest_available(self, pod: Pod) -> dict[str, int]:
+        """Return by resource the most that any node has available that the pod may use."""
+        requirements, is_daemon = self._reader.pod(pod).ask, _is_daemon(pod)
+        key = (
+            is_daemon,
+            frozenset(requirements.node_selector.items()),
+            requirements.node_affinity,
+            requirements.tolerations,
+        )
+        if key not in self._available_by_constraints:
+            # A DaemonSet's pod selects its node by name, but its request has to fit on every node.
+            fitting_nodes = [room.available for room in self.nodes if is_daemon or _may_use(requirements, room)]
+            self._available_by_constraints[key] = (
+                {name: max(amounts[name] for amounts in fitting_nodes) for name in RESOURCES} if fitting_nodes else {}
+            )
+        return self._available_by_constraints[key]
 
 
-def _may_use(ask: SchedulingRequirements, room: _Room) -> bool:
-    return selected(ask, room.node) and untolerated(ask.tolerations, room.taints) is None
+def _may_use(requirements: SchedulingRequirements, eligible: _EligibleNode) -> bool:
+    return selected(requirements, eligible.node) and untolerated(requirements.tolerations, eligible.taints) is None
 
 
 def _is_daemon(pod: Pod) -> bool:
@@ -109,20 +116,20 @@ def _is_daemon(pod: Pod) -> bool:
     return owner is not None and owner.kind == "DaemonSet"
 
 
-def _daemons(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """(node, resource) → what DaemonSets' pods ask for there."""
-    found: dict[tuple[str, str], int] = {}
+def _daemon_requests(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    """Return the requests of DaemonSets' pods by node and resource."""
+    sums: dict[tuple[str, str], int] = {}
     for pod in snapshot.all(Pod):
         if not _is_daemon(pod) or not get(pod.spec.node_name, ""):
             continue
         try:
-            asked = pod_requests(pod.spec)
+            requests = pod_requests(pod.spec)
         except NotAQuantity:
             continue
         for resource in RESOURCES:
             key = (pod.spec.node_name, resource)
-            found[key] = found.get(key, 0) + asked.get(resource, 0)
-    return found
+            sums[key] = sums.get(key, 0) + requests.get(resource, 0)
+    return sums
 
 
 SIZED_RESOURCES = ("cpu", "memory")
@@ -131,74 +138,97 @@ FINISHED = ("Succeeded", "Failed")
 
 @dataclass(slots=True)
 class CurrentContainer:
-    """One container of one workload: the newest of its pods speaks for all."""
+    """One container of one workload, as the newest of its pods has it."""
 
     replicas: int
     place: ContainerRef
     subject: PodContext
 
-    def asks(self, resource: str, nodes: EligibleNodes, other: VpaRecommendation | None = None) -> CurrentResources:
-        """`other`: what a VPA that is not in the snapshot advises."""
-        manager = autoscalers.of(self.subject)
-        request, limit = self.amount("request", resource), self.amount("limit", resource)
-        return CurrentResources(
-            resource=resource, request=request if request is not None else limit, limit=limit, role=self.place.role,
-            qos=self.subject.qos, replicas=self.replicas, hpa=hpa(self.subject, resource),
-            vpa=autoscalers.sizing(manager, self.subject, self.place, resource), vpa_down=_down(self.subject),
-            advice=autoscalers.advised(self.subject, self.place, resource) or other, most=self._most(nodes, resource),
-        )  # fmt: skip
+    def current_resources(
+        self, resource: str, nodes: EligibleNodes, other: VpaRecommendation | None = None
+    ) -> CurrentResources:
+        """Return the container's present resources and autoscalers.
 
-    def _most(self, nodes: EligibleNodes, resource: str) -> int | None:
-        asked = {name: self.amount("request", name) or self.amount("limit", name) or 0 for name in SIZED_RESOURCES}
-        return nodes.most(self.subject.pod, asked).get(resource)
+        `other` is the recommendation of a VPA that is not in the snapshot.
+        """
+        manager = autoscalers.of(self.subject)
+        request, limit = self.scheduler_amount("request", resource), self.scheduler_amount("limit", resource)
+        return CurrentResources(
+            resource=resource,
+            request=request if request is not None else limit,
+            limit=limit,
+            role=self.place.role,
+            qos=self.subject.qos,
+            replicas=self.replicas,
+            hpa=find_hpa(self.subject, resource),
+            vpa=autoscalers.sizing(manager, self.subject, self.place, resource),
+            vpa_down=_inactive_vpa_name(self.subject),
+            advice=autoscalers.advised(self.subject, self.place, resource) or other,
+            most=self._largest_request(nodes, resource),
+        )
+
+    def _largest_request(self, nodes: EligibleNodes, resource: str) -> int | None:
+        requests = {
+            name: self.scheduler_amount("request", name) or self.scheduler_amount("limit", name) or 0
+            for name in SIZED_RESOURCES
+        }
+        return nodes.largest_request(self.subject.pod, requests).get(resource)
 
     @property
     def labels(self) -> Labels:
-        """The pods' labels, and those of their namespace that they do not have."""
+        """The labels of the pods, and those of their namespace that the pods do not have."""
         of_namespace = self.subject.facts.namespaces.get(self.subject.namespace, {})
         return {**of_namespace, **get(self.subject.pod.metadata.labels, {})}
 
-    def amount(self, what: str, resource: str) -> int | None:
-        """The scheduler's number; None where nothing (readable) is written."""
+    def scheduler_amount(self, request_or_limit: str, resource: str) -> int | None:
+        """Return the request or limit as the scheduler counts it; None if there is none or it is invalid."""
         resources = self.place.container.resources
-        written = (requests_of(resources) if what == "request" else limits_of(resources)).get(resource)
+        text = (requests_of(resources) if request_or_limit == "request" else limits_of(resources)).get(resource)
         try:
-            return None if written is None else quantity.scheduler_value(resource, written)
+            return None if text is None else quantity.scheduler_value(resource, text)
         except NotAQuantity:
             return None
 
 
-def _down(subject: PodContext) -> str:
-    """The VPA that would size it if its webhook could act."""
+def _inactive_vpa_name(subject: PodContext) -> str:
+    """Return the name of the VPA that would size the pod if its webhook could act; empty without one."""
     if subject.facts.vpa_acts:
         return ""
     acting = PodContext(
         pod=subject.pod, namespace=subject.namespace, facts=replace(subject.facts, vpa_reach=EVERYWHERE)
     )
-    found = autoscalers.of(acting)
-    return found.metadata.name if found else ""
+    vpa = autoscalers.of(acting)
+    return vpa.metadata.name if vpa else ""
 
 
-def hpa(subject: PodContext, resource: str) -> Hpa | None:
-    """One that aims at a share of this resource's request."""
+def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
+    """Return the HPA whose target is a share of this resource's request; None without one."""
     for owner in subject.owners:
-        for found in subject.facts.hpas.get((subject.namespace, owner.kind, owner.name), ()):
-            target = _target(found, resource)
+        for autoscaler in subject.facts.hpas.get((subject.namespace, owner.kind, owner.name), ()):
+            target = _hpa_target(autoscaler, resource)
             if target is not None:
-                return Hpa(name=found.metadata.name, target=target or None)
+                return Hpa(name=autoscaler.metadata.name, target=target or None)
     return None
 
 
-def _target(found: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Percent; 0 where it does not say; None where it does not count this resource by its request."""
-    if resource == "cpu" and found.spec.target_cpu_utilization_percentage is not None:
-        return found.spec.target_cpu_utilization_percentage
-    if not found.spec.metrics:
+def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
+    """Return the target in percent; 0 if it has no number; None if it does not scale by this resource's request."""
+    if resource == "cpu" and autoscaler.spec.target_cpu_utilization_percentage is not None:
+        return autoscaler.spec.target_cpu_utilization_percentage
+    if not autoscaler.spec.metrics:
+        # An HPA without metrics has the API's default: 80 % of the cpu request (pkg/apis/autoscaling/v2/defaults.go).
         return 80 if resource == "cpu" else None
-    return next((t for t in (_aims(metric, resource) for metric in found.spec.metrics) if t is not None), None)
+    return next(
+        (
+            target
+            for target in (_utilization_target(metric, resource) for metric in autoscaler.spec.metrics)
+            if target is not None
+        ),
+        None,
+    )
 
 
-def _aims(metric: MetricSpec, resource: str) -> int | None:
+def _utilization_target(metric: MetricSpec, resource: str) -> int | None:
     for source in (metric.resource, metric.container_resource):
         if source.name == resource and source.target.type == "Utilization":
             return source.target.average_utilization
@@ -207,86 +237,92 @@ def _aims(metric: MetricSpec, resource: str) -> int | None:
 
 @dataclass(slots=True)
 class CurrentRequests:
-    """What stands, by container."""
+    """The current containers of a snapshot with everything that sizing needs beside usage."""
 
-    standing: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
+    containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
     pods: dict[tuple[str, str], Owner] = field(default_factory=dict)
     workloads: dict[tuple[str, str], Owner] = field(default_factory=dict)
     kills: list[tuple[ContainerKey, OomKill]] = field(default_factory=list)
-    """Containers that were killed for want of memory, as their pods tell."""
+    """OOM kills, by the status of pods."""
     nodes: EligibleNodes = field(default_factory=EligibleNodes)
     price: ResourcePrice = LIST
     notes: list[str] = field(default_factory=list)
 
 
-def stands(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
-    """From running pods, and from the templates of workloads without any."""
-    found = CurrentRequests(nodes=EligibleNodes.of(snapshot))
-    for (namespace, kind, name), above in facts.owners.items():
-        if above is None and kind != "ReplicaSet":
-            found.workloads[namespace, name] = Owner(kind, name)
+def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
+    """Return the requests of running pods, and of the templates of workloads without one."""
+    current = CurrentRequests(nodes=EligibleNodes.of(snapshot))
+    for (namespace, kind, name), owner in facts.owners.items():
+        if owner is None and kind != "ReplicaSet":
+            current.workloads[namespace, name] = Owner(kind, name)
     for pod in snapshot.all(Pod):
-        _kills(found, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts))
+        _add_oom_kills(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts))
         if pod.status.phase not in FINISHED:
-            _pod(found, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts), 1)
+            _add_pod(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts), 1)
     for pod in snapshot.all(Pod):
         subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
         if pod.status.phase in FINISHED and subject.top is not None and subject.top.kind == "CronJob":
-            _ended(found, subject)
-    seen = {(c.namespace, c.kind, c.workload) for c in found.standing}
-    for made in chain.from_iterable(map(templates, documents)):
-        if isinstance(made, PodTemplateLocation) and made.path and (made.namespace, made.kind, made.name) not in seen:
-            subject = PodContext(pod=made.pod, namespace=made.namespace, facts=made.facts(facts))
-            if subject.top == Owner(made.kind, made.name):
-                _pod(found, subject, made.replicas)
-    _prices(found, snapshot)
-    return found
+            _add_finished_pod(current, subject)
+    workloads = {(key.namespace, key.kind, key.workload) for key in current.containers}
+    for template in chain.from_iterable(map(templates, documents)):
+        if (
+            isinstance(template, PodTemplateLocation)
+            and template.path
+            and (template.namespace, template.kind, template.name) not in workloads
+        ):
+            subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.facts(facts))
+            if subject.top == Owner(template.kind, template.name):
+                _add_pod(current, subject, template.replicas)
+    _set_prices(current, snapshot)
+    return current
 
 
-def _pod(found: CurrentRequests, subject: PodContext, replicas: int) -> None:
+def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> None:
     top = subject.top or Owner("Pod", subject.pod.metadata.name)
     if subject.pod.metadata.name:
-        found.pods[subject.namespace, subject.pod.metadata.name] = top
+        current.pods[subject.namespace, subject.pod.metadata.name] = top
     for place in subject.places:
         key = ContainerKey(subject.namespace, top.kind, top.name, place.container.name)
-        known = found.standing.get(key)
-        count = replicas + (known.replicas if known else 0)
-        if known is None or _younger(subject, known.subject):
-            found.standing[key] = CurrentContainer(count, place, subject)
+        existing = current.containers.get(key)
+        count = replicas + (existing.replicas if existing else 0)
+        if existing is None or _is_newer(subject, existing.subject):
+            current.containers[key] = CurrentContainer(count, place, subject)
         else:
-            known.replicas = count
+            existing.replicas = count
 
 
-def _ended(found: CurrentRequests, subject: PodContext) -> None:
-    """A pod of a CronJob that ended says what the next one asks for, where none runs now."""
+def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
+    """Add a finished pod of a CronJob: if none runs now, the next one is expected to have the same requests."""
     assert subject.top is not None
     for place in subject.places:
         key = ContainerKey(subject.namespace, subject.top.kind, subject.top.name, place.container.name)
-        known = found.standing.get(key)
-        if known is None or (not known.replicas and _younger(subject, known.subject)):
-            found.standing[key] = CurrentContainer(0, place, subject)
+        existing = current.containers.get(key)
+        if existing is None or (not existing.replicas and _is_newer(subject, existing.subject)):
+            current.containers[key] = CurrentContainer(0, place, subject)
 
 
-def _kills(found: CurrentRequests, subject: PodContext) -> None:
+def _add_oom_kills(current: CurrentRequests, subject: PodContext) -> None:
     top = subject.top or Owner("Pod", subject.pod.metadata.name)
     for name, kill in of_pod(subject.pod):
-        found.kills.append((ContainerKey(subject.namespace, top.kind, top.name, name), kill))
+        current.kills.append((ContainerKey(subject.namespace, top.kind, top.name, name), kill))
 
 
-def _younger(one: PodContext, other: PodContext) -> bool:
+def _is_newer(one: PodContext, other: PodContext) -> bool:
     return (one.pod.metadata.creation_timestamp or "") > (other.pod.metadata.creation_timestamp or "")
 
 
-def _prices(found: CurrentRequests, snapshot: Snapshot) -> None:
-    """What a core and a GiB cost, by the nodes that tell their price."""
-    priced = []
+def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
+    """Set the price of a core and a GiB, by the nodes that have a price."""
+    priced_nodes = []
     for shape in snapshot.all(NodeShape):
         node = read_node(shape, None)
         cost = price(node, {})
         if isinstance(cost, int) and not isinstance(node.allocatable, Unreadable) and not node.cordoned:
-            priced.append((cost, node.allocatable.get("cpu", 0) / 1000, node.allocatable.get("memory", 0) / (1 << 30)))
-    known = of_nodes(priced)
-    found.price = known or LIST
-    if known is None:
+            priced_nodes.append(
+                (cost, node.allocatable.get("cpu", 0) / 1000, node.allocatable.get("memory", 0) / (1 << 30))
+            )
+    node_price = of_nodes(priced_nodes)
+    current.price = node_price or LIST
+    if node_price is None:
         prices = f"${LIST.monthly(1000, 0):.2f} a core and ${LIST.monthly(0, 1 << 30):.2f} a GiB in a month"
-        found.notes.append(f"No node tells its price: money is counted as on a general-purpose machine, {prices}.")
+        current.notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")

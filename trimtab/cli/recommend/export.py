@@ -1,11 +1,8 @@
-"""What is proposed, as kustomize patches for Git.
+"""Exports of the report: kustomize patches for Git, KRR's CSV, and checkpoints that a new VPA starts with.
 
-The report under the column names of KRR's CSV, for what reads those.
-
-Columns, signs, `unset` and `?`, and the words and thresholds of the severity are KRR's (`robusta_krr/formatters/csv.py`
-and `core/models/severity.py`). Every row names its workload, and limits are those that go with a proposal.
-
-What was seen, as checkpoints that a fresh VPA begins with.
+In the CSV the columns, signs, `unset` and `?`, and the words and thresholds of the severity are KRR's
+(`robusta_krr/formatters/csv.py` and `core/models/severity.py`). Every row names its workload, and has the limits that
+belong to its proposal.
 """
 
 import csv
@@ -29,22 +26,27 @@ from trimtab.policy import autoscalers
 
 _VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
              "Job": "batch/v1", "CronJob": "batch/v1"}  # fmt: skip
-"""Of these kustomize knows that containers are told by their name. Of a custom kind (an Argo `Rollout`) it does not: a
-patch would replace the whole list, images and all."""
+"""The kinds whose containers kustomize merges by name. For a custom kind (an Argo `Rollout`) a patch would replace the
+whole list, with the images."""
 
 
-def write(report: RecommendReport, folder: str, min_confidence: float) -> tuple[list[str], list[str], list[str]]:
-    """A patch for every workload that changes, and the kustomization that names them. The files' names, the workloads
-    that change and get none, and the requests that are not lowered, since too little is sure of them."""
+def write_patches(
+    report: RecommendReport, folder: str, min_confidence: float
+) -> tuple[list[str], list[str], list[str]]:
+    """Write a patch for every workload that changes, and a kustomization with all of them.
+
+    Returns the names of the files, the workloads that change but cannot be patched, and the requests that are not
+    lowered because the confidence is too low.
+    """
     doubtful = [f"{row.namespace}/{row.workload}/{row.container} {name}" for row in report.containers
                 for name, part in (("cpu", row.cpu), ("memory", row.memory))
                 if _is_doubtful(part, min_confidence)]  # fmt: skip
-    changing = list(_workloads([_without_doubtful(row, min_confidence) for row in report.containers]))
-    found = [rows for rows in changing if rows[0].kind in _VERSIONS]
-    patches = {_file(rows[0]): _patch(rows) for rows in found}
+    changing = list(_group_by_workload([_without_doubtful(row, min_confidence) for row in report.containers]))
+    patched = [rows for rows in changing if rows[0].kind in _VERSIONS]
+    patches = {_patch_file_name(rows[0]): _build_patch(rows) for rows in patched}
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component",
-        "patches": [{"path": _file(rows[0]), "target": _target(rows[0], found)} for rows in found],
+        "patches": [{"path": _patch_file_name(rows[0]), "target": _patch_target(rows[0], patched)} for rows in patched],
     }  # fmt: skip
     root = Path(folder)
     try:
@@ -54,12 +56,12 @@ def write(report: RecommendReport, folder: str, min_confidence: float) -> tuple[
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
-    others = [f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows not in found]
-    return sorted(patches), others, doubtful
+    unmergeable = [f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows not in patched]
+    return sorted(patches), unmergeable, doubtful
 
 
 def _is_doubtful(part: ResourceReport, min_confidence: float) -> bool:
-    """Whether a request would be lowered for less than this confidence; a raise and a first request need none."""
+    """Return whether the proposal lowers a request with less than this confidence; an increase needs no confidence."""
     if part.proposed is None or part.now is None or (part.confidence or 0.0) >= min_confidence:
         return False
     return quantity.compare(part.proposed, part.now) < 0
@@ -74,32 +76,33 @@ def _without_doubtful(row: ContainerReport, min_confidence: float) -> ContainerR
     return structs.replace(row, **parts)
 
 
-def _target(row: ContainerReport, found: list[list[ContainerReport]]) -> dict[str, str]:
-    """By name alone where that is enough: in Git the namespace is often written elsewhere (`namespace:` of an overlay),
-    and a base need not hold every workload of the cluster."""
-    named = {"kind": row.kind, "name": row.workload}
-    alike = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in found)
-    return named if alike == 1 else {**named, "namespace": row.namespace}
+def _patch_target(row: ContainerReport, patched: list[list[ContainerReport]]) -> dict[str, str]:
+    """Return the patch's target: the name alone if it is unique, as in Git an overlay often sets the namespace."""
+    selector = {"kind": row.kind, "name": row.workload}
+    same_name_count = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in patched)
+    return selector if same_name_count == 1 else {**selector, "namespace": row.namespace}
 
 
-def _workloads(rows: Iterable[ContainerReport]) -> Iterable[list[ContainerReport]]:
-    found: dict[tuple[str, str, str], list[ContainerReport]] = {}
+def _group_by_workload(rows: Iterable[ContainerReport]) -> Iterable[list[ContainerReport]]:
+    rows_by_workload: dict[tuple[str, str, str], list[ContainerReport]] = {}
     for row in rows:
         if row.cpu.proposed or row.memory.proposed:
-            found.setdefault((row.namespace, row.kind, row.workload), []).append(row)
-    return found.values()
+            rows_by_workload.setdefault((row.namespace, row.kind, row.workload), []).append(row)
+    return rows_by_workload.values()
 
 
-def _file(row: ContainerReport) -> str:
+def _patch_file_name(row: ContainerReport) -> str:
     return f"{row.namespace}-{row.kind.lower()}-{row.workload}.yaml"
 
 
-def _patch(rows: list[ContainerReport]) -> dict[str, Any]:
-    """Strategic merge: containers are told by their name."""
+def _build_patch(rows: list[ContainerReport]) -> dict[str, Any]:
+    """Return a strategic merge patch, which merges containers by their name."""
     first = rows[0]
-    main, sidecars = ([_container(row) for row in rows if (row.role == "sidecar") is side] for side in (False, True))
+    main, sidecars = (
+        [_patch_container(row) for row in rows if (row.role == "sidecar") is side] for side in (False, True)
+    )
     lists = {"containers": main, "initContainers": sidecars}
-    pod: dict[str, Any] = {"spec": {name: found for name, found in lists.items() if found}}
+    pod: dict[str, Any] = {"spec": {name: containers for name, containers in lists.items() if containers}}
     spec: dict[str, Any] = {"template": pod}
     if first.kind == "CronJob":
         spec = {"jobTemplate": {"spec": spec}}
@@ -107,7 +110,7 @@ def _patch(rows: list[ContainerReport]) -> dict[str, Any]:
     return {"apiVersion": _VERSIONS[first.kind], "kind": first.kind, "metadata": metadata, "spec": spec}
 
 
-def _container(row: ContainerReport) -> dict[str, Any]:
+def _patch_container(row: ContainerReport) -> dict[str, Any]:
     parts: dict[str, ResourceReport] = {"cpu": row.cpu, "memory": row.memory}
     requests = {name: part.proposed for name, part in parts.items() if part.proposed}
     limits = {name: part.proposed_limit for name, part in parts.items() if part.proposed_limit}
@@ -115,93 +118,103 @@ def _container(row: ContainerReport) -> dict[str, Any]:
 
 
 UNSET, UNKNOWN = "unset", "?"
-_STEPS = {
+_KRR_THRESHOLDS = {
     "cpu": ((500, "CRITICAL"), (250, "WARNING"), (100, "OK")),
     "memory": ((500 << 20, "CRITICAL"), (250 << 20, "WARNING"), (100 << 20, "OK")),
 }
-_WORDS = ("UNKNOWN", "GOOD", "OK", "WARNING", "CRITICAL")
+_KRR_SEVERITIES = ("UNKNOWN", "GOOD", "OK", "WARNING", "CRITICAL")
 
 
-def as_csv(report: RecommendReport) -> str:
-    """A row for each container."""
+def format_krr_csv(report: RecommendReport) -> str:
+    """Return the report as KRR's CSV, with a row for each container."""
     text = io.StringIO()
     first = ["Cluster"] if report.by else []
     columns = [f"{name} {what}" for name in ("CPU", "Memory") for what in ("Diff", "Requests", "Limits")]
-    out = csv.writer(text)
-    out.writerow([*first, "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", *columns])
+    writer = csv.writer(text)
+    writer.writerow([*first, "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", *columns])
     for row in report.containers:
         pods = row.replicas or 0
         cells = [cell for resource, part in (("cpu", row.cpu), ("memory", row.memory))
-                 for cell in _cells(resource, part, pods, known=row.replicas is not None)]  # fmt: skip
+                 for cell in _krr_cells(resource, part, pods, is_in_snapshot=row.replicas is not None)]  # fmt: skip
         where = [row.cluster] if report.by else []
-        out.writerow([*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container,
-                      _severity(row), *cells])  # fmt: skip
+        writer.writerow([*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container,
+                      _krr_severity(row), *cells])  # fmt: skip
     return text.getvalue()
 
 
-def _cells(resource: str, part: ResourceReport, pods: int, *, known: bool) -> tuple[str, str, str]:
-    """The difference of all pods, the request and the limit before and after."""
-    now = part.now if part.now is not None else UNSET if known else UNKNOWN
+def _krr_cells(resource: str, part: ResourceReport, pods: int, *, is_in_snapshot: bool) -> tuple[str, str, str]:
+    """Return the difference of all pods, and the request and the limit before and after."""
+    now = part.now if part.now is not None else UNSET if is_in_snapshot else UNKNOWN
     limit = part.limit if part.limit is not None else UNSET
-    wanted = _wanted(part)
+    target = _target_request(part)
     limits = f"{limit} -> {part.proposed_limit or limit}" if part.limit or part.proposed_limit else UNSET
-    if wanted is None:
+    if target is None:
         return "", f"{now} -> {UNKNOWN}", limits
-    apart = quantity.scheduler_value(resource, wanted) - (
+    difference = quantity.scheduler_value(resource, target) - (
         quantity.scheduler_value(resource, part.now) if part.now is not None else 0
     )
-    return _signed(resource, apart * pods), f"({_signed(resource, apart)}) {now} -> {wanted}", limits
+    return (
+        _format_signed(resource, difference * pods),
+        f"({_format_signed(resource, difference)}) {now} -> {target}",
+        limits,
+    )
 
 
-def _wanted(part: ResourceReport) -> str | None:
-    """What it should ask for; None where too little is known."""
+def _target_request(part: ResourceReport) -> str | None:
+    """Return the request that the container should have; None with too little usage."""
     return None if part.missing is not None else part.proposed or part.now
 
 
-def _signed(resource: str, number: int) -> str:
+def _format_signed(resource: str, number: int) -> str:
     return ("+" if number >= 0 else "-") + quantity.format_quantity(resource, abs(number))
 
 
-def _severity(row: ContainerReport) -> str:
-    found = [_severity_of(resource, part) for resource, part in (("cpu", row.cpu), ("memory", row.memory))]
-    return max(found, key=_WORDS.index)
+def _krr_severity(row: ContainerReport) -> str:
+    severities = [
+        _krr_resource_severity(resource, part) for resource, part in (("cpu", row.cpu), ("memory", row.memory))
+    ]
+    return max(severities, key=_KRR_SEVERITIES.index)
 
 
-def _severity_of(resource: str, part: ResourceReport) -> str:
-    wanted = _wanted(part)
+def _krr_resource_severity(resource: str, part: ResourceReport) -> str:
+    target = _target_request(part)
     if part.missing is not None:
         return "UNKNOWN"
-    if part.now is None or wanted is None:
-        return "GOOD" if part.now == wanted else "WARNING"
-    apart = abs(quantity.scheduler_value(resource, wanted) - quantity.scheduler_value(resource, part.now))
-    return next((word for least, word in _STEPS[resource] if apart >= least), "GOOD")
+    if part.now is None or target is None:
+        return "GOOD" if part.now == target else "WARNING"
+    difference = abs(quantity.scheduler_value(resource, target) - quantity.scheduler_value(resource, part.now))
+    return next((word for least, word in _KRR_THRESHOLDS[resource] if difference >= least), "GOOD")
 
 
 _API_VERSION = "autoscaling.k8s.io/v1"
 
 
-def checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
-    """One for each container of which cpu is known; where no VPA sizes it yet, for one named after its workload."""
-    found = []
+def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
+    """Return a checkpoint for each container with cpu usage.
+
+    Without a VPA that sizes it, the checkpoint is for a VPA with the name of the workload.
+    """
+    documents = []
     for container in book.containers():
         cpu = book.window(container, "cpu")
         if cpu.last:
-            known = vpa.known(cpu, book.window(container, "memory"))
-            found.append(_document(container, _autoscaler(container, cluster), vpa.write(known)))
-    return found
+            histograms = vpa.known(cpu, book.window(container, "memory"))
+            documents.append(_checkpoint_document(container, _vpa_name(container, cluster), vpa.write(histograms)))
+    return documents
 
 
-def text(documents: list[dict[str, Any]]) -> str:
+def format_yaml_documents(documents: list[dict[str, Any]]) -> str:
+    """Return the documents as one YAML stream."""
     return yaml.safe_dump_all(documents, sort_keys=False)
 
 
-def _autoscaler(container: ContainerKey, cluster: CurrentRequests) -> str:
-    standing = cluster.standing.get(container)
-    found = autoscalers.of(standing.subject) if standing is not None else None
-    return found.metadata.name if found is not None else container.workload
+def _vpa_name(container: ContainerKey, cluster: CurrentRequests) -> str:
+    current = cluster.containers.get(container)
+    autoscaler = autoscalers.of(current.subject) if current is not None else None
+    return autoscaler.metadata.name if autoscaler is not None else container.workload
 
 
-def _document(container: ContainerKey, name: str, status: vpa.CheckpointStatus) -> dict[str, Any]:
+def _checkpoint_document(container: ContainerKey, name: str, status: vpa.CheckpointStatus) -> dict[str, Any]:
     return {
         "apiVersion": _API_VERSION, "kind": "VerticalPodAutoscalerCheckpoint",
         "metadata": {"name": f"{name}-{container.name}", "namespace": container.namespace},

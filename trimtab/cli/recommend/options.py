@@ -1,7 +1,4 @@
-"""The options of `trimtab recommend`: where usage comes from, what the report is about, what is proposed.
-
-What is asked of `trimtab recommend`: every mistake of the options at once.
-"""
+"""The options of `trimtab recommend`: the sources of usage, the selection, and the report; and their validation."""
 
 import re
 from collections.abc import Callable
@@ -11,9 +8,9 @@ import click
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
-from trimtab.cli.plan.inputs import moment
+from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.recommend import sources
-from trimtab.cli.recommend.build_report import Question, selection
+from trimtab.cli.recommend.build_report import Question, parse_selection
 from trimtab.cli.recommend.report import NAMESPACE
 from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.config_error import ConfigError
@@ -55,27 +52,33 @@ _SOURCES = (
         "header_files",
         multiple=True,
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_HEADER_FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE",
         help="The same, a line each: nothing secret in the list of processes.",
     ),
     click.option(
         "--token-file",
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_TOKEN_FILE",
-        help="A bearer token to log in; or the token itself in TRIMTAB_PROMETHEUS_TOKEN.",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
+        help="A bearer token to log in; or the token itself in TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN.",
     ),
-    click.option("--token", hidden=True, envvar="TRIMTAB_PROMETHEUS_TOKEN", expose_value=True),
+    click.option("--token", hidden=True, envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", expose_value=True),
     click.option(
-        "--ca", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_CA", help="Certificates that Prometheus' own is signed by."
+        "--ca",
+        metavar="FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
+        help="Certificates that Prometheus' own is signed by.",
     ),
     click.option(
         "--certificate",
         metavar="FILE",
-        envvar="TRIMTAB_PROMETHEUS_CERTIFICATE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
         help="Your own certificate, for a server that asks for one.",
     ),
     click.option(
-        "--key", metavar="FILE", envvar="TRIMTAB_PROMETHEUS_KEY", help="Its key, where it is not in the same file."
+        "--key",
+        metavar="FILE",
+        envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
+        help="Its key, where it is not in the same file.",
     ),
     click.option(
         "--matcher", default="", metavar="MATCHER", help='For every query and every file, such as cluster="prod".'
@@ -225,8 +228,8 @@ _REPORT = (
 )
 
 
-def options(function: F) -> F:
-    """All of them, in the order in which the help shows them."""
+def add_recommend_options(function: F) -> F:
+    """Decorate a click command with all options, in the order of the help."""
     for option in reversed((*_SOURCES, *_SELECTION, *_REPORT)):
         function = option(function)
     return function
@@ -235,18 +238,18 @@ def options(function: F) -> F:
 _WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
 
 
-def checked(
+def parse_options(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
 ) -> tuple[Question, dict[str, str]]:
-    """What the report is about, and the headers of its source. Raises Wrong with every mistake of the options."""
-    at, mistakes = moment(now)
-    rules, wrong = _rules(more["rule"], more["memory_rule"])
-    mistakes += wrong
-    least = {}
+    """Return the question of the report and the headers for Prometheus. Raises UsageError with every mistake."""
+    now_seconds, mistakes = parse_now(now)
+    rules, more_mistakes = _parse_rules(more["rule"], more["memory_rule"])
+    mistakes += more_mistakes
+    least_requests = {}
     for resource in RESOURCES:
         text = more[f"least_{resource}"]
         if quantity.is_quantity(text):
-            least[resource] = max(1, quantity.scheduler_value(resource, text))
+            least_requests[resource] = max(1, quantity.scheduler_value(resource, text))
         else:
             mistakes.append(ConfigError(file=f"--least-{resource}", expected="a quantity", got=repr(text)))
     if not _WINDOW.fullmatch(more["rate"]):
@@ -261,41 +264,49 @@ def checked(
         mistakes.append(
             ConfigError(file="--prometheus", expected="an address such as https://prometheus:9090", got=url)
         )
-    mistakes += _divided(cluster, more)
+    mistakes += _check_division(cluster, more)
     try:
         Matchers.of(more["matcher"])
     except ValueError as error:
         mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(more["matcher"])))
     try:
-        mistakes += [ConfigError(file="--" + what.replace("_", "-"), expected=expected, got="another text")
-                     for what, expected in series.mistakes(names_of(more))]  # fmt: skip
+        mistakes += [ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another text")
+                     for name_kind, expected in series.mistakes(parse_names(more))]  # fmt: skip
     except ValueError as error:
         mistakes.append(ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(more["label_names"]))))
-    selected, wrong = selection(more["namespaces"], more["kinds"], more["selector"], has_cluster=bool(cluster.paths))
-    mistakes += wrong
+    selected, more_mistakes = parse_selection(
+        more["namespaces"], more["kinds"], more["selector"], has_cluster=bool(cluster.paths)
+    )
+    mistakes += more_mistakes
     if more["against"] and more["number"]:
         mistakes.append(ConfigError(file="--against", expected="a report", got="--number"))
     if mistakes:
         raise UsageError(mistakes)
-    terms = SizingSettings(rule=rules["--rule"], memory_rule=rules.get("--memory-rule"), least_cpu=least["cpu"],
-                  least_memory=least["memory"], allow_hpa=more["allow_hpa"], guaranteed=more["guaranteed"],
-                  cover_largest_pod=more["pods"] == "largest")  # fmt: skip
+    settings = SizingSettings(
+        rule=rules["--rule"],
+        memory_rule=rules.get("--memory-rule"),
+        least_cpu=least_requests["cpu"],
+        least_memory=least_requests["memory"],
+        allow_hpa=more["allow_hpa"],
+        guaranteed=more["guaranteed"],
+        cover_largest_pod=more["pods"] == "largest",
+    )
     question = Question(
-        terms=terms, now=at, by=more["by"], selection=selected,
+        terms=settings, now=now_seconds, by=more["by"], selection=selected,
         least_severity=SizingSeverity(more["severity"] or "unknown"),
         total_by=more["total_by"] or (*([more["by"]] if more["by"] else []), NAMESPACE),
     )  # fmt: skip
-    return question, sources.headers(more["headers"], more["header_files"], more["token_file"], more["token"])
+    return question, sources.parse_headers(more["headers"], more["header_files"], more["token_file"], more["token"])
 
 
-def names_of(more: dict[str, Any]) -> Names:
-    """What metrics and labels are called. Raises ValueError."""
+def parse_names(more: dict[str, Any]) -> Names:
+    """Return the names of metrics and labels. Raises ValueError."""
     own = {"cpu": more["cpu_metric"], "memory": more["memory_metric"], "cpu_recorded": more["cpu_recorded"]}
     return Names(**{name: text for name, text in own.items() if text}, labels=series.labels(more["label_names"]))
 
 
-def _divided(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list[ConfigError]:
-    """What cannot be asked of several clusters at once."""
+def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list[ConfigError]:
+    """Return the mistakes of --by: the options that need a single cluster."""
     if not more["by"]:
         return []
     mistakes = []
@@ -306,16 +317,16 @@ def _divided(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list
              "--number": more["number"]}  # fmt: skip
     todo = f"choose one with --matcher '{more['by']}=\"…\"'"
     return mistakes + [ConfigError(file=option, expected="one cluster", got=f"--by {more['by']}", todo=todo)
-                       for option, asked in alone.items() if asked]  # fmt: skip
+                       for option, value in alone.items() if value]  # fmt: skip
 
 
-def _rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[ConfigError]]:
-    """The rules by option; headroom alone is on top of the adaptive request."""
-    found, mistakes = dict[str, UsageRule](), list[ConfigError]()
+def _parse_rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[ConfigError]]:
+    """Return the rules by option, and the mistakes; headroom alone adds to the adaptive rule."""
+    rules, mistakes = dict[str, UsageRule](), list[ConfigError]()
     for option, text in (("--rule", rule), ("--memory-rule", memory)):
         try:
             if text is not None:
-                found[option] = usage_rule.parse(text)
+                rules[option] = usage_rule.parse(text)
         except ValueError as error:
             mistakes.append(ConfigError(file=option, expected=str(error), got=repr(text)))
-    return found, mistakes
+    return rules, mistakes

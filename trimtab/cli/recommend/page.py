@@ -1,4 +1,4 @@
-"""The report of `trimtab recommend` as one page: every container with its curve and its percentiles."""
+"""The report of `trimtab recommend` as one HTML page: every container with its usage curve and its percentiles."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -7,7 +7,16 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from trimtab.cli.recommend.report import ContainerReport, DayReport, RecommendReport, ResourceReport
-from trimtab.cli.recommend.table import amounts, because, change, headline, in_all, money, since, sure
+from trimtab.cli.recommend.table import (
+    describe_changes,
+    describe_reasons,
+    describe_total,
+    format_change,
+    format_confidence,
+    format_dollars,
+    format_headline,
+    format_total,
+)
 from trimtab.cluster import quantity
 
 WIDE, HIGH = 320, 90
@@ -17,46 +26,54 @@ _LINE = Markup('<path class="{}" d="{}"/>')
 _LEVEL = Markup('<path class="{}" d="M0 {}h{}"><title>{}</title></path>')
 
 
-def page(report: RecommendReport) -> str:
-    """One HTML document that needs no network; everything that came from outside is escaped."""
+def render_page(report: RecommendReport) -> str:
+    """Return one HTML document that needs no network; all values of the report are escaped."""
     text = resources.files("trimtab.cli.recommend").joinpath("page.html").read_text("utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    rows = [_row(row) for row in report.containers]
+    rows = [_table_row(row) for row in report.containers]
     return (
         environment.from_string(text).render(
-            headline=headline(report),
+            headline=format_headline(report),
             report=report,
             rows=rows,
-            amounts=amounts,
-            money=money,
-            since=since,
-            in_all=in_all,
+            amounts=format_total,
+            money=format_dollars,
+            since=describe_changes,
+            in_all=describe_total,
         )
         + "\n"
     )
 
 
-def _row(row: ContainerReport) -> tuple[ContainerReport, str, str, Markup, Markup, str, str]:
-    cpu, memory = (change(part, known=row.replicas is not None) for part in (row.cpu, row.memory))
-    return row, cpu, memory, _picture(row, "cpu"), _picture(row, "memory"), because(row), sure(row)
+def _table_row(row: ContainerReport) -> tuple[ContainerReport, str, str, Markup, Markup, str, str]:
+    cpu, memory = (format_change(part, is_in_snapshot=row.replicas is not None) for part in (row.cpu, row.memory))
+    return (
+        row,
+        cpu,
+        memory,
+        _resource_curve(row, "cpu"),
+        _resource_curve(row, "memory"),
+        describe_reasons(row),
+        format_confidence(row),
+    )
 
 
-def _picture(row: ContainerReport, resource: str) -> Markup:
+def _resource_curve(row: ContainerReport, resource: str) -> Markup:
     part = row.cpu if resource == "cpu" else row.memory
-    return curve(part, resource) if part.curve else Markup("")
+    return render_curve(part, resource) if part.curve else Markup("")
 
 
-def curve(part: ResourceReport, resource: str) -> Markup:
-    """P5 to P95 of each day as a band, its median and its greatest value as lines; the request now and proposed."""
-    now, proposed = (_units(resource, text) for text in (part.now, part.proposed))
+def render_curve(part: ResourceReport, resource: str) -> Markup:
+    """Return an SVG: P5 to P95 of each day as a band, its median, its maximum, and both requests as lines."""
+    now, proposed = (_base_units(resource, text) for text in (part.now, part.proposed))
     top = max([now or 0.0, proposed or 0.0, *(day.max for day in part.curve)]) * 1.05 or 1.0
     levels = (("now", now, part.now), ("proposed", proposed, part.proposed))
-    marks = [_level(kind, value, top, text) for kind, value, text in levels if value]
-    drawn = Markup("").join([*_days(part.curve, top), *marks])
+    marks = [_level_line(kind, value, top, text) for kind, value, text in levels if value]
+    drawn = Markup("").join([*_daily_paths(part.curve, top), *marks])
     return _SVG.format(WIDE, HIGH, f"{resource} by day", drawn)
 
 
-def _days(days: Sequence[DayReport], top: float) -> list[Markup]:
+def _daily_paths(days: Sequence[DayReport], top: float) -> list[Markup]:
     step = WIDE / max(1, len(days) - 1)
     xs = [round(n * step, 1) for n in range(len(days))]
     if len(days) == 1:
@@ -71,7 +88,7 @@ def _days(days: Sequence[DayReport], top: float) -> list[Markup]:
     return [_BAND.format(band), *(_LINE.format(kind, "M" + path(values)) for kind, values in lines)]
 
 
-def _level(kind: str, value: float, top: float, text: str | None) -> Markup:
+def _level_line(kind: str, value: float, top: float, text: str | None) -> Markup:
     return _LEVEL.format(kind, _y(value, top), WIDE, f"{kind} {text}")
 
 
@@ -79,7 +96,7 @@ def _y(value: float, top: float) -> float:
     return round(HIGH * (1 - value / top), 1)
 
 
-def _units(resource: str, text: str | None) -> float | None:
+def _base_units(resource: str, text: str | None) -> float | None:
     if text is None:
         return None
     return quantity.scheduler_value(resource, text) / (1000 if resource == "cpu" else 1)

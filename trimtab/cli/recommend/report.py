@@ -1,7 +1,4 @@
-"""The report of `trimtab recommend`.
-
-What requests come to, all together and by namespace, kind, cluster or label.
-"""
+"""The report of `trimtab recommend`: its published shapes, and the totals by namespace, kind, cluster or label."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +7,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
 
 
 class DayReport(ReportPart, frozen=True, kw_only=True):
-    """One day of use, in cores or bytes (memory: peaks of six hours)."""
+    """One day of usage, in cores or bytes (memory: peaks of six hours)."""
 
     day: str
     p5: float
@@ -20,7 +17,7 @@ class DayReport(ReportPart, frozen=True, kw_only=True):
 
 
 class MissingReport(ReportPart, frozen=True, kw_only=True):
-    """What would have to be known."""
+    """The reason why there is no proposal: the usage that there is, and the usage that a proposal needs."""
 
     reason: ReasonReport
     have: str
@@ -28,15 +25,17 @@ class MissingReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ResourceReport(ReportPart, frozen=True, kw_only=True):
+    """One resource of one container."""
+
     now: str | None
-    """The request as it stands; null where there is none, or it is not known."""
+    """The present request; null if there is none, or it is not known."""
     limit: str | None
     proposed: str | None
-    """Null where it should stay as it is, or too little is known."""
+    """Null if the request should stay as it is, or there is too little usage."""
     proposed_limit: str | None
-    """Only where it changes with the request."""
+    """Null unless the limit changes with the request."""
     severity: str
-    """How far the request is from what it should be: none, low, medium or high; unknown where either is not known."""
+    """The distance of the request from the proposal: none, low, medium or high; unknown if either is not known."""
     p5: str | None
     p50: str | None
     p95: str | None
@@ -44,52 +43,55 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     max: str | None
     days: float | None
     samples: int
-    """Of memory: peaks."""
+    """For memory, the number of peaks."""
     confidence: float | None
-    """0 to 1; null where too little is known."""
+    """0 to 1; null with too little usage."""
     reasons: list[ReasonReport]
-    """Where the number comes from and what changed it; or why it stays."""
+    """The source of the proposal and what changed it, or the reason why the request stays."""
     missing: MissingReport | None
     curve: list[DayReport]
 
 
 class ContainerReport(ReportPart, frozen=True, kw_only=True):
+    """One container of one workload."""
+
     cluster: str | None
-    """The value of the label that the report is divided by; null where it is not divided."""
+    """The value of the label that the report is divided by; null if it is not divided."""
     namespace: str
     kind: str
     workload: str
     container: str
     role: str | None
-    """main, init or sidecar; null where no snapshot tells."""
+    """main, init or sidecar; null without a snapshot."""
     replicas: int | None
-    """Null where no snapshot tells."""
+    """Null without a snapshot."""
     former_pods: int | None
-    """Pods that were seen and are gone; null where no snapshot tells which are there."""
+    """Pods that have usage and no longer exist; null without a snapshot."""
     hours_per_month: float | None
-    """Hours that all its pods run in a month, where they run at times (CronJob, Job): what money and totals count; null
-    for what runs all the time, and where it is not known."""
+    """The hours that all its pods run in a month, if they are of a CronJob or Job: costs and totals count these; null
+    for
+    other workloads, and if the hours are not known."""
     severity: str
-    """Of the more severe resource."""
+    """The higher severity of the two resources."""
     cpu: ResourceReport
     memory: ResourceReport
     monthly_now: float | None
-    """Dollars for all replicas; null where the requests are not known, or for how long they hold."""
+    """Dollars for all replicas; null if the requests or the running time are not known."""
     monthly_proposed: float
     monthly_saved: float | None
-    """Negative where it costs more: so in every form of the report."""
+    """Negative if the proposal costs more, in every form of the report."""
 
 
 class TotalReport(ReportPart, frozen=True, kw_only=True):
-    """Sums of requests, of all pods that run at the same time; numbers are null where no snapshot tells requests."""
+    """Sums of the requests of all pods that run at the same time; numbers are null without a snapshot."""
 
     by: str | None
-    """namespace, kind, or a label; null: of everything."""
+    """namespace, kind, or a label; null for the sum of everything."""
     value: str | None
-    """Empty where the label is missing."""
+    """Empty if the label is missing."""
     containers: int
     changes: int
-    """Containers of which a request changes."""
+    """The number of containers with a changed request."""
     cpu_now: float | None
     """Cores."""
     cpu_proposed: float | None
@@ -113,18 +115,18 @@ class PlaceReport(ReportPart, frozen=True, kw_only=True):
 
 
 class DifferenceReport(ReportPart, frozen=True, kw_only=True):
-    """What is otherwise than in the earlier report."""
+    """One difference from the earlier report."""
 
     place: PlaceReport
     resource: str
     what: str
-    """applied (the request is what was proposed), request-changed, or recommendation-changed."""
+    """applied (the request is now the earlier proposal), request-changed, or recommendation-changed."""
     before: str | None
     after: str | None
 
 
 class ComparisonReport(ReportPart, frozen=True, kw_only=True):
-    """What changed since an earlier report."""
+    """The differences from an earlier report."""
 
     at: str | None
     """The earlier report's `at`."""
@@ -141,82 +143,82 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "RecommendReport"
     at: str | None
-    """The end of the history: --now, the moment of asking Prometheus, or the last value of a file; null where only
+    """The end of the history: --now, the time of the Prometheus query, or the last value of a file; null if only
     checkpoints were read."""
     rule: str
     by: str | None
     """The label that the report is divided by."""
     containers: list[ContainerReport]
-    """What changes most money first."""
+    """Ordered by the absolute saving, the largest first."""
     saved: float
-    """Dollars a month, of all that is proposed."""
+    """Dollars a month that all proposals save."""
     changes: int
-    """Containers of which a request changes."""
+    """The number of containers with a changed request."""
     unknown: int
-    """Containers of which neither resource is known well enough."""
+    """The number of containers with too little usage of both resources."""
     total: TotalReport
-    """Of all containers of the report."""
+    """The total of all containers of the report."""
     totals: list[TotalReport]
-    """By namespace (and by cluster, where the report is divided), or by what --total-by asks for."""
+    """By namespace (and by cluster if the report is divided), or by the labels of --total-by."""
     against: ComparisonReport | None
-    """Where --against names an earlier report."""
+    """The comparison with the report of --against; null without it."""
     notes: list[str]
 
 
 NAMESPACE, KIND = "namespace", "kind"
-WITHOUT = ""
-"""The value of a label that a workload's pods and their namespace do not have."""
+LABEL_MISSING = ""
+"""The value for workloads whose pods and namespace do not have the label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsLine:
-    """One container's row, with the numbers that are added up."""
+    """One container's row, with the numbers that totals add up."""
 
     row: ContainerReport
     labels: Mapping[str, str]
     pods: float
-    """That run at the same time, on average: less than one of what runs at times."""
+    """Pods that run at the same time, on average: less than one for a CronJob that rarely runs."""
     now: tuple[int, int] = (0, 0)
-    """Millicores and bytes that one pod asks for."""
+    """The present request of one pod, in millicores and bytes."""
     proposed: tuple[int, int] = (0, 0)
-    """The same with what is proposed."""
+    """The proposed request of one pod, in millicores and bytes."""
 
     def value(self, by: str) -> str:
-        """What the container belongs to."""
+        """Return the group of the container: its namespace, kind, cluster or label value."""
         own = {NAMESPACE: self.row.namespace, KIND: self.row.kind}
         if by in own:
             return own[by]
         if self.row.cluster is not None and by not in self.labels:
             return self.row.cluster
-        return self.labels.get(by, WITHOUT)
+        return self.labels.get(by, LABEL_MISSING)
 
 
-def totals(lines: Iterable[TotalsLine], by: str) -> list[TotalReport]:
-    """One for each value, what changes most money first."""
+def group_totals(lines: Iterable[TotalsLine], by: str) -> list[TotalReport]:
+    """Return a total for each value of the label, the largest saving first."""
     groups = dict[str, list[TotalsLine]]()
     for line in lines:
         groups.setdefault(line.value(by), []).append(line)
-    found = [total(group, by, value) for value, group in groups.items()]
-    return sorted(found, key=lambda one: (-abs(one.monthly_saved or 0.0), one.value or ""))
+    reports = [sum_lines(group, by, value) for value, group in groups.items()]
+    return sorted(reports, key=lambda report: (-abs(report.monthly_saved or 0.0), report.value or ""))
 
 
-def total(lines: Iterable[TotalsLine], by: str | None = None, value: str | None = None) -> TotalReport:
-    """Of what asks for something as far as a snapshot tells: the rest is counted and not added up."""
-    every = list(lines)
-    known = [line for line in every if line.row.monthly_now is not None]
+def sum_lines(lines: Iterable[TotalsLine], by: str | None = None, value: str | None = None) -> TotalReport:
+    """Return the total of the lines; a container whose cost is not known is counted, but its amounts are not added."""
+    all_lines = list(lines)
+    priced_lines = [line for line in all_lines if line.row.monthly_now is not None]
 
-    def added(which: str, resource: int, unit: float) -> float | None:
-        amounts = (getattr(line, which)[resource] * line.pods for line in known)
-        return round(sum(amounts) / unit, 3) if known else None
+    def sum_requests(which: str, resource: int, unit: float) -> float | None:
+        amounts = (getattr(line, which)[resource] * line.pods for line in priced_lines)
+        return round(sum(amounts) / unit, 3) if priced_lines else None
 
-    def dollars(name: str) -> float | None:
-        return round(sum(getattr(line.row, name) for line in known), 2) if known else None
+    def sum_dollars(name: str) -> float | None:
+        return round(sum(getattr(line.row, name) for line in priced_lines), 2) if priced_lines else None
 
     return TotalReport(
-        by=by, value=value, containers=len(every),
-        changes=sum(bool(line.row.cpu.proposed or line.row.memory.proposed) for line in every),
-        cpu_now=added("now", 0, 1000), cpu_proposed=added("proposed", 0, 1000),
-        memory_now=added("now", 1, 1 << 30), memory_proposed=added("proposed", 1, 1 << 30),
-        monthly_now=dollars("monthly_now"), monthly_proposed=dollars("monthly_proposed"),
-        monthly_saved=dollars("monthly_saved"),
+        by=by, value=value, containers=len(all_lines),
+        changes=sum(bool(line.row.cpu.proposed or line.row.memory.proposed) for line in all_lines),
+        cpu_now=sum_requests("now", 0, 1000), cpu_proposed=sum_requests("proposed", 0, 1000),
+        memory_now=sum_requests("now", 1, 1 << 30), memory_proposed=sum_requests("proposed", 1, 1 << 30),
+        monthly_now=sum_dollars("monthly_now"), monthly_proposed=sum_dollars("monthly_proposed"),
+        monthly_saved=sum_dollars("monthly_saved"),
     )  # fmt: skip

@@ -1,10 +1,8 @@
-"""Usage from wherever the command line says.
+"""Reads usage from files, Prometheus or the cluster, and the running time of CronJobs and Jobs.
 
-How long did what runs at times run, and which pods were seen?
-
-A nightly job of twelve minutes costs twelve minutes a day, not the month that its request would cost.
-
-What the cluster itself knows of usage: what our recommender keeps, this moment, and what VPAs wrote down.
+Of the cluster it reads the recommender's checkpoints, or else one present sample and the checkpoints of VPAs. The
+running
+time is for the costs: a nightly Job of twelve minutes costs twelve minutes a day.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import RuntimeFailure, UsageError
-from trimtab.cli.output import counted, working
+from trimtab.cli.output import show_counted_progress, show_spinner
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import unpacked
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
@@ -42,54 +40,59 @@ if TYPE_CHECKING:
 
 
 KINDS = ("CronJob", "Job")
-"""Workloads whose pods end."""
-ALONE_SECONDS = 60
-"""What a single value stands for where the source does not say how far apart values are."""
+"""The kinds of workloads whose pods finish."""
+SINGLE_VALUE_SECONDS = 60
+"""The time that a single value covers if the source has no step."""
 
 
 @dataclass(slots=True)
 class RunningTime:
-    """Fed with the series that a book takes."""
+    """The pods that have usage, and how long those of CronJobs and Jobs ran; it observes the series of one history."""
 
-    step: int = ALONE_SECONDS
-    """Seconds that a single value stands for."""
+    step: int = SINGLE_VALUE_SECONDS
+    """The seconds that a single value covers."""
     pods: dict[ContainerKey, set[str]] = field(default_factory=dict)
-    """Pods that were seen."""
+    """The pods that have usage."""
     first: int = 0
     last: int = 0
-    """When anything was seen at all."""
+    """The first and last second with usage."""
     _seconds: dict[tuple[ContainerKey, str], float] = field(default_factory=dict)
-    """Of all pods together, by resource."""
+    """The sum of all pods, by resource."""
 
-    def watch(self, found: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
-        """The same series, each noted as it goes by."""
-        for series in found:
+    def observe(self, all_series: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
+        """Yield the same series, and record each of them."""
+        for series in all_series:
             if series.times:
-                self._see(container(series, owners), series)
+                self._observe_series(container(series, owners), series)
             yield series
 
-    def _see(self, whose: ContainerKey, series: Series) -> None:
+    def _observe_series(self, key: ContainerKey, series: Series) -> None:
         self.first = min(self.first or int(series.times[0]), int(series.times[0]))
         self.last = max(self.last, int(series.times[-1]))
         if series.pod:
-            self.pods.setdefault(whose, set()).add(series.pod)
-        if whose.kind in KINDS:
-            key = (whose, series.resource)
-            self._seconds[key] = self._seconds.get(key, 0.0) + covered_seconds(series.times, self.step)
+            self.pods.setdefault(key, set()).add(series.pod)
+        if key.kind in KINDS:
+            resource_key = (key, series.resource)
+            self._seconds[resource_key] = self._seconds.get(resource_key, 0.0) + covered_seconds(
+                series.times, self.step
+            )
 
-    def former_pods(self, whose: ContainerKey, present: Collection[tuple[str, str]]) -> int:
-        """How many of its pods were seen and are gone; `present`: (namespace, pod) of those that are there."""
-        return sum((whose.namespace, pod) not in present for pod in self.pods.get(whose, ()))
+    def former_pods(self, key: ContainerKey, present: Collection[tuple[str, str]]) -> int:
+        """Return the number of pods with usage that no longer exist; `present` are (namespace, pod) of existing
+        pods."""
+        return sum((key.namespace, pod) not in present for pod in self.pods.get(key, ()))
 
-    def hours_per_month(self, whose: ContainerKey, book: BatchHistory, replicas: int | None) -> float | None:
-        """Of all its pods together; None for what runs all the time, or where nothing is known. Where only hours were
-        kept, every hour in which it was seen counts whole."""
-        if whose.kind not in KINDS:
+    def hours_per_month(self, key: ContainerKey, history: BatchHistory, replicas: int | None) -> float | None:
+        """Return the hours that all its pods run in a month; None for other kinds, or without usage.
+
+        If the history has only hours, every hour with usage counts in full.
+        """
+        if key.kind not in KINDS:
             return None
-        seconds = max((self._seconds.get((whose, resource), 0.0) for resource in ("cpu", "memory")), default=0.0)
+        seconds = max((self._seconds.get((key, resource), 0.0) for resource in ("cpu", "memory")), default=0.0)
         span = self.last - self.first
         if not seconds:
-            window = book.window(whose, "cpu")
+            window = history.window(key, "cpu")
             seconds = HOUR * window.hours.bit_count() * max(1, replicas or 1)
             span = max(span, window.last - window.first)
         if not seconds:
@@ -98,25 +101,27 @@ class RunningTime:
 
 
 def covered_seconds(times: Sequence[int], step: int) -> float:
-    """For how long a series goes on: each value stands for the time to the next one, for no more than twice the
-    shortest such time."""
+    """Return the seconds that a series covers: each value covers the time to the next one.
+
+    A gap counts for at most twice the shortest one: during a longer gap the pod did not run.
+    """
     if len(times) < 2:
         return float(step)
     if isinstance(times, range):
         return float(len(times) * times.step)
-    gaps = [after - before for before, after in pairwise(times)]
-    usual = min(gaps)
-    return float(sum(min(gap, 2 * usual) for gap in gaps) + usual)
+    gaps = [following - time for time, following in pairwise(times)]
+    shortest_gap = min(gaps)
+    return float(sum(min(gap, 2 * shortest_gap) for gap in gaps) + shortest_gap)
 
 
 _PLAIN = (".csv", ".parquet", ".json", ".yaml", ".yml")
-ENDINGS = (*_PLAIN, *(f"{ending}.gz" for ending in _PLAIN))
-"""What is read of a folder of usage."""
+USAGE_FILE_ENDINGS = (*_PLAIN, *(f"{ending}.gz" for ending in _PLAIN))
+"""The files of a folder that are read as usage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusOptions:
-    """`--prometheus` and what goes with it."""
+    """The URL of `--prometheus` and all options of the queries."""
 
     url: str
     headers: Mapping[str, str]
@@ -134,35 +139,35 @@ class PrometheusOptions:
 
 @dataclass(slots=True)
 class UsageHistories:
-    """The usage that was read: one book, or one for each value of the label that the report is divided by."""
+    """The usage that was read: one history, or one for each value of the label that the report is divided by."""
 
     make: Callable[[], BatchHistory]
     matchers: Matchers = field(default_factory=Matchers)
     by: str = ""
-    """The label; empty: the report is not divided."""
+    """The label; empty if the report is not divided."""
     origins: Origins = field(init=False)
     all: dict[str, BatchHistory] = field(default_factory=dict)
-    """Value of the label → its book."""
+    """Value of the label → its history."""
     runs: dict[str, RunningTime] = field(default_factory=dict)
-    """Value of the label → for how long what runs at times ran."""
+    """Value of the label → its running times."""
 
     def __post_init__(self) -> None:
         self.origins = Origins(self.matchers.labels | ({self.by} if self.by else frozenset()))
 
     def book(self, value: str = "") -> BatchHistory:
-        """The book of one value; a new one where none is there yet."""
+        """Return the history of one value; the first call creates it."""
         if value not in self.all:
             self.all[value], self.runs[value] = self.make(), RunningTime()
         return self.all[value]
 
-    def add(self, value: str, found: Iterable[Series], owners: OwnerIndex) -> None:
-        """Series of one value."""
-        book = self.book(value)
-        take(book, self.runs[value].watch(found, owners), owners)
+    def add(self, value: str, all_series: Iterable[Series], owners: OwnerIndex) -> None:
+        """Add series to the history of one value."""
+        history = self.book(value)
+        take(history, self.runs[value].observe(all_series, owners), owners)
 
-    def take(self, found: Iterable[Series], owners: OwnerIndex) -> None:
-        """Series of a file, each into the book of its cluster; those that the matchers leave out are left out."""
-        for series in found:
+    def take(self, all_series: Iterable[Series], owners: OwnerIndex) -> None:
+        """Add each series of a file to the history of its cluster, unless the matchers exclude it."""
+        for series in all_series:
             origin = dict(series.origin)
             if self.matchers.allow(
                 {"namespace": series.namespace, "pod": series.pod, "container": series.container, **origin}
@@ -171,30 +176,32 @@ class UsageHistories:
                 self.add(origin.get(self.by, "") if self.by else "", (series,), owners)
 
 
-def from_files(books: UsageHistories, paths: Sequence[str], owners: OwnerIndex, now: int | None) -> list[str]:
-    """Notes say what was left out. Raises Wrong with all mistakes of all files, and where they tell of several
-    clusters."""
+def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerIndex, now: int | None) -> list[str]:
+    """Add the usage of files, and return notes about what is ignored.
+
+    Raises UsageError with all mistakes of all files, and if they have usage of several clusters.
+    """
     mistakes, notes = list[ConfigError](), list[str]()
-    for file, packed in live_cluster.read(paths, ENDINGS):
-        name, content = file.removesuffix(".gz"), _unpacked(file, packed, mistakes)
-        if checkpoints := _checkpoints(name, content):
-            checkpoints.pour(books.book())
+    for file, packed in live_cluster.read_paths(paths, USAGE_FILE_ENDINGS):
+        name, content = file.removesuffix(".gz"), _unpack(file, packed, mistakes)
+        if checkpoints := _parse_checkpoints(name, content):
+            checkpoints.pour(histories.book())
             mistakes += checkpoints.mistakes
         elif name.endswith(".json") or content[:1] == b"{":
-            books.take(_answer(name, content, now), owners)
+            histories.take(_parse_prometheus_answer(name, content, now), owners)
         else:
-            rows = _rows(name, content)
+            rows = _parse_rows(name, content)
             mistakes += rows.mistakes
             notes += rows.notes()
-            books.take(rows.series(now), owners)
-    mistakes += [_one_cluster("--usage", found) for found in books.origins.mixed()]
+            histories.take(rows.series(now), owners)
+    mistakes += [_several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed()]
     if mistakes:
         raise UsageError(mistakes)
     return notes
 
 
-def _unpacked(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
-    """The file's bytes before gzip; none where it is damaged, which is a mistake."""
+def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
+    """Return the uncompressed bytes of the file; a damaged file is a mistake and has none."""
     try:
         return unpacked(packed)
     except (OSError, EOFError, zlib.error) as error:
@@ -202,12 +209,12 @@ def _unpacked(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
         return b""
 
 
-def _one_cluster(option: str, found: Mixed) -> ConfigError:
-    todo = f"choose one with --matcher '{found.example}', or report each of them with --by {found.label}"
-    return ConfigError(file=option, expected="the usage of one cluster", got=str(found), todo=todo)
+def _several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
+    todo = f"choose one with --matcher '{mixed.example}', or report each of them with --by {mixed.label}"
+    return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
 
 
-def _rows(name: str, content: Content | bytes) -> Rows:
+def _parse_rows(name: str, content: Content | bytes) -> Rows:
     assert isinstance(content, bytes)
     return parquet_rows(name, content) if content[:4] == b"PAR1" else csv_rows(name, content)
 
@@ -215,14 +222,14 @@ def _rows(name: str, content: Content | bytes) -> Rows:
 _KUBERNETES = (b"apiVersion:", b"\nkind:", b'"apiVersion"')
 
 
-def _checkpoints(name: str, content: bytes) -> CheckpointSource | None:
-    """As `kubectl get -o yaml` or `-o json` prints them; None where it is something else."""
+def _parse_checkpoints(name: str, content: bytes) -> CheckpointSource | None:
+    """Return VPA checkpoints as `kubectl get` prints them; None if the file is something else."""
     head = content[:400]
     return CheckpointSource.of(name, content) if any(word in head for word in _KUBERNETES) else None
 
 
-def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
-    """A saved answer of Prometheus; which resource it tells is seen by its size."""
+def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
+    """Yield the series of a saved answer of Prometheus; values below 100,000 are cores, others bytes of memory."""
     try:
         for series in parsed(content, "", now):
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
@@ -231,24 +238,27 @@ def _answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
         raise UsageError([ConfigError(file=name, expected="an answer of Prometheus", got=str(error))]) from None
 
 
-def from_prometheus(books: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
-    """The last days. Raises Failed where the server cannot be read, and Wrong where it tells of several clusters."""
+def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
+    """Add the usage of the last days.
+
+    Raises RuntimeFailure if the server cannot be read, and UsageError if it has usage of several clusters.
+    """
     source = HttpApi(server.url, server.headers, server.ca, server.certificate, server.key)
     start = now - server.days * DAY
     try:
-        for value, extra in _parts(source, server, books.by, start, now):
-            pieces = QueryPlan(
+        for value, extra in _list_parts(source, server, histories.by, start, now):
+            queries = QueryPlan(
                 step=server.step, rate=server.rate, extra=extra, names=server.names, at_once=server.at_once
             )
-            _read(books, value, Prometheus(source, pieces), server.namespaces, owners, start, now)
+            _read_part(histories, value, Prometheus(source, queries), server.namespaces, owners, start, now)
     except MixedClusters as error:
-        raise UsageError([_one_cluster("--prometheus", found) for found in error.found]) from None
+        raise UsageError([_several_clusters_mistake("--prometheus", mixed) for mixed in error.found]) from None
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
 
 
-def _parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:
-    """(value of the label that the report is divided by, the matcher of its part). Raises MixedClusters."""
+def _list_parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:
+    """Return (value of the label that the report is divided by, the matcher of its part). Raises MixedClusters."""
     prometheus = Prometheus(source, QueryPlan(step=server.step, extra=server.extra, names=server.names))
     prometheus.one_cluster(start, now, server.namespaces, (by,) if by else ())
     if not by:
@@ -257,8 +267,8 @@ def _parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now:
     return [(value, ",".join(part for part in (server.extra, f'{by}="{escaped(value)}"') if part)) for value in values]
 
 
-def _read(
-    books: UsageHistories,
+def _read_part(
+    histories: UsageHistories,
     value: str,
     prometheus: Prometheus,
     namespaces: tuple[str, ...],
@@ -266,60 +276,66 @@ def _read(
     start: int,
     now: int,
 ) -> None:
-    book = books.book(value)
-    books.runs[value].step = prometheus.pieces.step
-    with working("Asking Prometheus what there is"):
-        known = OwnerIndex({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
+    history = histories.book(value)
+    histories.runs[value].step = prometheus.pieces.step
+    with show_spinner("Asking Prometheus what there is"):
+        known_owners = OwnerIndex({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
         pieces = prometheus.plan(start, now, namespaces)
-    with counted(len(pieces), "Asking Prometheus") as tell:
-        books.add(value, prometheus.read(pieces, lambda done, _all: tell(done)), known)
+    with show_counted_progress(len(pieces), "Asking Prometheus") as report_progress:
+        histories.add(value, prometheus.read(pieces, lambda done, _all: report_progress(done)), known_owners)
     for series, kill in of_prometheus(prometheus, start, now):
-        book.kill(container(series, known), kill)
+        history.kill(container(series, known_owners), kill)
 
 
-def left_out(book: BatchHistory) -> list[str]:
-    """A note where some of what was read counts for nothing."""
+def note_ignored_samples(book: BatchHistory) -> list[str]:
+    """Return a note if some samples of the history are ignored."""
     count = book.left_out
     if not count:
         return []
-    some = "1 sample was" if count == 1 else f"{count} samples were"
-    return [f"{some} left out: no number, below zero, or more than any machine has."]
+    samples = "1 sample was" if count == 1 else f"{count} samples were"
+    return [f"{samples} left out: no number, below zero, or more than any machine has."]
 
 
-def unseen(book: BatchHistory, rate: str) -> list[str]:
-    """A note where most containers' memory was seen, and their cpu was not: no rate is told where a window holds fewer
-    than two scrapes."""
-    held = {container for container, resource in book.pages if resource == "memory"}
-    without = sum((container, "cpu") not in book.pages for container in held)
-    if not held or 2 * without < len(held):
+def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
+    """Return a note if most containers have usage of memory but not of cpu.
+
+    Prometheus returns no rate for a window with fewer than two scrapes.
+    """
+    with_memory = {container for container, resource in book.pages if resource == "memory"}
+    without_cpu = sum((container, "cpu") not in book.pages for container in with_memory)
+    if not with_memory or 2 * without_cpu < len(with_memory):
         return []
-    return [f"Of {without} containers memory was seen and cpu was not: are scrapes further apart than a minute? "
-            f"--rate {rate} must hold four of them, so --rate 20m for one every five minutes."]  # fmt: skip
+    return [f"{without_cpu} containers have usage of memory but not of cpu: --rate {rate} must span four scrapes, "
+            "so it is --rate 20m for a scrape every five minutes."]  # fmt: skip
 
 
-def headers(texts: Iterable[str], files_: Iterable[str], token_file: str | None, token: str | None) -> dict[str, str]:
-    """What logs in or names a tenant: each text as NAME: VALUE, the lines of files alike, a bearer token. Raises Wrong,
-    whose messages show no value."""
-    found, mistakes = dict[str, str](), list[ConfigError]()
+def parse_headers(
+    texts: Iterable[str], files_: Iterable[str], token_file: str | None, token: str | None
+) -> dict[str, str]:
+    """Return the headers of texts and of the lines of files, each NAME: VALUE, and of a bearer token.
+
+    Raises UsageError, whose messages show no value: headers may be secret.
+    """
+    headers, mistakes = dict[str, str](), list[ConfigError]()
     lines = [("--header", text) for text in texts]
     for path in files_:
-        lines += [(path, line) for line in _text(path, mistakes).splitlines() if line.strip() and line[:1] != "#"]
+        lines += [(path, line) for line in _read_text(path, mistakes).splitlines() if line.strip() and line[:1] != "#"]
     for where, text in lines:
         name, colon, value = text.partition(":")
         if colon and name.strip():
-            found[name.strip()] = value.strip()
+            headers[name.strip()] = value.strip()
         else:
             mistakes.append(ConfigError(file=where, expected="NAME: VALUE", got="a text without a colon"))
     if token_file is not None:
-        token = _text(token_file, mistakes).strip()
+        token = _read_text(token_file, mistakes).strip()
     if token and not mistakes:
-        found["Authorization"] = f"Bearer {token}"
+        headers["Authorization"] = f"Bearer {token}"
     if mistakes:
         raise UsageError(mistakes)
-    return found
+    return headers
 
 
-def _text(path: str, mistakes: list[ConfigError]) -> str:
+def _read_text(path: str, mistakes: list[ConfigError]) -> str:
     try:
         return Path(path).read_text("utf-8")
     except (OSError, UnicodeError) as error:
@@ -328,63 +344,69 @@ def _text(path: str, mistakes: list[ConfigError]) -> str:
         return ""
 
 
-def add(
+def add_cluster_usage(
     book: BatchHistory, cluster: live_cluster.ClusterOptions, owners: OwnerIndex, *, kubelets: bool = False
 ) -> list[str]:
-    """The recommender's checkpoints, or else this moment's sample and the VPAs' checkpoints. Notes say what that is
-    worth. Raises Failed."""
+    """Add the recommender's checkpoints, or else one present sample and the checkpoints of VPAs.
+
+    Returns notes about the quality of that usage. Raises RuntimeFailure.
+    """
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault
 
     try:
         client = connect(cluster.kubeconfig, cluster.context)
         try:
-            notes = [] if kubelets else _kept(book, client)
-            return notes if book.pages else [*notes, *_now(book, client, owners, kubelets), *_vpas(book, client)]
+            notes = [] if kubelets else _add_recommender_checkpoints(book, client)
+            return (
+                notes
+                if book.pages
+                else [*notes, *_add_present_sample(book, client, owners, kubelets), *_add_vpa_checkpoints(book, client)]
+            )
         finally:
             client.close()
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
 
 
-def _now(book: BatchHistory, client: Client, owners: OwnerIndex, kubelets: bool) -> list[str]:
-    """One sample of each container."""
+def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, kubelets: bool) -> list[str]:
+    """Add one sample of each container, from the kubelets or the metrics API."""
     from trimtab.kube.errors import NotAllowed, NotFound
     from trimtab.usage.kubelet import Kubelets
     from trimtab.usage.metrics_api import now
 
-    silent: list[str] = []
-    who = "The kubelets tell" if kubelets else "The metrics API tells"
+    problems: list[str] = []
+    source = "The kubelets have" if kubelets else "The metrics API has"
     try:
-        seen = take(book, Kubelets(client, silent.append).look() if kubelets else now(client), owners)
+        count = take(book, Kubelets(client, problems.append).look() if kubelets else now(client), owners)
     except NotFound:
         return ["This cluster serves no metrics API (metrics-server)."]
     except NotAllowed as error:
         hint = " (--kubelets takes `get` on nodes/proxy)" if kubelets else ""
         raise RuntimeFailure(f"{error}{hint}") from None
-    return [f"{who} one moment ({seen} series) and no history: give --prometheus, "
-            "or let the recommender collect for a day.", *silent]  # fmt: skip
+    return [f"{source} one present sample ({count} series) and no history: use --prometheus, "
+            "or let the recommender collect for a day.", *problems]  # fmt: skip
 
 
-def _vpas(book: BatchHistory, client: Client) -> list[str]:
+def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
     from trimtab.kube.errors import NotAllowed
     from trimtab.usage import vpa_checkpoints as checkpoints
 
     try:
-        known = checkpoints.listed(client)
+        source = checkpoints.listed(client)
     except NotAllowed as error:
-        return [f"What VPAs wrote down may not be looked at with these rights: {error}"]
-    known.pour(book)
-    if not known.found:
+        return [f"This login may not read the checkpoints of VPAs: {error}"]
+    source.pour(book)
+    if not source.found:
         return []
-    return [f"{len(known.found)} VPA checkpoints give cpu, newer days weighing more; of memory they "
+    return [f"{len(source.found)} VPA checkpoints give cpu, newer days weighing more; of memory they "
             "hold daily peaks only, which are no P5 or P95."]  # fmt: skip
 
 
-def _kept(book: BatchHistory, client: Client) -> list[str]:
-    """What `trimtab recommender` keeps in our namespace; nothing where it does not run."""
-    found, wrong = live_cluster.diary(client)
-    found.pour(book)
-    count = len(found.containers())
-    told = f"The recommender keeps the history of {count} container{'' if count == 1 else 's'}."
-    return [told, *wrong] if count else wrong
+def _add_recommender_checkpoints(book: BatchHistory, client: Client) -> list[str]:
+    """Add the checkpoints that `trimtab recommender` stores in its namespace; nothing if it does not run."""
+    history, problems = live_cluster.read_recommender_history(client)
+    history.pour(book)
+    count = len(history.containers())
+    note = f"The recommender has the history of {count} container{'' if count == 1 else 's'}."
+    return [note, *problems] if count else problems

@@ -13,25 +13,25 @@ from trimtab.cli.recommend.report import ComparisonReport, ContainerReport, Reco
 from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
-MOST = 40
-"""Rows on a terminal; all of them are in the other forms."""
-WIDE = 110
-"""Columns of a terminal from which on reasons have a column of their own."""
+MAX_ROWS = 40
+"""The number of rows on a terminal; the other forms have all rows."""
+MIN_WIDTH_FOR_REASONS = 110
+"""The width of a terminal in characters from which reasons have a column of their own."""
 
 
-def draw(console: Console, report: RecommendReport) -> None:
-    """What it comes to, all together and by namespace, what changed, then container by container."""
-    console.print(Text(headline(report), style="bold"))
+def draw_recommendations(console: Console, report: RecommendReport) -> None:
+    """Draw the headline, the totals, the comparison with an earlier report, then a row per container."""
+    console.print(Text(format_headline(report), style="bold"))
     if report.total.monthly_now is not None and report.changes:
-        console.print(Text(in_all(report)))
+        console.print(Text(describe_total(report)))
     if report.against is not None:
         _draw_against(console, report.against)
-    for by in dict.fromkeys(one.by for one in report.totals):
-        _draw_totals(console, [one for one in report.totals if one.by == by])
+    for by in dict.fromkeys(total.by for total in report.totals):
+        _draw_totals(console, [total for total in report.totals if total.by == by])
     if report.containers:
-        _draw_containers(console, report.containers[:MOST])
-    if len(report.containers) > MOST:
-        more = len(report.containers) - MOST
+        _draw_containers(console, report.containers[:MAX_ROWS])
+    if len(report.containers) > MAX_ROWS:
+        more = len(report.containers) - MAX_ROWS
         console.print(Text(f"… and {more} more; all of them: -o csv, -o json or -o html", style=GREY))
     for note in report.notes:
         console.print(Text(f"Note: {note}", style=GREY))
@@ -41,116 +41,141 @@ _COLUMNS = (
     ("Container", False), (">Pods", True), (">CPU", False), (">Memory", False), (">Saves $", True), ("Severity", True),
     (">Sure", False), ("Why", False),
 )  # fmt: skip
-"""Title, and whether it takes a snapshot to know it; ">" is right-aligned."""
+"""The title, and whether the column needs a snapshot; ">" is right-aligned."""
 
 
 def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
-    """With the reasons beside the numbers where there is room for sentences, else below."""
-    is_wide, here = console.width >= WIDE, any(row.replicas is not None for row in rows)
+    """Draw a row per container, with the reasons in a column on a wide terminal, else below the table."""
+    is_wide, has_snapshot = console.width >= MIN_WIDTH_FOR_REASONS, any(row.replicas is not None for row in rows)
     columns = [column for column in _COLUMNS if is_wide or column[0] != "Why"]
     table = Table(header_style="bold", expand=False, border_style=GREY)
-    for name, of_snapshot in columns:
-        if here or not of_snapshot:
+    for name, needs_snapshot in columns:
+        if has_snapshot or not needs_snapshot:
             table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
     for row in rows:
-        cells: tuple[str | Text, ...] = (*_cells(row), Text(because(row), style=GREY))
+        cells: tuple[str | Text, ...] = (*_row_cells(row), Text(describe_reasons(row), style=GREY))
         table.add_row(
-            *(cell for cell, (_, of_snapshot) in zip(cells, columns, strict=False) if here or not of_snapshot)
+            *(
+                cell
+                for cell, (_, needs_snapshot) in zip(cells, columns, strict=False)
+                if has_snapshot or not needs_snapshot
+            )
         )
     console.print(table)
     for row in rows if not is_wide else ():
-        console.print(Text(f"{_name(row)}"), Text(f"  {because(row)}".replace("\n", "\n  "), style=GREY), sep="\n")
+        console.print(
+            Text(f"{_container_name(row)}"),
+            Text(f"  {describe_reasons(row)}".replace("\n", "\n  "), style=GREY),
+            sep="\n",
+        )
 
 
-def _draw_totals(console: Console, found: Sequence[TotalReport]) -> None:
-    """Nothing where there is but one group, or where no snapshot tells requests: the headline says as much."""
-    known = [one for one in found if one.monthly_now is not None]
-    if len(known) < 2:
+def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
+    """Draw the totals of all groups; nothing if only one has a cost, as the headline has the same numbers."""
+    priced = [total for total in totals if total.monthly_now is not None]
+    if len(priced) < 2:
         return
     table = Table(header_style="bold", expand=False, border_style=GREY)
-    for name in (_title(found[0]), ">Containers", ">Cores", ">GiB", ">$ a month", ">Saves $"):
+    for name in (_title(totals[0]), ">Containers", ">Cores", ">GiB", ">$ a month", ">Saves $"):
         table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
-    for one in known[:MOST]:
-        table.add_row(one.value or "–", str(one.containers), *amounts(one))
+    for total in priced[:MAX_ROWS]:
+        table.add_row(total.value or "–", str(total.containers), *format_total(total))
     console.print(table)
-    if len(known) > MOST:
-        console.print(Text(f"… and {len(known) - MOST} more; all of them: -o json", style=GREY))
+    if len(priced) > MAX_ROWS:
+        console.print(Text(f"… and {len(priced) - MAX_ROWS} more; all of them: -o json", style=GREY))
 
 
-def _title(one: TotalReport) -> str:
-    by = one.by or ""
+def _title(total: TotalReport) -> str:
+    by = total.by or ""
     return by.capitalize() if by in ("namespace", "kind", "cluster") else by
 
 
-def amounts(one: TotalReport) -> tuple[str, str, str, str]:
-    """Cores, GiB and dollars before and after, and what that saves."""
-    pairs = ((one.cpu_now, one.cpu_proposed), (one.memory_now, one.memory_proposed))
-    cores, gib = (f"{_amount(now)} → {_amount(proposed)}" for now, proposed in pairs)
-    return cores, gib, f"{one.monthly_now or 0:,.0f} → {one.monthly_proposed or 0:,.0f}", money(one.monthly_saved)
+def format_total(total: TotalReport) -> tuple[str, str, str, str]:
+    """Return cores, GiB and dollars before and after, and the saving, as text."""
+    pairs = ((total.cpu_now, total.cpu_proposed), (total.memory_now, total.memory_proposed))
+    cores, gib = (f"{_format_amount(now)} → {_format_amount(proposed)}" for now, proposed in pairs)
+    return (
+        cores,
+        gib,
+        f"{total.monthly_now or 0:,.0f} → {total.monthly_proposed or 0:,.0f}",
+        format_dollars(total.monthly_saved),
+    )
 
 
-def _amount(value: float | None) -> str:
-    """Small amounts to the hundredth, so that none of them is nothing."""
-    found = value or 0.0
-    return f"{found:,.2f}" if found < 10 else f"{found:,.1f}"
+def _format_amount(value: float | None) -> str:
+    """Return the amount as text; an amount below 10 has two decimals, so that a small one is not 0.0."""
+    amount = value or 0.0
+    return f"{amount:,.2f}" if amount < 10 else f"{amount:,.1f}"
 
 
 UNSURE = 0.5
-"""Confidence below which neither a policy nor a patch lowers a request unless they are told to."""
+"""The confidence below which by default neither a policy nor a patch lowers a request."""
 
 
-def in_all(report: RecommendReport) -> str:
-    """What all of it comes to, and how much of what it saves is doubtful."""
-    cores, gib, dollars, _ = amounts(report.total)
+def describe_total(report: RecommendReport) -> str:
+    """Return the sum of all requests before and after, with the part of the saving that is doubtful, as a sentence."""
+    cores, gib, dollars, _ = format_total(report.total)
     text = f"Requests of all pods: {cores} cores, {gib} GiB, {dollars} dollars a month."
-    doubtful = (row for row in report.containers if (found := _confidence(row)) is not None and found < UNSURE)
+    doubtful = (
+        row for row in report.containers if (confidence := _confidence(row)) is not None and confidence < UNSURE
+    )
     unsure = sum(max(0.0, row.monthly_saved or 0.0) for row in doubtful)
     return text + (f" Containers of which less than half is sure save ${unsure:,.2f} of it." if unsure >= 1 else "")
 
 
-def money(saved: float | None) -> str:
-    """Dollars that are saved; with a minus where it costs more, as in every form of the report."""
+def format_dollars(saved: float | None) -> str:
+    """Return the saved dollars; negative if the proposal costs more, as in every form of the report."""
     return "" if saved is None else f"{saved + 0.0:,.2f}"
 
 
 def _draw_against(console: Console, against: ComparisonReport) -> None:
-    console.print(Text(since(against)))
-    for one in against.differences[:MOST]:
-        place = one.place
-        name = f"{place.namespace}/{place.workload}/{place.container} {one.resource}"
+    console.print(Text(describe_changes(against)))
+    for difference in against.differences[:MAX_ROWS]:
+        place = difference.place
+        name = f"{place.namespace}/{place.workload}/{place.container} {difference.resource}"
         console.print(
-            Text(f"  {name}: {one.before or 'none'} → {one.after or 'none'} ({WORDS.get(one.what, one.what)})")
+            Text(
+                f"  {name}: {difference.before or 'none'} → {difference.after or 'none'}"
+                f" ({CHANGE_WORDS.get(difference.what, difference.what)})"
+            )
         )
-    if len(against.differences) > MOST:
-        console.print(Text(f"  … and {len(against.differences) - MOST} more; all of them: -o json", style=GREY))
+    if len(against.differences) > MAX_ROWS:
+        console.print(Text(f"  … and {len(against.differences) - MAX_ROWS} more; all of them: -o json", style=GREY))
     for title, places in (("new", against.new), ("gone", against.gone)):
         if places:
-            names = ", ".join(f"{one.namespace}/{one.workload}/{one.container}" for one in places[:MOST_NAMES])
-            more = f" and {len(places) - MOST_NAMES} more" if len(places) > MOST_NAMES else ""
+            names = ", ".join(
+                f"{difference.namespace}/{difference.workload}/{difference.container}"
+                for difference in places[:MAX_NAMES]
+            )
+            more = f" and {len(places) - MAX_NAMES} more" if len(places) > MAX_NAMES else ""
             console.print(Text(f"  {title}: {names}{more}"))
 
 
-MOST_NAMES = 10
-WORDS = {"applied": "as recommended", "request-changed": "request", "recommendation-changed": "recommendation"}
+MAX_NAMES = 10
+CHANGE_WORDS = {"applied": "as recommended", "request-changed": "request", "recommendation-changed": "recommendation"}
 
 
-def since(against: ComparisonReport) -> str:
-    """How much changed, in one sentence."""
-    counts = Counter(one.what for one in against.differences)
-    other, news = counts["request-changed"], counts["recommendation-changed"]
+def describe_changes(against: ComparisonReport) -> str:
+    """Return the counts of changes since the earlier report, as a sentence."""
+    counts = Counter(difference.what for difference in against.differences)
+    request_count, recommendation_count = counts["request-changed"], counts["recommendation-changed"]
     parts = [
-        f"{counts['applied']} applied", f"{other} other request{'' if other == 1 else 's'} changed",
-        f"{news} recommendation{'' if news == 1 else 's'} changed", f"{len(against.new)} new",
+        f"{counts['applied']} applied",
+        f"{request_count} other request{'' if request_count == 1 else 's'} changed",
+        f"{recommendation_count} recommendation{'' if recommendation_count == 1 else 's'} changed",
+        f"{len(against.new)} new",
         f"{len(against.gone)} gone",
-    ]  # fmt: skip
+    ]
     when = f"the report of {against.at}" if against.at else "that report"
     return f"Since {when}, which would have saved ${against.saved:,.2f} a month: {', '.join(parts)}."
 
 
-def headline(report: RecommendReport) -> str:
+def format_headline(report: RecommendReport) -> str:
     count = len(report.containers)
     verb = "saves" if report.saved >= 0 else "costs"
-    money = f"${abs(report.saved):,.2f} a month" if any(r.monthly_saved is not None for r in report.containers) else ""
+    money = (
+        f"${abs(report.saved):,.2f} a month" if any(row.monthly_saved is not None for row in report.containers) else ""
+    )
     unknown = f"; of {report.unknown} too little is known" if report.unknown else ""
     containers = f"{report.changes} of {count} container{'s' if count != 1 else ''}"
     is_known = any(row.replicas is not None for row in report.containers)
@@ -158,55 +183,58 @@ def headline(report: RecommendReport) -> str:
     return f"{change}{f': that {verb} {money}' if money and report.changes else ''}{unknown}"
 
 
-def _cells(row: ContainerReport) -> tuple[str, ...]:
+def _row_cells(row: ContainerReport) -> tuple[str, ...]:
     pods = "" if row.replicas is None else str(row.replicas)
     if row.hours_per_month is not None:
         pods = f"{row.hours_per_month:,.0f} h" if row.hours_per_month >= 1 else "< 1 h"
-    here = row.replicas is not None
+    is_in_snapshot = row.replicas is not None
     return (
-        _name(row),
+        _container_name(row),
         pods,
-        change(row.cpu, known=here),
-        change(row.memory, known=here),
-        money(row.monthly_saved),
+        format_change(row.cpu, is_in_snapshot=is_in_snapshot),
+        format_change(row.memory, is_in_snapshot=is_in_snapshot),
+        format_dollars(row.monthly_saved),
         row.severity,
-        sure(row) or "–",
+        format_confidence(row) or "–",
     )
 
 
-def _name(row: ContainerReport) -> str:
+def _container_name(row: ContainerReport) -> str:
     where = f"{row.cluster or '–'}: " if row.cluster is not None else ""
     return f"{where}{row.namespace}/{row.workload}/{row.container}"
 
 
-def sure(row: ContainerReport) -> str:
-    """Of the resource that is known less well; empty where neither is."""
-    found = _confidence(row)
-    return "" if found is None else f"{found:.0%}"
+def format_confidence(row: ContainerReport) -> str:
+    """Return the lower confidence of the two resources in percent; empty if neither has one."""
+    confidence = _confidence(row)
+    return "" if confidence is None else f"{confidence:.0%}"
 
 
 def _confidence(row: ContainerReport) -> float | None:
     return min((part.confidence for part in (row.cpu, row.memory) if part.confidence is not None), default=None)
 
 
-def change(part: ResourceReport, *, known: bool) -> str:
-    """ "250m → 96m"; what stays, as it is. `known`: is it known what stands? Else only what is proposed."""
-    if not known:
+def format_change(part: ResourceReport, *, is_in_snapshot: bool) -> str:
+    """Return the change as in "250m → 96m", or the request that stays.
+
+    Without `known`, a snapshot with the present request, only the proposal is returned.
+    """
+    if not is_in_snapshot:
         return part.proposed or "–"
     now = part.now or "none"
     return f"{now} → {part.proposed}" if part.proposed else now
 
 
-def because(row: ContainerReport) -> str:
-    """Both resources' reasons, once where they are the same."""
-    texts = [_text(part) for part in (row.cpu, row.memory)]
+def describe_reasons(row: ContainerReport) -> str:
+    """Return the reasons of both resources, once if they are equal."""
+    texts = [_resource_reasons(part) for part in (row.cpu, row.memory)]
     if texts[0] == texts[1]:
         return texts[0]
     return "\n".join(f"{name}: {text}" for name, text in zip(("cpu", "memory"), texts, strict=True))
 
 
-def _text(part: ResourceReport) -> str:
-    """Its reasons; where too little is known, also what there is of what it takes."""
+def _resource_reasons(part: ResourceReport) -> str:
+    """Return the reasons of the resource; with too little usage also the usage that there is and that it needs."""
     text = "; ".join(reason.text for reason in part.reasons)
     is_little = part.missing is not None and part.missing.reason.code != NO_USAGE.name
     return f"{text}: {part.missing.have} of {part.missing.need}" if part.missing and is_little else text
@@ -215,19 +243,32 @@ def _text(part: ResourceReport) -> str:
 COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days", "samples", "confidence")
 
 
-def as_csv(report: RecommendReport) -> str:
-    """A row for each container; what is not known is empty."""
+def format_csv(report: RecommendReport) -> str:
+    """Return the report as CSV with a row for each container; an unknown value is empty."""
     text = io.StringIO()
     names = [f"{resource}_{column}" for resource in ("cpu", "memory") for column in COLUMNS]
     paid = ("monthly_now", "monthly_proposed", "monthly_saved")
-    out = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n")
     first = [report.by] if report.by else []
-    out.writerow([*first, "namespace", "kind", "workload", "container", "replicas", "hours_per_month", *names, *paid,
+    writer.writerow([*first, "namespace", "kind", "workload", "container", "replicas", "hours_per_month", *names, *paid,
                   "severity", "why"])  # fmt: skip
     for row in report.containers:
         cells = [getattr(part, column) for part in (row.cpu, row.memory) for column in COLUMNS]
         dollars = [getattr(row, name) for name in paid]
         where = [row.cluster] if report.by else []
-        out.writerow([*where, row.namespace, row.kind, row.workload, row.container, row.replicas, row.hours_per_month,
-                      *cells, *dollars, row.severity, because(row).replace("\n", "; ")])  # fmt: skip
+        writer.writerow(
+            [
+                *where,
+                row.namespace,
+                row.kind,
+                row.workload,
+                row.container,
+                row.replicas,
+                row.hours_per_month,
+                *cells,
+                *dollars,
+                row.severity,
+                describe_reasons(row).replace("\n", "; "),
+            ]
+        )
     return text.getvalue()

@@ -1,1 +1,1 @@
-"""What would be left, if the plan were carried out until nothing more can go?"""
+"""The `simulate` verb: the cluster after round upon round of plans, until no more node can be removed."""

@@ -1,18 +1,18 @@
-"""`trimtab simulate`: what would be left, if the plan were carried out until nothing more can go?"""
+"""The command line of `trimtab simulate`: it repeats plan and drain until no more node can be removed."""
 
 from typing import Any
 
 import click
 
 from trimtab.cli import output
-from trimtab.cli.output import working
+from trimtab.cli.output import show_spinner
 from trimtab.cli.plan import inputs
-from trimtab.cli.plan.explain import check
+from trimtab.cli.plan.explain import check_subjects
 from trimtab.cli.plan.inputs import PlanOptions
-from trimtab.cli.plan.inputs import inputs as plan_inputs
+from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
 from trimtab.cli.simulate import page
-from trimtab.cli.simulate.report import chain, report
-from trimtab.cli.simulate.table import draw
+from trimtab.cli.simulate.report import build_report, explain_subject
+from trimtab.cli.simulate.table import draw_simulation
 from trimtab.compaction.simulate import Scheduler, simulate
 
 
@@ -25,9 +25,9 @@ from trimtab.compaction.simulate import Scheduler, simulate
               help="The scheduler avoids nodes that go next, as with the compactor's soft taint on them.")  # fmt: skip
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
               help="The rounds of one node, or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
-@output.options
+@output.add_output_options
 def verb(
-    given: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,
+    options: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,
     output_file: str | None,
 ) -> None:  # fmt: skip
     """What would be left, if the plan were carried out round by round until nothing more can go?
@@ -35,15 +35,29 @@ def verb(
     Each round plans, empties the nodes of the first wave, lets a model of the scheduler place the successors, and
     begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
     """
-    found = inputs.read(given)
-    check(found, subjects)
-    with working("Simulating"):
-        made = simulate(found.inventory, found.pools, Scheduler(scheduler), found.now, marked=marked, again=found.again)
-        told = report(found, made, [chain(found, made, kind, name) for kind, name in subjects])
-    _emit(output, output_file, told)
+    plan_inputs = inputs.read_inputs(options)
+    check_subjects(plan_inputs, subjects)
+    with show_spinner("Simulating"):
+        simulation = simulate(
+            plan_inputs.inventory,
+            plan_inputs.pools,
+            Scheduler(scheduler),
+            plan_inputs.now,
+            marked=marked,
+            again=plan_inputs.again,
+        )
+        simulate_report = build_report(
+            plan_inputs, simulation, [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]
+        )
+    _emit(output, output_file, simulate_report)
 
 
-def _emit(form: str, output_file: str | None, told: Any) -> None:
-    output.emit(
-        form, output_file, told, lambda console: draw(console, told), "trimtab simulate", page=lambda: page.page(told)
+def _emit(form: str, output_file: str | None, report: Any) -> None:
+    output.emit_report(
+        form,
+        output_file,
+        report,
+        lambda console: draw_simulation(console, report),
+        "trimtab simulate",
+        page=lambda: page.render_page(report),
     )

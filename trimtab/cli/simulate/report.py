@@ -1,32 +1,42 @@
-"""The report of `trimtab simulate`.
-
-Why did this node go or stay, where did this pod go, when the plan was carried out round by round?
-"""
+"""The report of `trimtab simulate`, and the chains of reasons for single nodes and pods over all rounds."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.plan.cost import Saving, cost, saving, unpriced
+from trimtab.cli.plan.cost import Saving, compute_node_costs, convert_saving, note_missing_prices
 from trimtab.cli.plan.inputs import PlanInputs
-from trimtab.cli.plan.report import BoundReport, ExplainReport, NodeReport, StayReport, bound, members_of, nodes, stays
+from trimtab.cli.plan.report import (
+    BoundReport,
+    ExplainReport,
+    NodeReport,
+    StayReport,
+    pool_names_by_node,
+    report_bound,
+    report_nodes,
+    report_stays,
+)
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
 from trimtab.scheduling.cluster_model import build
 
 
 class LandingReport(ReportPart, frozen=True, kw_only=True):
+    """The move of one pod in a round."""
+
     pod: str
     """namespace/name."""
     source: str
     target: str
-    """Empty where its successor found no place and waits."""
+    """The node of its successor; empty if the successor is pending."""
 
 
 class RoundReport(ReportPart, frozen=True, kw_only=True):
+    """One round: a plan, and the drain of the nodes in its first wave."""
+
     number: int
     nodes: list[str]
-    """Emptied in this round."""
+    """The nodes that are drained in this round."""
     nodes_left: int
     evictions: int
     waiting: int
@@ -44,7 +54,7 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     nodes_before: int
     nodes_after: int
     nodes_bound: int
-    """No plan leaves fewer, by volume alone."""
+    """The lower bound of the number of nodes after any plan, by the sum of requests."""
     evictions: int
     moved_twice: int
     waiting: int
@@ -54,99 +64,118 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     bound: BoundReport
     rounds: list[RoundReport]
     stays: list[StayReport]
-    """What is left at the end, and why nothing more can go."""
+    """The nodes at the end, each with the reason why it stays."""
     nodes: list[NodeReport]
     explained: list[ExplainReport]
-    """What --explain asked for."""
+    """The nodes and pods of --explain."""
     notes: list[str]
 
 
-_PEACE = "what was moved once is left in peace, and keeps its new node: nobody is moved twice"
+_NO_SECOND_MOVE_NOTE = "a pod that was moved stays on its new node: no pod is moved twice"
 
 
-def report(asked: PlanInputs, made: Simulation, explained: Sequence[ExplainReport] = ()) -> SimulateReport:
-    before, after = asked.inventory.nodes, made.after.nodes
-    gone = {node.name for node in before} - {node.name for node in after}
-    costs, unit = cost(asked.inventory, asked.pools)
+def build_report(inputs: PlanInputs, simulation: Simulation, explained: Sequence[ExplainReport] = ()) -> SimulateReport:
+    """Return the whole report of a simulation."""
+    before, after = inputs.inventory.nodes, simulation.after.nodes
+    removed_nodes = {node.name for node in before} - {node.name for node in after}
+    costs, unit = compute_node_costs(inputs.inventory, inputs.pools)
     return SimulateReport(
-        scheduler=made.scheduler.value, nodes_before=made.nodes_before, nodes_after=made.nodes_after,
-        nodes_bound=made.nodes_before - made.first.bound.nodes, evictions=made.evictions,
-        moved_twice=made.moved_twice, waiting=made.waiting, saves=saving(made.saved, made.unit),
-        cost_before=saving(sum(costs.values()), unit), cost_after=saving(sum(costs[node.name] for node in after), unit),
-        bound=bound(made.first.bound, made.unit), rounds=_rounds(made),
-        stays=stays(made.last, members_of(asked), made.after.pods),
+        scheduler=simulation.scheduler.value,
+        nodes_before=simulation.nodes_before,
+        nodes_after=simulation.nodes_after,
+        nodes_bound=simulation.nodes_before - simulation.first.bound.nodes,
+        evictions=simulation.evictions,
+        moved_twice=simulation.moved_twice,
+        waiting=simulation.waiting,
+        saves=convert_saving(simulation.saved, simulation.unit),
+        cost_before=convert_saving(sum(costs.values()), unit),
+        cost_after=convert_saving(sum(costs[node.name] for node in after), unit),
+        bound=report_bound(simulation.first.bound, simulation.unit),
+        rounds=_report_rounds(simulation),
+        stays=report_stays(simulation.last, pool_names_by_node(inputs), simulation.after.pods),
         explained=list(explained),
-        nodes=nodes(asked.inventory, asked.pools, gone, _places(made), asked.again),
-        notes=[*asked.notes, *made.first.notes, _PEACE, *unpriced(asked.inventory, asked.pools)],
-    )  # fmt: skip
+        nodes=report_nodes(inputs.inventory, inputs.pools, removed_nodes, _final_nodes(simulation), inputs.again),
+        notes=[
+            *inputs.notes,
+            *simulation.first.notes,
+            _NO_SECOND_MOVE_NOTE,
+            *note_missing_prices(inputs.inventory, inputs.pools),
+        ],
+    )
 
 
-def _places(made: Simulation) -> dict[str, str]:
-    """Where moved pods run at the end."""
-    moved = {landing.pod for found in made.rounds for landing in found.landings}
-    return {pod.key: pod.node for pod in made.after.pods if pod.key in moved}
+def _final_nodes(simulation: Simulation) -> dict[str, str]:
+    """Return the nodes of moved pods at the end."""
+    moved = {landing.pod for simulated_round in simulation.rounds for landing in simulated_round.landings}
+    return {pod.key: pod.node for pod in simulation.after.pods if pod.key in moved}
 
 
-def _rounds(made: Simulation) -> list[RoundReport]:
-    left, reports = made.nodes_before, []
-    for number, found in enumerate(made.rounds, start=1):
-        left -= len(found.nodes)
-        reports.append(_round(number, found, left, made.unit))
+def _report_rounds(simulation: Simulation) -> list[RoundReport]:
+    remaining, reports = simulation.nodes_before, []
+    for number, simulated_round in enumerate(simulation.rounds, start=1):
+        remaining -= len(simulated_round.nodes)
+        reports.append(_report_round(number, simulated_round, remaining, simulation.unit))
     return reports
 
 
-def _round(number: int, found: SimulationRound, left: int, unit: str) -> RoundReport:
-    waiting = Counter(bool(landing.target) for landing in found.landings)[False]
+def _report_round(number: int, simulated_round: SimulationRound, remaining: int, unit: str) -> RoundReport:
+    waiting = Counter(bool(landing.target) for landing in simulated_round.landings)[False]
     return RoundReport(
-        number=number, nodes=list(found.nodes), nodes_left=left, evictions=len(found.landings), waiting=waiting,
-        saved=saving(found.saved, unit),
-        landings=[LandingReport(pod=move.pod, source=move.source, target=move.target) for move in found.landings],
-    )  # fmt: skip
+        number=number,
+        nodes=list(simulated_round.nodes),
+        nodes_left=remaining,
+        evictions=len(simulated_round.landings),
+        waiting=waiting,
+        saved=convert_saving(simulated_round.saved, unit),
+        landings=[
+            LandingReport(pod=move.pod, source=move.source, target=move.target) for move in simulated_round.landings
+        ],
+    )
 
 
-def chain(asked: PlanInputs, made: Simulation, kind: str, name: str) -> ExplainReport:
-    """`kind` is node or pod; what is not in the snapshot was refused before (`plan.explain.check`)."""
-    found = _node(asked, made, name) if kind == "node" else _pod(asked, made, name)
-    return ExplainReport(kind=kind, name=name, chain=list(found))
+def explain_subject(inputs: PlanInputs, simulation: Simulation, kind: str, name: str) -> ExplainReport:
+    """Return the chain of reasons for a node or a pod; `check_subjects` has verified that it is in the snapshot."""
+    sentences = _explain_node(inputs, simulation, name) if kind == "node" else _explain_pod(inputs, simulation, name)
+    return ExplainReport(kind=kind, name=name, chain=list(sentences))
 
 
-def _node(asked: PlanInputs, made: Simulation, name: str) -> Iterator[str]:
-    """Its round and where its pods went; else what came to it, and why it stays at the end."""
-    for number, each in enumerate(made.rounds, 1):
-        came = [landing for landing in each.landings if landing.target == name]
-        if came:
-            yield f"round {number} of {len(made.rounds)}: {len(came)} pods come to it"
-        if name in each.nodes:
-            yield f"round {number} of {len(made.rounds)}: it goes"
-            yield from (_landed(landing) for landing in each.landings if landing.source == name)
+def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iterator[str]:
+    """Yield the round that drains the node and its pods' targets, or the pods that move to it and why it stays."""
+    for number, simulated_round in enumerate(simulation.rounds, 1):
+        arrivals = [landing for landing in simulated_round.landings if landing.target == name]
+        if arrivals:
+            yield f"round {number} of {len(simulation.rounds)}: {len(arrivals)} pods move to it"
+        if name in simulated_round.nodes:
+            yield f"round {number} of {len(simulation.rounds)}: it is drained"
+            yield from (_describe_landing(landing) for landing in simulated_round.landings if landing.source == name)
             return
-    yield from explain.node(made.last, build(made.after, asked.again), name)
+    yield from explain.node(simulation.last, build(simulation.after, inputs.again), name)
 
 
-def _pod(asked: PlanInputs, made: Simulation, key: str) -> Iterator[str]:
-    """Every round in which it moved; then what keeps it where it is at the end."""
-    moved = False
-    for number, each in enumerate(made.rounds, 1):
-        for landing in each.landings:
+def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterator[str]:
+    """Yield every round in which the pod moves, then the reason why it stays at the end."""
+    is_moved = False
+    for number, simulated_round in enumerate(simulation.rounds, 1):
+        for landing in simulated_round.landings:
             if landing.pod == key:
-                moved = True
-                budget = f"budget {landing.budget} pays" if landing.budget else "no budget has a say"
+                is_moved = True
+                budget = f"PodDisruptionBudget {landing.budget} allows it" if landing.budget else "no budget applies"
                 turn = f", turn {landing.turn + 1}" if landing.turn else ""
-                yield f"round {number} of {len(made.rounds)}{turn}: node {landing.source} goes, {budget}"
-                yield _landed(landing)
-    if moved:
-        yield "what was moved once is left in peace"
+                yield f"round {number} of {len(simulation.rounds)}{turn}: node {landing.source} is drained, {budget}"
+                yield _describe_landing(landing)
+    if is_moved:
+        yield "a pod that was moved stays on its new node"
         return
-    known = any(pod.key == key for pod in made.after.pods if pod.node and not pod.finished)
+    is_running = any(pod.key == key for pod in simulation.after.pods if pod.node and not pod.finished)
     yield from (
-        explain.pod(made.last, build(made.after, asked.again), key)
-        if known
+        explain.pod(simulation.last, build(simulation.after, inputs.again), key)
+        if is_running
         else (
-            "it holds nothing at the end: it is finished, waits for a node, or went with its node (a DaemonSet's pod)",
+            "it uses no node at the end: it is finished, it is pending, or it went with its node (a DaemonSet's pod)",
         )
     )
 
 
-def _landed(landing: SimulatedMove) -> str:
-    where = f"comes to run on node {landing.target}" if landing.target else "finds no place and waits"
+def _describe_landing(landing: SimulatedMove) -> str:
+    where = f"moves to node {landing.target}" if landing.target else "fits on no node and is pending"
     return f"pod {landing.pod} {where}"

@@ -4,69 +4,72 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.plan.cost import counted, words
-from trimtab.cli.plan.table import GREY, explained, notes, reasons
+from trimtab.cli.plan.cost import format_count, format_saving
+from trimtab.cli.plan.table import GREY, draw_explanation, draw_notes, draw_reasons
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 
-WIDTH = 50
-MOST_ROWS = 20
-_HOW = {
+BAR_WIDTH = 50
+MAX_ROWS = 20
+_SCHEDULER_NOTES = {
     "plan": "Every pod goes where the plan has room for it",
     "spread": "A scheduler that spreads (LeastAllocated, the default) chooses",
     "pack": "A scheduler that packs (MostAllocated) chooses",
 }
 
 
-def draw(console: Console, report: SimulateReport) -> None:
+def draw_simulation(console: Console, report: SimulateReport) -> None:
     if report.explained:
-        for found in report.explained:
-            explained(console, found)
+        for chain in report.explained:
+            draw_explanation(console, chain)
         return
-    _summary(console, report)
+    _draw_summary(console, report)
     if report.rounds:
-        console.print(chart(report))
-    reasons(console, report.stays)
-    notes(console, report.notes)
+        console.print(draw_chart(report))
+    draw_reasons(console, report.stays)
+    draw_notes(console, report.notes)
 
 
-def _summary(console: Console, report: SimulateReport) -> None:
-    gone = report.nodes_before - report.nodes_after
+def _draw_summary(console: Console, report: SimulateReport) -> None:
+    removed = report.nodes_before - report.nodes_after
     head = f"{report.nodes_before} nodes → {report.nodes_after}"
     rest = (
-        f" after {counted(len(report.rounds), 'round')}: {counted(report.evictions, 'eviction')}, "
-        f"{report.moved_twice} pods moved twice, {report.waiting} left waiting"
+        f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}, "
+        f"{report.moved_twice} pods moved twice, {report.waiting} left pending"
     )
-    console.print(Text.assemble((head, "bold green" if gone else "bold"), rest if gone else ": nothing can go"))
-    cost = f"Cost {words(report.cost_before)} → {words(report.cost_after)}, saved {words(report.saves)}. "
-    console.print(Text(cost + f"{_HOW[report.scheduler]}."))
+    console.print(Text.assemble((head, "bold green" if removed else "bold"), rest if removed else ": nothing can go"))
+    cost = (
+        f"Cost {format_saving(report.cost_before)} → {format_saving(report.cost_after)}, saved"
+        f" {format_saving(report.saves)}. "
+    )
+    console.print(Text(cost + f"{_SCHEDULER_NOTES[report.scheduler]}."))
     console.print(Text(f"Lower bound {report.nodes_bound} nodes. {report.bound.text}", style=GREY))
 
 
-def chart(report: SimulateReport) -> Table:
-    """Nodes left after each round."""
+def draw_chart(report: SimulateReport) -> Table:
+    """Return a bar chart of the nodes after each round."""
     table = Table.grid(padding=(0, 2))
     for justify in ("right", "left", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
-    table.add_row("before", _bar(report.nodes_before, 0, report.nodes_before), f"{report.nodes_before} nodes", "")
-    for name, rounds in _rows(report.rounds):
-        left, went = rounds[-1].nodes_left, sum(len(found.nodes) for found in rounds)
-        evictions = counted(sum(found.evictions for found in rounds), "eviction")
-        table.add_row(name, _bar(left, went, report.nodes_before), f"{left} nodes", evictions)
+    table.add_row("before", _draw_bar(report.nodes_before, 0, report.nodes_before), f"{report.nodes_before} nodes", "")
+    for name, rounds in _group_rounds(report.rounds):
+        remaining, removed = rounds[-1].nodes_left, sum(len(round_report.nodes) for round_report in rounds)
+        evictions = format_count(sum(round_report.evictions for round_report in rounds), "eviction")
+        table.add_row(name, _draw_bar(remaining, removed, report.nodes_before), f"{remaining} nodes", evictions)
     return table
 
 
-def _rows(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
-    """One a round, or several rounds in a row where there are many."""
-    size = -(-len(rounds) // MOST_ROWS)
+def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
+    """Return a name and its rounds for each row: one round, or several if there are more rounds than rows."""
+    size = -(-len(rounds) // MAX_ROWS)
     parts = [rounds[start : start + size] for start in range(0, len(rounds), size)]
-    return [(_named(part), part) for part in parts]
+    return [(_name_rounds(part), part) for part in parts]
 
 
-def _named(part: list[RoundReport]) -> str:
+def _name_rounds(part: list[RoundReport]) -> str:
     return f"round {part[0].number}" if len(part) == 1 else f"rounds {part[0].number}–{part[-1].number}"
 
 
-def _bar(left: int, went: int, whole: int) -> Text:
-    """What is left, then what went just now."""
-    full, light = (count * WIDTH // max(1, whole) for count in (left, left + went))
-    return Text.assemble(("█" * full, "green"), ("░" * (light - full), "yellow"), " " * (WIDTH - light))
+def _draw_bar(remaining: int, removed: int, total: int) -> Text:
+    """Return a bar of the remaining nodes, then of those that were just removed."""
+    full, light = (count * BAR_WIDTH // max(1, total) for count in (remaining, remaining + removed))
+    return Text.assemble(("█" * full, "green"), ("░" * (light - full), "yellow"), " " * (BAR_WIDTH - light))

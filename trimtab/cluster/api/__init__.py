@@ -1,16 +1,17 @@
-"""What does the API server write, as far as we read it?
+"""API objects as msgspec structs, with the fields that Trimtab reads.
 
-Shapes of JSON, decoded by msgspec: each names only the fields somebody in this house reads, keeps quantities
-as they were written, and drops the rest. A field that is absent is `UNSET`, which is not the same as empty:
-a patch must know whether `resources` is missing or `{}`.
+Each struct keeps quantities as they are written and drops all other fields. An absent field is `UNSET`,
+which is not the
+same as empty: a patch depends on whether `resources` is absent or `{}`.
 
-Every change to a pod, ours or a server step's, is made on these shapes (`change`), and a patch is the
-difference of two; so every field that may be changed is named here.
+Every change to a pod, by Trimtab or by a simulated step of the API server, is made on these structs (`change`),
+and a patch
+is the difference of two of them; so every field that may change is named here.
 
-    meta                   what all objects share; label selectors
-    pod                    Pod and what is below it
+    meta                   metadata of all objects; label selectors
+    pod                    Pod and its parts
     core                   Namespace, RuntimeClass, LimitRange, ResourceQuota, PriorityClass, Node
-    workload               what owns pods: ReplicaSet, Deployment, Job, …; PodDisruptionBudget
+    workload               owners of pods: ReplicaSet, Deployment, Job, …; PodDisruptionBudget
     autoscaling            VerticalPodAutoscaler, HorizontalPodAutoscaler, CapacityBuffer
     storage                PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode
     devices                ResourceClaim, ResourceSlice, DeviceClass

@@ -1,4 +1,4 @@
-"""Who else changes pods as they are created, and is there anybody to do it?"""
+"""Webhook configurations, the EndpointSlices of their Services, and objects of Trimtab's own custom resources."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ class ServiceReference(ApiObject, frozen=True, kw_only=True):
 
 
 class ClientConfig(ApiObject, frozen=True, kw_only=True):
-    """One of `service` and `url` is given; `ca_bundle` is base64, empty for the system's own authorities."""
+    """Either `service` or `url` is set; `ca_bundle` is base64, and empty for the system's own authorities."""
 
     service: ServiceReference | None = None
     url: str = ""
@@ -24,7 +24,7 @@ class MutatingWebhook(ApiObject, frozen=True, kw_only=True):
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     match_conditions: tuple[Any, ...] | None = None
-    """Expressions in CEL, which nobody here evaluates."""
+    """CEL expressions; Trimtab does not evaluate them."""
 
 
 class MutatingWebhookConfiguration(ApiObject, frozen=True, kw_only=True):
@@ -33,17 +33,18 @@ class MutatingWebhookConfiguration(ApiObject, frozen=True, kw_only=True):
 
 
 LABEL = ("app.kubernetes.io/name", "trimtab")
-"""On everything we install."""
+"""The label on everything that Trimtab installs."""
 
 
 def is_ours(meta: Metadata, name: str) -> bool:
-    """A configuration of this name, or one that carries our label under another (a kustomize prefix)."""
+    """Returns whether this is Trimtab's configuration: by its name, or by Trimtab's label (a kustomize prefix changes
+    the name)."""
     return meta.name == name or get(meta.labels, {}).get(LABEL[0]) == LABEL[1]
 
 
 class EndpointConditions(ApiObject, frozen=True, kw_only=True):
     ready: bool | None = None
-    """None means unknown, which the API asks to be read as ready."""
+    """None means unknown, which clients must treat as ready (discovery.k8s.io/v1)."""
 
 
 class Endpoint(ApiObject, frozen=True, kw_only=True):
@@ -56,7 +57,7 @@ class EndpointSlice(ApiObject, frozen=True, kw_only=True):
 
 
 class Custom(ApiObject, frozen=True, kw_only=True):
-    """An object of a CustomResourceDefinition of ours: its spec and status as they were written."""
+    """An object of one of Trimtab's CustomResourceDefinitions, with its spec and status as written."""
 
     api_version: str = ""
     kind: str = ""

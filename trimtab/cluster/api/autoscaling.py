@@ -1,8 +1,7 @@
-"""Who else sizes pods? VerticalPodAutoscaler and HorizontalPodAutoscaler.
+"""VerticalPodAutoscaler, HorizontalPodAutoscaler, CapacityBuffer, and the PodTemplate that a buffer names.
 
-What does a CapacityBuffer look like to the API server, and the PodTemplate that it names?
-
-Group autoscaling.x-k8s.io, v1beta1: room for pods that are not there, which the cluster autoscaler and Karpenter keep.
+CapacityBuffer is in group autoscaling.x-k8s.io, v1beta1: it reserves capacity for pods that do not exist yet; the
+cluster autoscaler and Karpenter provide the capacity.
 """
 
 from msgspec import field
@@ -40,7 +39,7 @@ class EvictionRequirement(ApiObject, frozen=True, kw_only=True):
 class UpdatePolicy(ApiObject, frozen=True, kw_only=True):
     update_mode: str = ""
     min_replicas: int | None = None
-    """The updater leaves groups of fewer live pods alone; None: as its flag --min-replicas says."""
+    """The updater leaves groups with fewer live pods alone; None: its flag --min-replicas decides."""
     eviction_requirements: tuple[EvictionRequirement, ...] = ()
 
 
@@ -83,7 +82,7 @@ class ResourceMetric(ApiObject, frozen=True, kw_only=True):
 
 
 class MetricSpec(ApiObject, frozen=True, kw_only=True):
-    """The sources that are measured against requests; others leave both empty."""
+    """The metric sources that are relative to requests; other sources leave both fields empty."""
 
     type: str = ""
     resource: ResourceMetric = ResourceMetric()
@@ -94,7 +93,7 @@ class HPASpec(ApiObject, frozen=True, kw_only=True):
     scale_target_ref: TargetRef = TargetRef()
     metrics: tuple[MetricSpec, ...] = ()
     max_replicas: int = 0
-    """0 where it does not say."""
+    """0 if it is absent."""
     target_cpu_utilization_percentage: int | None = field(default=None, name="targetCPUUtilizationPercentage")
     """autoscaling/v1 only."""
 
@@ -127,7 +126,7 @@ class CapacityBuffer(ApiObject, frozen=True, kw_only=True):
 
 
 class PodTemplate(ApiObject, frozen=True, kw_only=True):
-    """An object of its own, not an owner's template."""
+    """A PodTemplate object, not the template inside an owner."""
 
     metadata: Metadata = Metadata()
     template: Template = Template()

@@ -1,7 +1,5 @@
-"""What do cluster and namespace demand of every pod?
-
-What does a node look like to the API server, as far as we read it?
-"""
+"""Namespaces and nodes, and the objects that apply to every pod: RuntimeClass, LimitRange, ResourceQuota,
+PriorityClass."""
 
 from msgspec import field
 
@@ -32,7 +30,7 @@ class RuntimeClass(ApiObject, frozen=True, kw_only=True):
 
 
 class DatedRuntimeClass(RuntimeClass, frozen=True, kw_only=True):
-    """As the cluster shows it: when it was last written counts for pods that run."""
+    """A RuntimeClass from a cluster, with the time of its last change: running pods may be older than it."""
 
     metadata: Dated = Dated()
 

@@ -1,4 +1,4 @@
-"""What do devices look like to the API server: slices of them on nodes, classes, and claims (resource.k8s.io/v1)?"""
+"""Dynamic resource allocation (resource.k8s.io/v1): slices of devices on nodes, device classes, and claims."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from trimtab.cluster.api.meta import ApiObject, Metadata
 class Exactly(ApiObject, frozen=True, kw_only=True):
     device_class_name: str = ""
     allocation_mode: str = ""
-    """ExactCount where it is not said."""
+    """ExactCount if it is empty."""
     count: int = 1
     admin_access: bool | None = None
     selectors: tuple[Any, ...] = ()
@@ -18,7 +18,7 @@ class Exactly(ApiObject, frozen=True, kw_only=True):
 class DeviceRequest(ApiObject, frozen=True, kw_only=True):
     name: str = ""
     exactly: Exactly | None = None
-    """None where the request has alternatives (`firstAvailable`)."""
+    """None if the request has alternatives (`firstAvailable`)."""
 
 
 class ClaimedDevices(ApiObject, frozen=True, kw_only=True):

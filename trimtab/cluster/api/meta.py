@@ -1,12 +1,16 @@
-"""What do all API objects share?"""
+"""The metadata and label selectors that all API objects share."""
 
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
-from msgspec.structs import replace as change
+from msgspec import UNSET as UNSET
+from msgspec import UnsetType as UnsetType
+from msgspec.structs import replace
 
 from trimtab.cluster.quantity import Written
+
+change = replace
+"""Returns a copy of an API object with some fields changed."""
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -22,8 +26,8 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 
 def get(value: "T | UnsetType", default: D) -> "T | D":
-    """The value, or `default` where the field is absent."""
-    # There is only one UNSET; asking for it by name is what decisions do most.
+    """Returns the value, or `default` if the field is absent."""
+    # There is only one UNSET, so identity is enough; this is the most frequent call of a decision.
     return default if value is UNSET else value
 
 
@@ -36,7 +40,7 @@ class OwnerReference(ApiObject, frozen=True, kw_only=True):
 
 
 class Metadata(ApiObject, frozen=True, kw_only=True):
-    """`labels` and `annotations` may be changed by us; so they may be UNSET."""
+    """`labels` and `annotations` may be changed by Trimtab; so they may be UNSET."""
 
     name: str = ""
     generate_name: str = ""
@@ -52,7 +56,7 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object; None for a bare one."""
+        """The owner reference of the controller; None for a bare object."""
         for owner in self.owner_references:
             if owner.controller:
                 return owner
@@ -60,13 +64,13 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
 
 
 class Revised(Metadata, frozen=True, kw_only=True):
-    """Of an object whose controller tells which version of its spec it has seen."""
+    """Metadata of an object whose controller reports which generation of the spec it has observed."""
 
     generation: int = 0
 
 
 class ManagedFields(ApiObject, frozen=True, kw_only=True):
-    """Which fields were written together, and when last."""
+    """The fields that one manager wrote, and the time of its last write."""
 
     subresource: str = ""
     time: str | None = None
@@ -74,15 +78,16 @@ class ManagedFields(ApiObject, frozen=True, kw_only=True):
 
 
 class Dated(Metadata, frozen=True, kw_only=True):
-    """Of an object whose last change counts."""
+    """Metadata of an object for which the time of its last change matters."""
 
     generation: int = 0
     managed_fields: tuple[ManagedFields, ...] = ()
 
     def written(self, *parts: str) -> str | None:
-        """When one of these top-level fields was last written, in the object itself; its creation where nothing tells.
+        """Returns the time of the last write to one of these top-level fields; the creation time if the object does not
+        say.
 
-        Whoever reads with kubectl has no managed fields unless asked for: then it is the creation, too.
+        `kubectl get` leaves managed fields out unless asked for them: then it is the creation time, too.
         """
         times = (
             entry.time or ""
@@ -103,20 +108,3 @@ class SelectorRequirement(ApiObject, frozen=True, kw_only=True):
 class LabelSelector(ApiObject, frozen=True, kw_only=True):
     match_labels: Labels = {}
     match_expressions: tuple[SelectorRequirement, ...] = ()
-
-
-__all__ = [
-    "UNSET",
-    "Dated",
-    "LabelSelector",
-    "Labels",
-    "Metadata",
-    "OwnerReference",
-    "SelectorRequirement",
-    "ResourceList",
-    "Revised",
-    "ApiObject",
-    "UnsetType",
-    "change",
-    "get",
-]

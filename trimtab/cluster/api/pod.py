@@ -1,4 +1,4 @@
-"""What does a pod look like to the API server, as far as we read or change it?"""
+"""Pod and its parts, with the fields that Trimtab reads or changes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Resources(ApiObject, frozen=True, kw_only=True):
-    """`claims` is never changed by us; it is named so that it is never lost from sight."""
+    """Requests and limits. Trimtab never changes `claims`; it is named so that a patch keeps it."""
 
     requests: ResourceList | UnsetType = UNSET
     limits: ResourceList | UnsetType = UNSET
@@ -37,7 +37,8 @@ class ContainerPort(ApiObject, frozen=True, kw_only=True):
 
 
 class ResourceField(ApiObject, frozen=True, kw_only=True):
-    """A request or limit that a container is told, such as `limits.cpu`; of itself where no container is named."""
+    """A request or limit that a container reads from the downward API, such as `limits.cpu`; its own if no container is
+    named."""
 
     container_name: str = ""
     resource: str = ""
@@ -48,7 +49,7 @@ class EnvSource(ApiObject, frozen=True, kw_only=True):
 
 
 class Env(ApiObject, frozen=True, kw_only=True):
-    """Of an environment variable only what of the pod itself it tells."""
+    """An environment variable, reduced to what it reads from the pod itself."""
 
     value_from: EnvSource | None = None
 
@@ -151,7 +152,8 @@ class ClaimVolume(ApiObject, frozen=True, kw_only=True):
 
 
 class Volume(ApiObject, frozen=True, kw_only=True):
-    """The sources that decide where a pod may go or whether it may move; others leave all fields UNSET."""
+    """The volume sources that decide where a pod may run or whether it may move; a volume of another source has all
+    fields UNSET."""
 
     name: str
     empty_dir: EmptyDir | UnsetType = UNSET
@@ -164,7 +166,7 @@ class Volume(ApiObject, frozen=True, kw_only=True):
 
 
 def downward_items(volume: Volume) -> Iterator[DownwardItem]:
-    """What the volume's files tell of the pod itself."""
+    """Yields what the volume's files read from the pod itself (downward API)."""
     projected = get(volume.projected, None)
     parts = [source.downward_api for source in projected.sources] if projected is not None else []
     for part in (*parts, get(volume.downward_api, None)):
@@ -187,7 +189,7 @@ class WorkloadReference(ApiObject, frozen=True, kw_only=True):
 
 
 class PodClaim(ApiObject, frozen=True, kw_only=True):
-    """A ResourceClaim that a pod uses, by its own name or as a template that one is made of."""
+    """A ResourceClaim of a pod, by its own name or by the template from which it is created."""
 
     name: str = ""
     resource_claim_name: str = ""
@@ -197,7 +199,7 @@ class PodClaim(ApiObject, frozen=True, kw_only=True):
 class PodClaimStatus(ApiObject, frozen=True, kw_only=True):
     name: str = ""
     resource_claim_name: str | None = None
-    """Of the claim that was made of the template; None where none is needed."""
+    """The claim created from the template; None if none is needed."""
 
 
 class PodSpec(ApiObject, frozen=True, kw_only=True):
@@ -226,7 +228,7 @@ class PodSpec(ApiObject, frozen=True, kw_only=True):
     resource_claims: tuple[PodClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadReference | None = None
-    """What named the group before `scheduling_group` did (1.35)."""
+    """Names the pod group in 1.35, before `scheduling_group`."""
 
 
 class Condition(ApiObject, frozen=True, kw_only=True):
@@ -244,9 +246,9 @@ class ContainerStatus(ApiObject, frozen=True, kw_only=True):
     state: Any = UNSET
     last_state: Any = UNSET
     allocated_resources: ResourceList | UnsetType = UNSET
-    """What the node has set aside, which lags behind the spec while a resize in place is under way."""
+    """The resources that the node has allocated; they lag behind the spec while a resize in place is under way."""
     resources: Resources | UnsetType = UNSET
-    """What it really has, which lags behind both."""
+    """The resources that the container actually has; they lag behind both."""
 
 
 class PodStatus(ApiObject, frozen=True, kw_only=True):
@@ -259,9 +261,9 @@ class PodStatus(ApiObject, frozen=True, kw_only=True):
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
     resources: Resources | UnsetType = UNSET
-    """What the pod as a whole really has, where it asks as a whole."""
+    """The resources that the pod as a whole actually has, if it has pod-level resources."""
     allocated_resources: ResourceList | UnsetType = UNSET
-    """What the node has set aside for the pod as a whole."""
+    """The resources that the node has allocated to the pod as a whole."""
 
 
 class Pod(ApiObject, frozen=True, kw_only=True):
@@ -270,8 +272,9 @@ class Pod(ApiObject, frozen=True, kw_only=True):
     status: PodStatus = PodStatus()
 
 
-# A pod whose environment variables nobody asks for. Their field has a name that no object has: skipping is quicker than
-# reading by half of what it takes to read a pod.
+# Pods without their environment variables. The field `env` gets a name that no object has, so msgspec skips the JSON:
+# that
+# halves the time to decode a pod.
 
 
 class _ContainerWithoutEnv(Container, frozen=True, kw_only=True):

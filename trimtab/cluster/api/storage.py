@@ -1,4 +1,4 @@
-"""Where does a pod's data live, and which nodes can reach it?"""
+"""Volumes: PersistentVolumes, their claims, storage classes, and the CSI drivers of a node."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class VolumeNodeAffinity(ApiObject, frozen=True, kw_only=True):
 
 
 class VolumeSource(ApiObject, frozen=True, kw_only=True):
-    """That a volume is of this kind decides; nothing of it does."""
+    """A volume source of which only the presence matters."""
 
 
 class PersistentVolumeSpec(ApiObject, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class StorageClass(ApiObject, frozen=True, kw_only=True):
 
 class DriverCount(ApiObject, frozen=True, kw_only=True):
     count: int | UnsetType = UNSET
-    """How many volumes of this driver the node can hold; absent is without limit."""
+    """The number of volumes of this driver that the node can attach; absent: no limit."""
 
 
 class NodeDriver(ApiObject, frozen=True, kw_only=True):

@@ -1,13 +1,10 @@
-"""What owns pods, and what do its pods look like?
-
-How many pods of an application may be missing at once?
-"""
+"""Owners of pods with their pod templates, and PodDisruptionBudgets."""
 
 from trimtab.cluster.api.meta import UNSET, ApiObject, LabelSelector, Metadata, Revised, UnsetType
 from trimtab.cluster.api.pod import Condition, PodSpec
 
 FAILURE = "ReplicaFailure"
-"""The condition of an owner whose controller cannot create a pod: a quota, a LimitRange or a webhook refuses it."""
+"""The condition of an owner whose controller cannot create a pod: a quota, a LimitRange or a webhook rejects it."""
 
 
 class PodTemplateSpec(ApiObject, frozen=True, kw_only=True):
@@ -25,16 +22,17 @@ class Strategy(ApiObject, frozen=True, kw_only=True):
 
 
 class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
-    """Deployment, ReplicaSet, StatefulSet, DaemonSet, Job and whatever else has replicas and a selector."""
+    """The spec of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, or any other owner with replicas and a
+    selector."""
 
     replicas: int | UnsetType = UNSET
     selector: LabelSelector | UnsetType = UNSET
     strategy: Strategy = Strategy()
-    """Of a Deployment."""
+    """Only in a Deployment."""
     parallelism: int | UnsetType = UNSET
     completions: int | UnsetType = UNSET
     suspend: bool = False
-    """Of a Job."""
+    """Only in a Job, like the two fields before it."""
 
 
 class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
@@ -44,12 +42,13 @@ class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
     observed_generation: int = 0
     desired_number_scheduled: int = 0
     updated_number_scheduled: int = 0
-    """Of a DaemonSet, like the one before."""
+    """Only in a DaemonSet, like the field before it."""
     conditions: tuple[Condition, ...] = ()
 
 
 class Workload(ApiObject, frozen=True, kw_only=True):
-    """Any owner. A ReplicationController's selector, a plain map, is read as its labels (see `snapshot`)."""
+    """An owner of pods. A ReplicationController's selector, a plain map, is converted to a LabelSelector (see
+    `snapshot`)."""
 
     kind: str = ""
     api_version: str = ""
@@ -63,7 +62,7 @@ class DaemonSetSpec(WorkloadSpec, frozen=True, kw_only=True):
 
 
 class DaemonSet(Workload, frozen=True, kw_only=True):
-    """With its template: its pods take a part of each node."""
+    """A DaemonSet with its template: its pods use a part of each node."""
 
     spec: DaemonSetSpec = DaemonSetSpec()
 
@@ -74,7 +73,7 @@ class TemplatedSpec(ApiObject, frozen=True, kw_only=True):
 
 
 class Templated(ApiObject, frozen=True, kw_only=True):
-    """An owner as whoever makes its next pod reads it."""
+    """An owner with the template of its next pod."""
 
     metadata: Metadata = Metadata()
     spec: TemplatedSpec = TemplatedSpec()
@@ -90,7 +89,7 @@ class BudgetSpec(ApiObject, frozen=True, kw_only=True):
 
 class BudgetStatus(ApiObject, frozen=True, kw_only=True):
     observed_generation: int | UnsetType = UNSET
-    """Absent as long as the disruption controller has never looked."""
+    """Absent until the disruption controller has processed the budget."""
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0

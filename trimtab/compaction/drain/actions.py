@@ -113,7 +113,9 @@ STOPPED = Code(
 )  # fmt: skip
 NODE_ILL = Code("drain-node-not-ready", "The node became not ready while it was drained.", "Repair or delete the node.")
 TOO_LONG = Code(
-    "drain-too-long", "The drain took longer than its limit.", "See what kept the pods; raise TRIMTAB_DRAIN_LIMIT."
+    "drain-too-long",
+    "The drain took longer than its limit.",
+    "See what kept the pods; raise TRIMTAB_COMPACTOR_DRAIN_TIMEOUT_SECONDS.",
 )
 STUCK = Code("drain-pod-stuck", "An evicted pod does not terminate.", "See its finalizers and its node.")
 CAME = Code("drain-pod-came", "The node has pods that are not in the plan.", "Nothing: it is planned again.")

@@ -24,7 +24,7 @@ from trimtab.policy.actions.request_fields import (
     ResourceRequestRule,
     rules_of,
 )
-from trimtab.policy.changed_annotation import is_defaulted
+from trimtab.policy.changed_annotation import LIMIT_RANGER, is_defaulted
 from trimtab.policy.pod_changes import PodChanges, RequestToLimitRatio, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, means
 from trimtab.policy.recorded_usage import doubts, killed, origin
@@ -103,7 +103,7 @@ class _PodRequests:
 
     def __init__(self, subject: PodContext) -> None:
         self._sizes = subject.once(autoscalers.sizings)
-        self._is_annotated = bool(subject.annotations)
+        self._is_annotated = autoscalers.is_sized_by_others(subject) or LIMIT_RANGER in subject.annotations
         self._known: dict[tuple[ContainerRef, str], _Request] = {}
 
     def of(self, subject: PodContext, place: ContainerRef, resource: str) -> _Request:
@@ -116,7 +116,7 @@ class _PodRequests:
     def _read(self, subject: PodContext, place: ContainerRef, resource: str) -> _Request:
         written, name = requests_of(place.container.resources).get(resource), f"{place.name}.requests.{resource}"
         sizing = self._sizes.of(place, resource)
-        if not self._is_annotated:  # nobody but its author has said anything of it
+        if not self._is_annotated:  # only its author has written requests
             return _Request(place, resource, name, written, written, None, sizing)
         is_filled_in = written is not None and is_defaulted(subject, place, "request", resource)
         return _Request(

@@ -237,8 +237,8 @@ class EvictionChecker:
         # RBAC must allow.
         if count < 2 and kind == "ReplicaSet" and not _may_scale(pool, pod.namespace):
             return r.NO_RIGHT_TO_SCALE(
-                f"pod {pod.key} is the only replica of {kind} {name}, and TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not list"
-                f" {pod.namespace}"
+                f"pod {pod.key} is the only replica of {kind} {name}, and TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not"
+                f" list {pod.namespace}"
             )
         return None
 

@@ -55,5 +55,5 @@ UNEVEN = Code(
 UNJUDGED = Code(
     "cannot-be-judged",
     "Trimtab does not know everything that decides where this pod is placed.",
-    "Read the message: it names a foreign scheduler, resource claims, or volumes or namespaces missing in the snapshot.",
+    "Read the message: it names a scheduler, resource claims, or volumes or namespaces missing in the snapshot.",
 )

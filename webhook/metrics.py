@@ -39,7 +39,7 @@ class WebhookMetrics:
         )
         self._answered: dict[tuple[str, int], Counter] = {}
         self._seconds = LabelledHistogram(
-            "trimtab_review_seconds",
+            "trimtab_review_duration_seconds",
             "Seconds from a whole request body to the answer, by path.",
             _SECONDS,
             registry,
@@ -47,19 +47,19 @@ class WebhookMetrics:
         )
         self._decisions = Counter(
             "trimtab_decisions",
-            "Actions of policies on pods: done, warned of or left, by policy, action and the reason's code.",
+            "Actions of policies on pods (done, warned of or left out), by policy, action and reason code.",
             ["policy", "action", "reason"],
             registry=registry,
         )
         self._failures = Counter(
-            "trimtab_failures",
-            "Our own mistakes that a net caught, by kind; the pods went through unchanged, but for the kind `denied`.",
+            "trimtab_errors",
+            "Errors of the webhook by kind; the pods were admitted unchanged, except for the kind `denied`.",
             ["kind"],
             registry=registry,
         )
         self._outcomes = Counter(
-            "trimtab_outcomes",
-            "What became of reviews of pods, by outcome, dry runs apart.",
+            "trimtab_review_outcomes",
+            "Reviews of pods by outcome, with dry runs apart.",
             ["outcome", "dry_run"],
             registry=registry,
         )
@@ -98,7 +98,7 @@ class WebhookMetrics:
         """Read at each scrape: seconds since the facts were last known to be right."""
         self._gauge(
             "trimtab_facts_age_seconds",
-            "Seconds since the facts decisions rest on were last known to be right; NaN: never yet.",
+            "Seconds since the facts of the cluster were last known to be current; NaN: never yet.",
             read,
         )
 
@@ -108,7 +108,7 @@ class WebhookMetrics:
 
     def problems(self, read: Callable[[], float]) -> None:
         """Read at each scrape: policies, recommendations and other objects that cannot be read as they stand."""
-        self._gauge("trimtab_facts_problems", "Objects of the cluster that are there and make no sense.", read)
+        self._gauge("trimtab_invalid_objects", "Objects of the cluster that are invalid.", read)
 
     def recommendations(self, read: Callable[[], RecommendationAges]) -> None:
         """Read at each scrape: containers of standing workloads by the age of their recommendation."""

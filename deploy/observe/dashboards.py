@@ -60,11 +60,11 @@ POOLS = Dashboard(
             _stat("Idle for sure, a month", "The cost that neither cpu nor memory is requested of.",
                   f"sum(pool:trimtab_unrequested:dollars_per_hour{{{_MINE}}}) * 730", "", "currencyUSD"),
             _stat("The plan would save", "In the plan's unit: micro-dollars an hour, millicores or nodes.",
-                  f"max by (unit) {_led('trimtab_compactor_plan_saves')}", "{{unit}}"),
+                  f"max by (unit) {_led('trimtab_compactor_plan_savings')}", "{{unit}}"),
             _stat("Saved so far", "What the nodes that were taken save together, in the plan's unit.",
-                  f"sum by (unit) (max by (pool, unit) {_led(f'trimtab_compactor_saved{{{_MINE}}}')})", "{{unit}}"),
+                  f"sum by (unit) (max by (pool, unit) {_led(f'trimtab_compactor_savings{{{_MINE}}}')})", "{{unit}}"),
             _stat("Nodes saved", "Nodes that were taken after we emptied them, ever.",
-                  f"sum(max by (pool) {_led(f'trimtab_compactor_saved_nodes{{{_MINE}}}')})"),
+                  f"sum(max by (pool) {_led(f'trimtab_compactor_removed_nodes{{{_MINE}}}')})"),
             _stat("Nodes without a price", "They are missing in the cost. Name their types in the pool's prices.",
                   f"sum(max by (pool) (trimtab_compactor_pool_unpriced_nodes{{{_MINE}}}))"),
         )),
@@ -95,7 +95,8 @@ POOLS = Dashboard(
             _one("Nodes by what becomes of them", "Staying, planned, emptying, emptied.",
                  f"sum by (state) {_led(f'trimtab_compactor_nodes{{{_MINE}}}')}", "{{state}}", stacked=True),
             _one("Why nodes stay", "By the code of the last plan's reason; its page says what to do.",
-                 f"sort_desc(sum by (reason) {_led('trimtab_compactor_refusals')})", "{{reason}}", kind="bargauge"),
+                 f"sort_desc(sum by (reason) {_led('trimtab_compactor_refused_nodes')})", "{{reason}}",
+                 kind="bargauge"),
             _one("Drains that ended", "Taken: the autoscaler took the empty node. Released: given back.",
                  "sum by (how, reason) "
                  f"(increase(trimtab_compactor_drains_total{{{_MINE}}}[$__rate_interval]))", "{{how}} {{reason}}",
@@ -111,11 +112,11 @@ POOLS = Dashboard(
                  f"max by (pool) {_led(f'trimtab_compactor_pool_closed{{{_MINE}}}')}", "{{pool}} closed"),
             Panel("Age of data, time of a plan", "Seconds; and 1 while the autoscaler is healthy.", (
                 Query("max(trimtab_compactor_data_age_seconds)", "data"),
-                Query(f"max{_led('trimtab_compactor_plan_seconds')}", "plan"),
+                Query(f"max{_led('trimtab_compactor_plan_duration_seconds')}", "plan"),
                 Query("min(trimtab_compactor_autoscaler_healthy)", "autoscaler healthy"),
             ), "s"),
             _one("Amounts that make no sense", "Nodes and pods missing in the sums above.",
-                 f"max by (pool, what) (trimtab_compactor_pool_unread{{{_MINE}}})", "{{pool}} {{what}}"),
+                 f"max by (pool, what) (trimtab_compactor_pool_unreadable_objects{{{_MINE}}})", "{{pool}} {{what}}"),
         )),
     ),
     pools=True,
@@ -129,18 +130,20 @@ PODS = Dashboard(
                  "{{path}} {{code}}", "reqps", stacked=True),
             Panel("Time to answer", "From a whole request to the answer.", tuple(
                 Query(f"histogram_quantile({share}, sum by (le) "
-                      '(rate(trimtab_review_seconds_bucket{path="/mutate"}[$__rate_interval])))', f"p{share[2:]}")
+                      '(rate(trimtab_review_duration_seconds_bucket{path="/mutate"}[$__rate_interval])))',
+                      f"p{share[2:]}")
                 for share in ("0.50", "0.95", "0.99")), "s"),
             _one("What became of pods", "Dry runs left out.",
-                 'sum by (outcome) (rate(trimtab_outcomes_total{dry_run="false"}[$__rate_interval]))', "{{outcome}}",
+                 'sum by (outcome) (rate(trimtab_review_outcomes_total{dry_run="false"}[$__rate_interval]))',
+                 "{{outcome}}",
                  "reqps", stacked=True),
             _one("Mistakes of ours", "Caught by a net: those pods went through unchanged.",
-                 "sum by (kind) (increase(trimtab_failures_total[$__rate_interval]))", "{{kind}}"),
+                 "sum by (kind) (increase(trimtab_errors_total[$__rate_interval]))", "{{kind}}"),
         )),
         Row("What it rests on", (
             _one("Age of facts", "Of each replica.", "trimtab_facts_age_seconds", "{{instance}}", "s"),
             Panel("Policies and problems", "In force, and objects that make no sense.", (
-                Query("min(trimtab_policies)", "policies"), Query("max(trimtab_facts_problems)", "problems"),
+                Query("min(trimtab_policies)", "policies"), Query("max(trimtab_invalid_objects)", "problems"),
                 Query("max(trimtab_paused)", "paused"))),
             _stat("Certificate ends in", "Of the replica whose certificate ends first.",
                   "min(trimtab_certificate_expiry_timestamp_seconds) - time()", "", "s"),
@@ -153,7 +156,7 @@ PODS = Dashboard(
                  "sum by (policy, action, reason) (rate(trimtab_decisions_total[$__rate_interval]))",
                  "{{policy}} {{action}} {{reason}}", "ops"),
             _one("Pods by policy", "Running pods: matched, changed, overruled by another.",
-                 f"max by (policy, state) {_led('trimtab_policy_pods', 'watchdog')}", "{{policy}} {{state}}"),
+                 f"max by (policy, state) {_led('trimtab_policy_running_pods', 'watchdog')}", "{{policy}} {{state}}"),
             _one("Would be changed", "By policies in mode warn or audit.",
                  f"max by (policy) {_led('trimtab_would_change_pods', 'watchdog')}", "{{policy}}"),
             _one("Left out", "Matched by a policy, and left out for a reason.",
@@ -166,7 +169,7 @@ PODS = Dashboard(
                  f"sum by (policy, reason) {_led('trimtab_unpatched_pods', 'watchdog')}", "{{policy}} {{reason}}"),
             Panel("Wrong overhead, would be denied", "Not the class's; could not be created again.", (
                 Query(f"sum by (reason) {_led('trimtab_wrong_overhead_pods', 'watchdog')}", "{{reason}}"),
-                Query(f"max{_led('trimtab_refused_pods', 'watchdog')}", "would be denied"))),
+                Query(f"max{_led('trimtab_would_deny_pods', 'watchdog')}", "would be denied"))),
             _one("Harm", "Share of pods hit, of those that carry a policy's change (after) and those that lack it.",
                  "max by (policy, trouble, side) (trimtab_harm_pods{count=\"hit\"})"
                  " / on (policy, trouble, side) max by (policy, trouble, side) (trimtab_harm_pods{count=\"pods\"})",
@@ -182,7 +185,7 @@ PODS = Dashboard(
                  f"max by (runtime_class) {_led('trimtab_overhead_memory_bytes', 'watchdog')}", "{{runtime_class}}",
                  "bytes", stacked=True),
             _one("Kinds of nodes", "That the class's node selector allows; 0: its pods wait for a node.",
-                 f"max by (runtime_class) {_led('trimtab_runtime_class_node_kinds', 'watchdog')}", "{{runtime_class}}"),
+                 f"max by (runtime_class) {_led('trimtab_runtime_class_node_types', 'watchdog')}", "{{runtime_class}}"),
             _one("No node takes its pods", "no-label, cordoned, tainted: each pod must tolerate, may-come: scales up.",
                  f"max by (runtime_class, reason) {_led('trimtab_runtime_class_without_nodes', 'watchdog')}",
                  "{{runtime_class}} {{reason}}"),
@@ -203,11 +206,11 @@ PODS = Dashboard(
         )),
         Row("The watchdog", (
             Panel("A look takes, age of data", "Seconds.", (
-                Query(f"max{_led('trimtab_watchdog_look_seconds', 'watchdog')}", "look"),
+                Query(f"max{_led('trimtab_watchdog_check_duration_seconds', 'watchdog')}", "look"),
                 Query(f"max{_led('trimtab_watchdog_data_age_seconds', 'watchdog')}", "data")), "s"),
             Panel("Behind and lost", "Groups of pods not come to; Events that could not be written.", (
-                Query(f"max{_led('trimtab_watchdog_behind', 'watchdog')}", "behind"),
-                Query(f"max{_led('trimtab_watchdog_events_lost', 'watchdog')}", "events lost"))),
+                Query(f"max{_led('trimtab_watchdog_undecided_pod_groups', 'watchdog')}", "undecided"),
+                Query(f"max{_led('trimtab_watchdog_lost_events', 'watchdog')}", "events lost"))),
             _one("Pods seen", "Running pods.", f"max{_led('trimtab_running_pods', 'watchdog')}", "pods"),
         )),
     ),
@@ -221,7 +224,8 @@ SIZES = Dashboard(
                 Query(f"max{_led('trimtab_recommender_containers', 'recommender')}", "remembered"),
                 Query(f"max{_led('trimtab_recommender_recommended_containers', 'recommender')}", "recommended"))),
             _one("Without a recommendation", "By resource and reason.",
-                 f"max by (resource, reason) {_led('trimtab_recommender_missing', 'recommender')}",
+                 "max by (resource, reason) "
+                 f"{_led('trimtab_recommender_containers_without_recommendation', 'recommender')}",
                  "{{resource}} {{reason}}"),
             _stat("Usage was read", "So long ago.",
                   "time() - max(trimtab_recommender_collected_timestamp_seconds)", "", "s"),
@@ -230,8 +234,8 @@ SIZES = Dashboard(
             _one("Series read a second", "That brought something new.",
                  "sum(rate(trimtab_recommender_series_total[$__rate_interval]))", "series"),
             Panel("Left out", "Samples that are no amount: a counter that broke. Looks that nobody took up in time.", (
-                Query("sum(increase(trimtab_recommender_left_out_samples_total[$__rate_interval]))", "samples"),
-                Query("sum(increase(trimtab_recommender_missed_looks_total[$__rate_interval]))", "looks"))),
+                Query("sum(increase(trimtab_recommender_ignored_samples_total[$__rate_interval]))", "samples"),
+                Query("sum(increase(trimtab_recommender_missed_collections_total[$__rate_interval]))", "looks"))),
             _one("Shards written an hour", "Each write of recommendations wakes every webhook.",
                  "sum by (what) (rate(trimtab_recommender_writes_total[$__rate_interval])) * 3600", "{{what}}"),
             Panel("Shards", "That stand, and that were found damaged.", (
@@ -239,7 +243,7 @@ SIZES = Dashboard(
                 Query(f"max by (what) {_led('trimtab_recommender_unreadable_shards', 'recommender')}",
                       "{{what}} damaged"))),
             _one("Faults", "Steps that failed.",
-                 "sum by (what) (increase(trimtab_recommender_faults_total[$__rate_interval]))", "{{what}}"),
+                 "sum by (what) (increase(trimtab_recommender_errors_total[$__rate_interval]))", "{{what}}"),
         )),
     ),
 )  # fmt: skip

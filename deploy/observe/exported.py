@@ -21,14 +21,15 @@ _UNITS = (
     ("_dollars_per_hour", "dollars an hour"), ("_pods", "pods"), ("_nodes", "nodes"), ("_containers", "containers"),
     ("_capacity", "cores, bytes, pods"), ("_allocatable", "cores, bytes, pods"), ("_requested", "cores, bytes, pods"),
     ("_reviews", "reviews"), ("_outcomes", "reviews"), ("_decisions", "actions"), ("_policies", "policies"),
-    ("_problems", "objects"), ("_evictions", "evictions"), ("_drains", "nodes"), ("_refusals", "nodes"),
-    ("_moved_twice", "pods"), ("_plan_saves", "micro-dollars an hour, millicores or nodes: the label `unit`"),
-    ("_compactor_saved", "micro-dollars an hour, millicores or nodes: the label `unit`"),
-    ("_unread", "nodes, pods"), ("_unread_states", "ConfigMaps"),
-    ("_missing", "containers"), ("_series", "series"), ("_samples", "samples"), ("_writes", "ConfigMaps"),
-    ("_shards", "ConfigMaps"), ("_faults", "times"), ("_failures", "times"), ("_events_lost", "events"),
-    ("_looks", "looks"), ("_behind", "groups"), ("_pod_kinds", "groups"), ("_harm_brakes", "times"),
-    ("_cpu_cores", "cores"), ("_node_kinds", "kinds of nodes"),
+    ("_invalid_objects", "objects"), ("_evictions", "evictions"), ("_drains", "nodes"),
+    ("_plan_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
+    ("_compactor_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
+    ("_unreadable_objects", "nodes, pods"), ("_unreadable_states", "ConfigMaps"),
+    ("_without_recommendation", "containers"), ("_series", "series"), ("_samples", "samples"),
+    ("_writes", "ConfigMaps"),
+    ("_shards", "ConfigMaps"), ("_errors", "times"), ("_lost_events", "events"),
+    ("_collections", "collections"), ("_pod_groups", "groups"), ("_harm_brakes", "times"),
+    ("_cpu_cores", "cores"), ("_node_types", "types of nodes"),
 )  # fmt: skip
 """How a name ends → what its number counts, the first that fits."""
 

@@ -76,7 +76,7 @@ def test_a5_overhead_of_a_class_that_has_none_is_refused_without_us():
 
 
 def test_a6_stray_overhead_is_warned_about_and_the_server_refuses():
-    assert codes(decided(pod(overhead=SMALL), WARN), loud=True) == {"overhead-stray"}
+    assert codes(decided(pod(overhead=SMALL), WARN), loud=True) == {"overhead-without-class"}
     assert stored(pod(overhead=SMALL), WARN).code == 403
 
 
@@ -191,7 +191,7 @@ def test_b6_a_field_that_somebody_changed_after_us_is_not_changed_back():
     first = decided(pod(), rule).pod
     theirs = change(first, metadata=change(first.metadata, labels={"cost": "high"}))
     found = decided(theirs, rule)
-    assert (found.pod, codes(found, loud=True)) == (theirs, {"changed-after-us"})
+    assert (found.pod, codes(found, loud=True)) == (theirs, {"changed-by-another"})
 
 
 def test_b9_a_priority_class_takes_the_old_number_with_it():

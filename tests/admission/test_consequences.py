@@ -53,13 +53,13 @@ def test_containers_are_summed():
     ten = policy("{requests: {cpu: {from: policy, otherwise: '10', when: always}}}")
     both = asks("100m", container("proxy", requests={"cpu": "100m"}))
     after, why, _ = outcome(both, [ten], node(cpu="16", memory="64Gi"))
-    assert (cpu_of(after), why) == (["100m", "100m"], {"no-node-would-hold-it"})
+    assert (cpu_of(after), why) == (["100m", "100m"], {"no-node-could-run-it"})
 
 
 def test_a_node_whose_taint_the_pod_does_not_tolerate_is_none():
     nodes = [node("a", cpu="8", memory="32Gi"), node("b", taints=(RESERVED,), cpu="16", memory="32Gi")]
     after, why, _ = outcome(asks("100m"), [ALWAYS], usage(cpu=("1", "12")), *nodes)
-    assert (cpu_of(after), why) == (["100m"], {"no-node-would-hold-it"})
+    assert (cpu_of(after), why) == (["100m"], {"no-node-could-run-it"})
     after, why, _ = outcome(
         asks("100m", tolerations=(toleration("big", "yes", "NoSchedule"),)), [ALWAYS], usage(cpu=("1", "12")), *nodes
     )
@@ -72,7 +72,7 @@ def test_all_resources_are_of_one_node():
     seen = usage(cpu=("1", "8"), memory=("1Gi", "32Gi"))
     came = pod(container(requests={"cpu": "100m", "memory": "100Mi"}), owner="ReplicaSet/web-1")
     after, why, _ = outcome(came, [rule], seen, *nodes)
-    assert (after, why) == (came, {"no-node-would-hold-it"})
+    assert (after, why) == (came, {"no-node-could-run-it"})
 
 
 def daemon_set(cpu):
@@ -90,7 +90,7 @@ def test_daemons_and_the_overhead_of_the_class_take_their_part():
     kata = runtime_class("kata", overhead={"cpu": "250m"})
     sandbox = policy("{runtimeClass: {name: kata}}", name="sandbox", priority=500)
     after, why, _ = outcome(asks("1"), [sandbox, ALWAYS], usage(cpu=("1", "8")), eight, kata)
-    assert (cpu_of(after), after.spec.runtime_class_name, why) == (["1"], "kata", {"no-node-would-hold-it"})
+    assert (cpu_of(after), after.spec.runtime_class_name, why) == (["1"], "kata", {"no-node-could-run-it"})
 
 
 def test_a_pod_that_had_no_node_before_is_none_of_our_business():
@@ -104,12 +104,12 @@ POOL = policy("{placement: {require: [{label: pool, in: [batch]}]}, labels: {add
 
 def test_placement_without_any_node_is_taken_back_and_the_rest_of_the_policy_stays():
     after, why, _ = outcome(asks("1"), [POOL], node(cpu="8", memory="32Gi"))
-    assert (after.spec.affinity, after.metadata.labels["a"], why) == (UNSET, "b", {"no-node-would-hold-it"})
+    assert (after.spec.affinity, after.metadata.labels["a"], why) == (UNSET, "b", {"no-node-could-run-it"})
 
 
 def test_where_an_autoscaler_may_bring_other_nodes_the_placement_stays_with_a_warning():
     after, why, _ = outcome(asks("1"), [POOL], node(cpu="8", memory="32Gi", provider="gce://x/y/z"))
-    assert (after.spec.affinity is not UNSET, why) == (True, {"node-not-known"})
+    assert (after.spec.affinity is not UNSET, why) == (True, {"no-known-node-matches"})
 
 
 def autoscaler(*groups, namespace="kube-system"):
@@ -130,22 +130,22 @@ BATCH = policy("{placement: {require: [{label: pool, in: [batch]}]}, labels: {ad
 @pytest.mark.parametrize(
     ("groups", "code"),
     [
-        ([("web", 3, 9, "NoActivity"), ("batch", 0, 9, "NoActivity")], "node-not-known"),
-        ([("web", 3, 9, "NoActivity"), ("batch", 0, 0, "NoActivity")], "no-node-would-hold-it"),
-        ([("web", 3, 9, "NoActivity"), ("batch", 0, 9, "Backoff")], "no-node-would-hold-it"),
-        ([("web", 3, 9, "NoActivity")], "no-node-would-hold-it"),
-        ([], "no-node-would-hold-it"),
+        ([("web", 3, 9, "NoActivity"), ("batch", 0, 9, "NoActivity")], "no-known-node-matches"),
+        ([("web", 3, 9, "NoActivity"), ("batch", 0, 0, "NoActivity")], "no-node-could-run-it"),
+        ([("web", 3, 9, "NoActivity"), ("batch", 0, 9, "Backoff")], "no-node-could-run-it"),
+        ([("web", 3, 9, "NoActivity")], "no-node-could-run-it"),
+        ([], "no-node-could-run-it"),
     ],
 )
 def test_a_group_that_may_get_its_first_node_counts_as_one_of_any_kind(groups, code):
     found, told, _ = outcome(asks("1"), [BATCH], MADE, autoscaler(*groups))
-    assert (found.spec.affinity is not UNSET, told) == (code == "node-not-known", {code})
+    assert (found.spec.affinity is not UNSET, told) == (code == "no-known-node-matches", {code})
     assert found.metadata.labels["cost"] == "low"
 
 
 @pytest.mark.parametrize("status", [autoscaler(namespace="team-a"), ConfigMap(metadata=Metadata(name="x"))])
 def test_only_the_autoscaler_itself_is_believed_about_its_groups(status):
-    assert outcome(asks("1"), [BATCH], MADE, status)[1] == {"node-not-known"}
+    assert outcome(asks("1"), [BATCH], MADE, status)[1] == {"no-known-node-matches"}
 
 
 def test_a_group_that_may_get_a_node_is_named():
@@ -155,7 +155,9 @@ def test_a_group_that_may_get_a_node_is_named():
     assert "batch-0, batch-1, batch-2 and 2 more" in str(warning)
 
 
-@pytest.mark.parametrize(("provider", "code"), [("gce://p/z/n2", "node-not-known"), ("", "no-node-would-hold-it")])
+@pytest.mark.parametrize(
+    ("provider", "code"), [("gce://p/z/n2", "no-known-node-matches"), ("", "no-node-could-run-it")]
+)
 def test_a_cordoned_node_of_a_cloud_shows_what_its_group_may_bring(provider, code):
     cordoned = node("n2", labels={"pool": "batch"}, cpu="4", memory="8Gi", provider=provider)
     cordoned = change(cordoned, spec=change(cordoned.spec, unschedulable=True))
@@ -176,7 +178,7 @@ def test_a_machine_that_a_policy_names_is_there(required, stays):
     """It was taken to be there, whatever its name."""
     there = [node(name, labels={"kubernetes.io/hostname": name}, cpu="4", memory="8Gi") for name in ("n1", "n2")]
     found, told, _ = outcome(asks("1"), [policy(f"{{placement: {{require: [{required}]}}}}")], *there)
-    assert (found.spec.affinity is not UNSET, told) == (stays, set() if stays else {"no-node-would-hold-it"})
+    assert (found.spec.affinity is not UNSET, told) == (stays, set() if stays else {"no-node-could-run-it"})
 
 
 def test_only_the_policy_that_caused_it_is_taken_back():
@@ -195,9 +197,9 @@ def test_deciding_again_changes_nothing_and_takes_back_the_same():
     world = (usage(cpu=("1", "12")), node(cpu="8", memory="32Gi"), daemon_set("1"))
     rule = policy("{requests: {cpu: {from: usage, when: always}}, labels: {add: {a: b}}}")
     once, why, _ = outcome(asks("100m"), [rule], *world)
-    assert why == {"no-node-would-hold-it"}
+    assert why == {"no-node-could-run-it"}
     again, why, found = outcome(once, [rule], *world)
-    assert (again, why, found.outcome) == (once, {"no-node-would-hold-it"}, AdmissionOutcome.UNCHANGED)
+    assert (again, why, found.outcome) == (once, {"no-node-could-run-it"}, AdmissionOutcome.UNCHANGED)
 
 
 # The quota ---------------------------------------------------------------------------------------------------------
@@ -350,7 +352,7 @@ DISK = policy("{requests: {ephemeral-storage: {otherwise: 20Gi}}}", name="disk")
 @pytest.mark.parametrize(("rule", "resource"), [(DEVICE, "example.com/license"), (DISK, "ephemeral-storage")])
 def test_what_no_node_holds_is_not_asked_for(rule: str, resource: str):
     after, why, _ = outcome(asks("1"), [rule], node(cpu="8", memory="32Gi"))
-    assert (resource in after.spec.containers[0].resources.requests, why) == (False, {"no-node-would-hold-it"})
+    assert (resource in after.spec.containers[0].resources.requests, why) == (False, {"no-node-could-run-it"})
     holds = node(cpu="8", memory="32Gi", **{resource: "50Gi"})
     assert resource in outcome(asks("1"), [rule], holds)[0].spec.containers[0].resources.requests
 

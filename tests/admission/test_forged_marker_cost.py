@@ -18,13 +18,13 @@ SIGNED = AdmissionSettings(signer=MarkerSigner(SigningKeys(b"k" * 32), slot=0))
 def decoded(monkeypatch, terms):
     """How often the marker of a pod with 50 claims was decoded while it was judged, that it came with."""
     texts, pod = [], msgspec.convert(CLAIMING(50), Pod)
-    plain = changed_annotation._decoded
+    plain = changed_annotation._decode_annotation
 
     def counted(found):
         texts.append(changed_annotation.text_of(found))
         return plain(found)
 
-    monkeypatch.setattr(changed_annotation, "_decoded", counted)
+    monkeypatch.setattr(changed_annotation, "_decode_annotation", counted)
     judge(pod, world.policies(), world.facts(), world.NAMESPACE, terms)
     return texts.count(changed_annotation.text_of(pod))
 
@@ -34,5 +34,5 @@ def test_a_forged_marker_is_read_once_to_believe_it_or_not(monkeypatch):
 
 
 def test_without_a_key_no_marker_is_read_to_be_believed(monkeypatch):
-    monkeypatch.setattr(changed_annotation, "_decoded", lambda pod: pytest.fail("the marker was read"))
+    monkeypatch.setattr(changed_annotation, "_decode_annotation", lambda pod: pytest.fail("the marker was read"))
     assert changed_annotation.read(msgspec.convert(CLAIMING(50), Pod), world.NAMESPACE, UNSIGNED) is None

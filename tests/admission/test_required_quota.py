@@ -104,7 +104,7 @@ def test_a_placement_that_no_node_has_is_taken_back_though_the_quota_may_refuse_
         "kata-fc",
         UNSET,
     )
-    assert codes(found.decision, loud=True) == {"no-node-would-hold-it", "quota-may-refuse"}
+    assert codes(found.decision, loud=True) == {"no-node-could-run-it", "quota-may-refuse"}
 
 
 def test_of_another_required_action_its_name_is_told():

@@ -101,9 +101,9 @@ def _tell(one: Compactor, first: dict[str, float], asked: Counter[str], used: fl
     rest = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
     for what, count in asked.most_common(12):
         print(f"  {count * 3600 / lasted:6.0f} an hour  {what}")
-    print(f"first plan {first['trimtab_compactor_plan_seconds']:.1f} s, peak {peak // 1024} MB", flush=True)
+    print(f"first plan {first['trimtab_compactor_plan_duration_seconds']:.1f} s, peak {peak // 1024} MB", flush=True)
     print(
-        f"RESULT nodes={NODES} pods={SETS * REPLICAS} plan_s={found['trimtab_compactor_plan_seconds']:.2f} "
+        f"RESULT nodes={NODES} pods={SETS * REPLICAS} plan_s={found['trimtab_compactor_plan_duration_seconds']:.2f} "
         f"cpu_percent={used * 100 / lasted:.1f} rss_mb={rest // 1024} peak_mb={peak // 1024} "
         f"requests_per_hour={sum(asked.values()) * 3600 / lasted:.0f}"
     )

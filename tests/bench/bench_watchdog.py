@@ -74,15 +74,15 @@ def _measure(cluster: Cluster, pid: int, ready: Path) -> None:
     cluster.eventually(ready.exists, within=60)
     url = json.loads(ready.read_text())["url"]
     cluster.eventually(lambda: _value(url, "trimtab_running_pods") >= population.PODS, within=300)
-    cluster.eventually(lambda: _value(url, "trimtab_watchdog_behind") == 0, within=60)
+    cluster.eventually(lambda: _value(url, "trimtab_watchdog_undecided_pod_groups") == 0, within=60)
     first = _cpu(pid)
-    kinds = _value(url, "trimtab_running_pod_kinds")
+    kinds = _value(url, "trimtab_running_pod_groups")
     print(f"first look: {first:.2f} s of CPU, {time.monotonic() - begun:.1f} s; {kinds:.0f} kinds of pods")
     time.sleep(15)  # statuses and events of the beginning
     before = _cpu(pid)
     time.sleep(INTERVAL * LOOKS)
     quiet = (_cpu(pid) - before) / LOOKS
-    inside = _value(url, "trimtab_watchdog_look_seconds")
+    inside = _value(url, "trimtab_watchdog_check_duration_seconds")
     print(f"a quiet look: {quiet * 1000:.0f} ms of CPU, its watches and election included; {inside * 1000:.0f} ms long")
     before = _cpu(pid)
     name = cluster.list("PodPolicy")[0]["metadata"]["name"]

@@ -67,9 +67,9 @@ def only(folder: Path, *items: Item, options: tuple[str, ...] = (), **given: Any
     """The one container's report."""
     standing = items or (web(),)
     report = told("recommend", "--usage", usage(folder, **given), "--cluster", snapshot(folder, *standing), *options)
-    (found,) = report["containers"]
-    assert isinstance(found, dict)
-    return found
+    (container,) = report["containers"]
+    assert isinstance(container, dict)
+    return container
 
 
 def codes(part: dict[str, Any]) -> list[str]:

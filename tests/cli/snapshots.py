@@ -45,5 +45,5 @@ def told(*arguments: str | Path) -> dict[str, Any]:
     """The report, as JSON."""
     result = trimtab(*arguments, "-o", "json")
     assert result.exit_code == 0, (result.output, result.exception)
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document

@@ -22,14 +22,14 @@ def trimtab(*arguments: str | Path, given: str | None = None) -> Result:
 def admitted(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
     result = trimtab("admit", *arguments, "-o", "json")
     assert result.exit_code == 0, result.output
-    found: dict = json.loads(result.stdout)  # type: ignore[type-arg]
-    return found
+    document: dict = json.loads(result.stdout)  # type: ignore[type-arg]
+    return document
 
 
 def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -> None:
     watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
-    told = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, watching)).stdout
-    assert (told.count("limits.cpu"), told.count("changes nothing in its mode")) == (1, 1)
+    output = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, watching)).stdout
+    assert (output.count("limits.cpu"), output.count("changes nothing in its mode")) == (1, 1)
 
 
 def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
@@ -41,15 +41,15 @@ def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
 
 def test_every_change_carries_its_policy_and_reason(tmp_path: Path) -> None:
     (pod,) = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))["pods"]
-    told = {change["field"]: (change["policy"], change["reason"]["code"]) for change in pod["changes"]}
-    assert told["containers[app].limits.cpu"] == ("no-cpu-limit", "limit-removed")
+    actual = {change["field"]: (change["policy"], change["reason"]["code"]) for change in pod["changes"]}
+    assert actual["containers[app].limits.cpu"] == ("no-cpu-limit", "limit-removed")
 
 
 def test_a_limit_range_among_the_files_stands_in_the_cluster(tmp_path: Path) -> None:
     (pod,) = admitted(
         "-f", write(tmp_path, DEPLOYMENT), "-f", write(tmp_path, LIMIT_RANGE), "--policies", write(tmp_path, POLICY)
     )["pods"]
-    assert [left["reason"]["code"] for left in pod["left"]] == ["limitrange-keeps-limit"]
+    assert [item["reason"]["code"] for item in pod["left"]] == ["limitrange-keeps-limit"]
 
 
 def test_the_pod_is_shown_as_it_would_be_stored(tmp_path: Path) -> None:

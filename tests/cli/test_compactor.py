@@ -85,10 +85,10 @@ def test_a_pool_is_reopened_by_the_compactors_clock_whatever_ours_says(off: int)
 
 def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     """A webhook's refusal often begins with its policy's name in brackets, which a table would take for a style."""
-    said = "[no-latest] denied [/by] a policy"
-    record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=said)
-    seen = replace(found(PoolState(ring=(record,), plan_why=said), paused=said), unread=(said,))
+    text = "[no-latest] denied [/by] a policy"
+    record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=text)
+    seen = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), unread=(text,))
     console = Console(record=True, width=200)
     report.draw_history(console, report.build_history_report(seen, None, None))
     report.draw_status(console, report.build_status_report(seen))
-    assert console.export_text().count(said) == 4
+    assert console.export_text().count(text) == 4

@@ -25,8 +25,8 @@ def api(*items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS)) -> 
         plural = asked[0].rpartition("/")[2]
         if PLURALS.get(plural) in forbidden:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{plural} is forbidden"}
-        standing = [item for item in items if PLACES[item["kind"]].plural == plural]
-        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else standing}
+        actual = [item for item in items if PLACES[item["kind"]].plural == plural]
+        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else actual}
 
     return answer
 

@@ -67,5 +67,5 @@ def test_where_it_may_not_be_read_that_is_a_note(tmp_path: Path) -> None:
 def test_recommend_says_it_too(tmp_path: Path) -> None:
     with serving(kept) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
-    (found,) = report["containers"]
-    assert (found["cpu"]["missing"]["have"], found["cpu"]["proposed"]) == ("0.8 hours, 6 samples", None)
+    (container,) = report["containers"]
+    assert (container["cpu"]["missing"]["have"], container["cpu"]["proposed"]) == ("0.8 hours, 6 samples", None)

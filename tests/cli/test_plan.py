@@ -25,7 +25,7 @@ def cluster(tmp_path: Path) -> Path:
     return snapshot(tmp_path, *half_empty())
 
 
-KEEP = {"trimtab.dev/keep": "true"}
+KEEP = {"trimtab.dev/do-not-disrupt": "true"}
 
 
 def steps(report: dict) -> list[str]:  # type: ignore[type-arg]
@@ -99,12 +99,10 @@ def test_pools_in_files_count_before_those_in_the_snapshot(tmp_path: Path) -> No
 
 def test_an_estafette_configuration_is_read_with_notes(tmp_path: Path) -> None:
     key = "estafette-k8s-node-compactor-config.yaml"
-    said = '{"nodePools": {"web": {"enabled": true, "scaleDownCPURequestRatioLimit": 0.5}}}'
-    found = snapshot(tmp_path, config_map("estafette", {key: said}))
+    text = '{"nodePools": {"web": {"enabled": true, "scaleDownCPURequestRatioLimit": 0.5}}}'
+    path = snapshot(tmp_path, config_map("estafette", {key: text}))
     label = {"labels": {"cloud.google.com/gke-nodepool": "web"}}
-    report = told(
-        "plan", "--cluster", snapshot(tmp_path, node("a", **label), node("b", **label), POD), "--pools", found
-    )
+    report = told("plan", "--cluster", snapshot(tmp_path, node("a", **label), node("b", **label), POD), "--pools", path)
     assert len(steps(report)) == 1
     assert any("estafette" in note for note in report["notes"])
 
@@ -149,8 +147,8 @@ def test_the_table_begins_with_what_it_comes_to(cluster: Path) -> None:
 
 
 def test_a_plan_without_nodes_is_no_failure_and_says_why(tmp_path: Path) -> None:
-    kept = [pod(f"web-{n}", on=n, annotations={SAFE: "false"}) for n in "ab"]
-    result = trimtab("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), *kept), *KEEN)
+    pods = [pod(f"web-{n}", on=n, annotations={SAFE: "false"}) for n in "ab"]
+    result = trimtab("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), *pods), *KEEN)
     assert result.exit_code == 0
     assert "none can go" in result.output
     assert "pod-must-stay: not-safe-to-evict" in result.output
@@ -295,8 +293,8 @@ def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
 
 
 def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
-    found = snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), budget("web", 1)))
-    assert told("plan", "--cluster", found, "--cluster", found) == told("plan", "--cluster", found)
+    path = snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), budget("web", 1)))
+    assert told("plan", "--cluster", path, "--cluster", path) == told("plan", "--cluster", path)
 
 
 def test_a_snapshot_with_the_pods_of_one_namespace_says_so(tmp_path: Path) -> None:
@@ -330,9 +328,9 @@ def test_a_node_without_allocatable_stays_with_that_reason(tmp_path: Path) -> No
 # ── a large one ──────────────────────────────────────────────────────────
 @pytest.mark.skipif(not (SHARED / "bench").exists(), reason="no data here: set TRIMTAB_SHARED")
 def test_the_page_of_a_thousand_nodes_is_below_five_megabytes(tmp_path: Path) -> None:
-    made = [sys.executable, SHARED / "bench" / "synthetic_cluster.py", "--nodes", "1000"]
+    command = [sys.executable, SHARED / "bench" / "synthetic_cluster.py", "--nodes", "1000"]
     large = tmp_path / "large.json"
-    large.write_bytes(subprocess.run(made, check=True, capture_output=True).stdout)
+    large.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
     result = trimtab("plan", "--cluster", large, *KEEN, "-o", "html")
     assert result.exit_code == 0
     assert len(result.stdout.encode()) < 5_000_000

@@ -129,8 +129,8 @@ def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path
 
 
 def test_an_openshift_machine_set_names_the_pool_and_is_said_to(tmp_path: Path) -> None:
-    made = [node(f"n-{n}", annotations={"machine.openshift.io/machine": f"openshift-machine-api/web-{n}{n}abc"})
+    nodes = [node(f"n-{n}", annotations={"machine.openshift.io/machine": f"openshift-machine-api/web-{n}{n}abc"})
             for n in range(3)]  # fmt: skip
-    report = told("plan", "--cluster", snapshot(tmp_path, *made, pod("web-0", "n-0")))
+    report = told("plan", "--cluster", snapshot(tmp_path, *nodes, pod("web-0", "n-0")))
     assert [found["name"] for found in report["pools"]] == ["web"]
     assert any("annotation machine.openshift.io/machine (web)" in note for note in report["notes"])

@@ -74,9 +74,9 @@ def test_a_simulated_successor_holds_what_it_was_given(tmp_path: Path) -> None:
     """Six nodes of four cores with a pod each: three successors of 1.5 cores fill a node, not eight of half a core."""
     pods = [pod(f"web-{number}", on=f"n{number}", namespace="team") for number in range(6)]
     nodes = [node(f"n{number}", cpu="4") for number in range(6)]
-    asked = replica_set()
-    asked["spec"]["replicas"] = asked["status"]["replicas"] = asked["status"]["readyReplicas"] = 6
-    report = told("simulate", "--cluster", snapshot(tmp_path, *nodes, *pods, asked, POLICY), *KEEN)
+    owner = replica_set()
+    owner["spec"]["replicas"] = owner["status"]["replicas"] = owner["status"]["readyReplicas"] = 6
+    report = told("simulate", "--cluster", snapshot(tmp_path, *nodes, *pods, owner, POLICY), *KEEN)
     assert report["evictions"] > 0
     for found in report["nodes"]:
         assert found["after"] is None or found["after"]["cpu"] <= 4000

@@ -20,7 +20,7 @@ kind: Deployment
 metadata: {name: web, namespace: shop}
 spec: {replicas: 2, template: {spec: {containers: [{name: app, image: "app:1"}]}}}
 """
-WHY = "says: A sentence.\nacts: true\nbecause: [policy-says]\n"
+WHY = "says: A sentence.\nacts: true\nbecause: [set-by-policy]\n"
 
 
 def run(*arguments: str | Path) -> Result:
@@ -60,7 +60,7 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     ("claims", "said"),
     [
         (WHY.replace("true", "false"), "acts: false, but the policy makes a difference"),
-        (WHY.replace("policy-says", "no-policy"), "because: no-policy is expected, and missing"),
+        (WHY.replace("set-by-policy", "no-policy"), "because: no-policy is expected, and missing"),
         (WHY + "beside: [other]\n", "there is no policy other"),
         (WHY + "becuase: []\n", "unknown field"),
     ],

@@ -32,8 +32,8 @@ def imported(folder: Path, text: str, *options: str) -> Result:
 def test_pools_are_printed_as_config_maps_that_are_read_again(tmp_path: Path, form: str) -> None:
     done = imported(tmp_path, json.dumps(SAID), "-o", form, "--namespace", "ours")
     assert done.exit_code == 0
-    found = yaml.safe_load(done.stdout)
-    [manifest] = found["items"] if form == "json" else [found]
+    document = yaml.safe_load(done.stdout)
+    [manifest] = document["items"] if form == "json" else [document]
     assert manifest["metadata"]["namespace"] == "ours"
     [pool] = pools([Document(file="f", index=0, value=manifest)]).pools
     assert (pool.name, pool.under["cpu"], pool.dry_run) == ("web", 60, True)

@@ -38,7 +38,7 @@ def test_a_vpa_that_recommends_decides(tmp_path: Path) -> None:
 
 def test_an_hpa_keeps_cpu_and_lets_memory_change(tmp_path: Path) -> None:
     found = only(tmp_path, web(), hpa(80))
-    assert (codes(found["cpu"]), found["memory"]["proposed"]) == (["hpa-counts-by-request"], "346Mi")
+    assert (codes(found["cpu"]), found["memory"]["proposed"]) == (["hpa-uses-request"], "346Mi")
     allowed = only(tmp_path, web(), hpa(80), options=("--allow-hpa",))
     assert "1 replicas become about 5" in allowed["cpu"]["reasons"][-1]["text"]
 
@@ -60,7 +60,7 @@ def test_the_table_says_what_there_is_and_what_it_takes(tmp_path: Path, monkeypa
 def test_a_container_that_was_never_seen_says_so(tmp_path: Path) -> None:
     other = pod("api-1", on="a")
     report = told("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web(), other))
-    by_name = {found["workload"]: found for found in report["containers"]}
+    by_name = {container["workload"]: container for container in report["containers"]}
     assert by_name["api"]["cpu"]["missing"]["reason"]["code"] == "no-usage"
     assert report["unknown"] == 1
 
@@ -68,15 +68,15 @@ def test_a_container_that_was_never_seen_says_so(tmp_path: Path) -> None:
 def test_pods_that_are_gone_count_for_the_workload_that_stands(tmp_path: Path) -> None:
     gone = usage(tmp_path, pod_name="web-5c9f8d7b66-b7k2m", cpu=0.8)
     report = told("recommend", "--usage", usage(tmp_path), "--usage", gone, "--cluster", snapshot(tmp_path, web()))
-    (found,) = report["containers"]
-    assert found["cpu"]["samples"] == 2 * 14 * 144
-    assert found["cpu"]["max"] == "800m"
+    (container,) = report["containers"]
+    assert container["cpu"]["samples"] == 2 * 14 * 144
+    assert container["cpu"]["max"] == "800m"
 
 
 def test_usage_of_what_no_longer_stands_is_left_out_and_told(tmp_path: Path) -> None:
     old = usage(tmp_path, pod_name="old-7d4b9c6f5d-x2x4k")
     report = told("recommend", "--usage", old, "--cluster", snapshot(tmp_path, web()))
-    assert [found["workload"] for found in report["containers"]] == ["web"]
+    assert [container["workload"] for container in report["containers"]] == ["web"]
     assert any("1 container left out" in note for note in report["notes"])
 
 
@@ -122,7 +122,7 @@ def test_a_header_without_a_colon_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_of_usage_is_read(tmp_path: Path) -> None:
     usage(tmp_path)
-    assert [found["workload"] for found in told("recommend", "--usage", tmp_path)["containers"]] == ["web"]
+    assert [container["workload"] for container in told("recommend", "--usage", tmp_path)["containers"]] == ["web"]
 
 
 def test_an_address_without_its_scheme_is_asked_wrongly() -> None:
@@ -139,10 +139,10 @@ def test_where_nothing_was_found_that_is_said(tmp_path: Path) -> None:
 def test_a_rule_of_ones_own_says_what_it_took_for_each_resource(tmp_path: Path) -> None:
     given = ("recommend", "--usage", usage(tmp_path), "--rule", "p70", "--memory-rule", "max +15%")
     report = told(*given)
-    (found,) = report["containers"]
+    (container,) = report["containers"]
     assert report["rule"] == "cpu p70, memory max +15%"
-    assert found["cpu"]["reasons"][0]["text"] == "P70 over 14 days is 170m"
-    assert found["memory"]["reasons"][0]["text"] == "The largest peak and 15% over 14 days is 348Mi"
+    assert container["cpu"]["reasons"][0]["text"] == "P70 over 14 days is 170m"
+    assert container["memory"]["reasons"][0]["text"] == "The largest peak and 15% over 14 days is 348Mi"
 
 
 @pytest.mark.parametrize(("option", "text"), [("--rule", "steady"), ("--rule", "p0"), ("--memory-rule", "p99 +9999%")])
@@ -176,6 +176,6 @@ def test_the_pod_that_uses_far_more_is_covered_where_that_is_asked_for(tmp_path:
 
 @pytest.mark.parametrize("rule", ["p95", "max", "adaptive"])
 def test_whatever_the_rule_what_makes_it_doubtful_is_said(tmp_path: Path, rule: str) -> None:
-    (found,) = told("recommend", "--usage", leader_csv(tmp_path), "--rule", rule)["containers"]
-    assert ("pods-differ" in codes(found["cpu"]), found["cpu"]["confidence"]) == (
+    (container,) = told("recommend", "--usage", leader_csv(tmp_path), "--rule", rule)["containers"]
+    assert ("pods-differ" in codes(container["cpu"]), container["cpu"]["confidence"]) == (
         (False, 1.0) if rule == "max" else (True, 0.45))  # fmt: skip

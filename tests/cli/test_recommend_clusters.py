@@ -53,8 +53,8 @@ def csv(folder: Path, *clusters: str) -> Path:
 def test_two_clusters_in_one_prometheus_are_refused_with_their_names() -> None:
     with serving(two_clusters) as server:
         result = trimtab("recommend", "--prometheus", server.url, *ASKED)
-        asked = [path for path, _, _ in server.asked if path.endswith("query_range")]
-    assert (result.exit_code, asked) == (2, [])
+        actual = [path for path, _, _ in server.asked if path.endswith("query_range")]
+    assert (result.exit_code, actual) == (2, [])
     for word in ('cluster: "prod", "stage"', "--matcher 'cluster=\"prod\"'", "--by cluster"):
         assert word in " ".join(result.output.split())
 
@@ -112,7 +112,7 @@ def test_a_file_with_the_label_beside_one_without_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("options", "word"), [
-    (("--by", "team"), "a label that tells clusters apart"), (("--matcher", "cluster"), "conditions such as"),
+    (("--by", "team"), "a label that distinguishes clusters"), (("--matcher", "cluster"), "conditions such as"),
     (("--matcher", 'a=~"("'), "a regular expression"), (("--by", "cluster", "--number"), "one cluster"),
     (("--label-name", "pod"), "pod=k8s_pod_name"), (("--cpu-metric", "a b"), "the name of a metric"),
 ])  # fmt: skip

@@ -113,14 +113,14 @@ def used(folder: Path, *names: str) -> Path:
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
 def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
-    standing = [workload(kind, f"{kind.lower()}-a") for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob")]
-    names = [f"{item['kind']}/{item['metadata']['name']}" for item in standing]
+    workloads = [workload(kind, f"{kind.lower()}-a") for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob")]
+    names = [f"{item['kind']}/{item['metadata']['name']}" for item in workloads]
     given = ("--usage", used(tmp_path, *names, "Deployment/elsewhere"), "--patch", tmp_path / "patches",
              "--rule", "p95")  # fmt: skip
     assert trimtab("recommend", *given).exit_code == 0
     base = tmp_path / "base"
     base.mkdir()
-    (base / "all.yaml").write_text(yaml.safe_dump_all(standing))
+    (base / "all.yaml").write_text(yaml.safe_dump_all(workloads))
     overlay = {"namespace": "shop", "resources": ["all.yaml"], "components": ["../patches"]}
     (base / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     done = subprocess.run(["kubectl", "kustomize", base], capture_output=True, text=True, check=False)
@@ -157,7 +157,7 @@ def test_a_sidecars_patch_stands_among_the_init_containers(tmp_path: Path) -> No
     folder = tmp_path / "patches"
     trimtab("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, item), "--patch", folder)
     patch = yaml.safe_load((folder / "shop-deployment-web.yaml").read_text())
-    assert [found["name"] for found in patch["spec"]["template"]["spec"]["initContainers"]] == ["app"]
+    assert [entry["name"] for entry in patch["spec"]["template"]["spec"]["initContainers"]] == ["app"]
     assert "containers" not in patch["spec"]["template"]["spec"]
 
 

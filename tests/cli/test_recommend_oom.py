@@ -87,7 +87,7 @@ def test_kills_that_prometheus_tells_count_and_those_that_the_snapshot_tells_too
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600",
                       "--cluster", snapshot(tmp_path, pod))  # fmt: skip
-    (found,) = report["containers"]
-    assert found["memory"]["reasons"][0]["code"] == "oom-killed"
-    assert "is 615Mi" in found["memory"]["reasons"][0]["text"]
-    assert "killed for want of memory (once, last on 2026-01-18)" in found["memory"]["reasons"][0]["text"]
+    (container,) = report["containers"]
+    assert container["memory"]["reasons"][0]["code"] == "oom-killed"
+    assert "is 615Mi" in container["memory"]["reasons"][0]["text"]
+    assert "killed because it ran out of memory (once, last on 2026-01-18)" in container["memory"]["reasons"][0]["text"]

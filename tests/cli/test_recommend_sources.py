@@ -21,9 +21,9 @@ def test_history_comes_from_prometheus(tmp_path: Path) -> None:
     with serving(prometheus) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--header",
                       "Authorization: Bearer x", "--step", "3600", "--cluster", snapshot(tmp_path, web()))  # fmt: skip
-    (found,) = report["containers"]
-    assert (found["cpu"]["proposed"], found["memory"]["proposed"]) == ("275m", "328Mi")
-    assert found["cpu"]["days"] == 14
+    (container,) = report["containers"]
+    assert (container["cpu"]["proposed"], container["memory"]["proposed"]) == ("275m", "328Mi")
+    assert container["cpu"]["days"] == 14
     assert all(headers["Authorization"] == "Bearer x" for _, _, headers in server.asked)
 
 
@@ -31,8 +31,8 @@ def test_a_saved_answer_of_prometheus_is_a_source(tmp_path: Path) -> None:
     query = {"query": "cpu", "start": str(START), "end": str(START + 2 * DAY), "step": "600"}
     saved = tmp_path / "answer.json"
     saved.write_text(json.dumps(prometheus(("/api/v1/query_range", query, {}))[1]))
-    (found,) = told("recommend", "--usage", saved)["containers"]
-    assert (found["workload"], found["cpu"]["p95"]) == ("web", "250m")
+    (container,) = told("recommend", "--usage", saved)["containers"]
+    assert (container["workload"], container["cpu"]["p95"]) == ("web", "250m")
 
 
 def test_a_prometheus_that_is_gone_fails_and_says_so(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
         config = kubeconfig(tmp_path, server.url)
         report = told("recommend", "--usage", usage(tmp_path), "--cluster", "live", "--kubeconfig", config,
                       "--rule", "p95")  # fmt: skip
-    (found,) = report["containers"]
-    assert found["cpu"]["proposed"] == found["cpu"][share]
+    (container,) = report["containers"]
+    assert container["cpu"]["proposed"] == container["cpu"][share]
     assert any(note in text for text in report["notes"]) or not note
 
 
@@ -112,8 +112,12 @@ def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics
     with serving(lambda asked: api(asked, metrics=metrics)) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert any(note in text for text in report["notes"])
-    (found,) = report["containers"]
-    assert (found["workload"], found["cpu"]["samples"], found["cpu"]["proposed"]) == ("web", int(metrics), None)
+    (container,) = report["containers"]
+    assert (container["workload"], container["cpu"]["samples"], container["cpu"]["proposed"]) == (
+        "web",
+        int(metrics),
+        None,
+    )
 
 
 def kubelets(asked: Asked, *, allowed: bool = True) -> Answer:
@@ -158,10 +162,14 @@ def test_what_vpas_recommend_is_a_source(tmp_path: Path, form: str) -> None:
     path = tmp_path / f"vpa.{form}"
     path.write_text(json.dumps(advising()) if form == "json" else yaml.safe_dump(advising()))
     report = told("recommend", "--usage", path)
-    (found,) = report["containers"]
-    assert (found["workload"], found["cpu"]["proposed"], found["memory"]["proposed"]) == ("web", "250m", "300Mi")
-    assert codes(found["cpu"]) == ["from-vpa"]
-    assert (found["cpu"]["p95"], found["cpu"]["confidence"], report["unknown"]) == (None, None, 0)
+    (container,) = report["containers"]
+    assert (container["workload"], container["cpu"]["proposed"], container["memory"]["proposed"]) == (
+        "web",
+        "250m",
+        "300Mi",
+    )
+    assert codes(container["cpu"]) == ["from-vpa"]
+    assert (container["cpu"]["p95"], container["cpu"]["confidence"], report["unknown"]) == (None, None, 0)
     assert not any("No usage was found" in note for note in report["notes"])
 
 

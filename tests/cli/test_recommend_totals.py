@@ -149,16 +149,16 @@ def test_a_selection_that_cannot_be_is_named(options: tuple[str, ...], words: st
 
 # ── money ────────────────────────────────────────────────────────────────
 def test_a_saving_has_no_sign_and_a_cost_a_minus_in_every_form(tmp_path: Path) -> None:
-    for asked, sign in (("4", 1), ("10m", -1)):
-        item = web(requests={"cpu": asked, "memory": "346Mi"})
-        given = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, item))
-        report = told(*given)
+    for cpu, sign in (("4", 1), ("10m", -1)):
+        workload_objects = web(requests={"cpu": cpu, "memory": "346Mi"})
+        arguments = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, workload_objects))
+        report = told(*arguments)
         saved = report["containers"][0]["monthlySaved"]
         assert saved * sign > 0
-        (row,) = csv.DictReader(io.StringIO(trimtab(*given, "-o", "csv").stdout))
+        (row,) = csv.DictReader(io.StringIO(trimtab(*arguments, "-o", "csv").stdout))
         assert float(row["monthly_saved"]) == saved
         for form in ("table", "html"):
-            cell = re.search(r"(?<=[ >])[-+]?[0-9]+\.[0-9]{2}(?= +│|</td>)", trimtab(*given, "-o", form).output)
+            cell = re.search(r"(?<=[ >])[-+]?[0-9]+\.[0-9]{2}(?= +│|</td>)", trimtab(*arguments, "-o", form).output)
             assert cell is not None
             assert float(cell[0]) == saved
             assert not cell[0].startswith("+")
@@ -186,9 +186,9 @@ def nightly(folder: Path, *, phase: str = "Succeeded") -> tuple[Path, list[Item]
 def test_a_cron_job_is_charged_for_the_hours_that_it_runs(tmp_path: Path, phase: str) -> None:
     path, items = nightly(tmp_path, phase=phase)
     report = told("recommend", "--usage", path, "--cluster", snapshot(tmp_path, *items))
-    found = {row["workload"]: row for row in report["containers"]}
-    dump = found["dump"]
-    assert (dump["kind"], dump["cpu"]["now"], found["web"]["hoursPerMonth"]) == ("CronJob", "100m", None)
+    rows = {row["workload"]: row for row in report["containers"]}
+    dump = rows["dump"]
+    assert (dump["kind"], dump["cpu"]["now"], rows["web"]["hoursPerMonth"]) == ("CronJob", "100m", None)
     assert dump["hoursPerMonth"] == pytest.approx(730 / 120, rel=0.02)
     assert -0.5 < dump["monthlySaved"] < -0.1
     assert report["total"]["cpuNow"] == pytest.approx(1 + 0.1 / 120, abs=0.001)

@@ -16,8 +16,8 @@ SCHEMAS = Path(__file__).resolve().parents[2] / "deploy" / "schemas"
 
 def report(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
     result = CliRunner().invoke(cli, [*map(str, arguments), "-o", "json"])
-    found: dict = json.loads(result.stdout)  # type: ignore[type-arg]
-    return found
+    document: dict = json.loads(result.stdout)  # type: ignore[type-arg]
+    return document
 
 
 @pytest.fixture(params=["admit", "policies", "certs", "plan", "simulate", "recommend"])

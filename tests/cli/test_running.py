@@ -38,10 +38,10 @@ def findings(*items: dict[str, Any], folder: Path) -> list[tuple[str, str, str, 
 
 def test_pods_the_webhook_missed_are_named_with_what_they_lack(tmp_path: Path) -> None:
     report = told("admit", "--cluster", snapshot(tmp_path, pod(), POLICY, WEBHOOK), "--running")
-    [found] = report["findings"]
-    assert (found["owner"], found["names"]) == ("ReplicaSet/web-1", ["web-1-bcdfg"])
-    assert found["reason"]["code"] == "missed-by-webhook"
-    assert [(c["field"], c["after"]) for c in found["changes"]] == [("containers[app].requests.cpu", "50m")]
+    [finding] = report["findings"]
+    assert (finding["owner"], finding["names"]) == ("ReplicaSet/web-1", ["web-1-bcdfg"])
+    assert finding["reason"]["code"] == "missed-by-webhook"
+    assert [(c["field"], c["after"]) for c in finding["changes"]] == [("containers[app].requests.cpu", "50m")]
     assert [(p["policy"], p["matched"], p["unpatched"]) for p in report["policies"]] == [("sizes", 1, 1)]
 
 
@@ -111,14 +111,14 @@ def test_strict_exits_with_one_where_something_is_lacking(tmp_path: Path) -> Non
 
 def test_what_is_asked_must_make_sense(tmp_path: Path) -> None:
     where = snapshot(tmp_path, pod(), POLICY)
-    for arguments, said in (
+    for arguments, expected in (
         (("--running",), "expected --cluster with --running"),
         (("--running", "--cluster", where, "-f", where), "expected --filename or --running"),
         (("--cluster", where), "expected --filename FILE, or --running"),
     ):
         result = trimtab("admit", *arguments)
         assert result.exit_code == 2
-        assert said in result.output
+        assert expected in result.output
 
 
 def test_a_broken_policy_of_the_cluster_is_told_and_left_out(tmp_path: Path) -> None:

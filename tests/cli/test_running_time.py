@@ -55,8 +55,8 @@ def test_cpu_and_memory_of_one_pod_are_one_run_and_two_pods_are_two() -> None:
 def test_where_only_hours_were_kept_each_counts_whole() -> None:
     book = BatchHistory()
     for day in range(20_000, 20_010):
-        found = run(day, 12)
-        book.take(DUMP, "cpu", found.times, found.values)
+        result = run(day, 12)
+        book.take(DUMP, "cpu", result.times, result.values)
     assert RunningTime().hours_per_month(DUMP, book, 1) == round(730 / 24, 2)
 
 

@@ -49,8 +49,8 @@ def world(folder: Path, pods: int = 6) -> tuple[str | Path, ...]:
 
 
 def test_a_class_is_measured_by_what_its_pods_use_beside_their_containers(tmp_path: Path) -> None:
-    found = trimtab("runtimeclass", "measure", *world(tmp_path), "-o", "json")
-    (row,) = json.loads(found.stdout)["classes"]
+    result = trimtab("runtimeclass", "measure", *world(tmp_path), "-o", "json")
+    (row,) = json.loads(result.stdout)["classes"]
     assert (row["pods"], row["measured"]) == (6, {"cpu": "115m", "memory": "92Mi"})
 
 
@@ -61,11 +61,11 @@ def test_too_few_pods_are_said(tmp_path: Path) -> None:
 
 def test_the_class_is_rendered_with_the_larger_overhead_until_pods_are_made_again(tmp_path: Path) -> None:
     asked = world(tmp_path)
-    found = trimtab("runtimeclass", "render", "kata", *asked)
-    rendered = yaml.safe_load(found.stdout)
+    result = trimtab("runtimeclass", "render", "kata", *asked)
+    rendered = yaml.safe_load(result.stdout)
     assert rendered["overhead"] == {"podFixed": {"cpu": "250m", "memory": "92Mi"}}
     assert (rendered["handler"], rendered["scheduling"]) == ("kata-fc", {"nodeSelector": {"sandbox": "kata"}})
-    assert "6 running pods of kata keep another overhead until they are recreated" in found.stderr
+    assert "6 running pods of kata keep another overhead until they are recreated" in result.stderr
     lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *asked, "--lower").stdout)
     assert lower["overhead"] == {"podFixed": {"cpu": "115m", "memory": "92Mi"}}
 
@@ -74,9 +74,9 @@ def test_a_class_that_is_not_there_and_a_damaged_summary_are_asked_wrongly(tmp_p
     asked = world(tmp_path)
     assert trimtab("runtimeclass", "render", "gvisor", *asked).exit_code == 2
     (tmp_path / "node.json").write_text("{")
-    found = trimtab("runtimeclass", "measure", *asked)
-    assert found.exit_code == 2
-    assert "a kubelet's summary" in found.stderr
+    result = trimtab("runtimeclass", "measure", *asked)
+    assert result.exit_code == 2
+    assert "a kubelet's summary" in result.stderr
 
 
 def test_pods_that_use_more_than_request_and_overhead_are_named_and_why_no_node_takes_them(tmp_path: Path) -> None:
@@ -111,11 +111,11 @@ def test_a_teams_cost_has_the_sandboxes_share_apart(tmp_path: Path) -> None:
     broken = "{containers: [{name: a, resources: {requests: {memory: lots}}}]}"
     pods = pod_of("a", "{}", box) + pod_of("b", "{team: red}", plain) + pod_of("c", "{team: red}", broken)
     path = write(tmp_path, PRICED + pods)
-    found = json.loads(trimtab("runtimeclass", "cost", "--cluster", path, "--by", "team", "-o", "json").stdout)
-    blue, red = sorted(found["teams"], key=lambda row: row["name"])
+    document = json.loads(trimtab("runtimeclass", "cost", "--cluster", path, "--by", "team", "-o", "json").stdout)
+    blue, red = sorted(document["teams"], key=lambda row: row["name"])
     assert (blue["workload"]["dollarsPerMonth"], blue["sandbox"]["dollarsPerMonth"]) == (73.0, 36.5)
     assert (red["workload"]["dollarsPerMonth"], red["unreadablePods"], red["pods"]) == (73.0, 1, 2)
-    assert {row["name"]: row["sandbox"]["cores"] for row in found["classes"]} == {"kata": 0.5, "(none)": 0}
+    assert {row["name"]: row["sandbox"]["cores"] for row in document["classes"]} == {"kata": 0.5, "(none)": 0}
     text = trimtab("runtimeclass", "cost", "--cluster", path).stdout
     assert [word for word in ("shop", "20.0%", "cannot be read") if word not in text] == []
 

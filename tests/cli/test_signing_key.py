@@ -60,11 +60,11 @@ def told(found: Any, process: str = "compactor", *, confirmed: bool = False, for
 @pytest.mark.parametrize("process", ["webhook", "compactor"])
 def test_without_a_word_nothing_is_changed_and_what_would_be_is_said(process: str) -> None:
     found = Cluster(FIRST)
-    said = told(found, process)
+    report = told(found, process)
     assert found.writes == 0
-    assert f"Secret ours/trimtab-{process}-signing: a new key signs" in said
-    assert f"Nothing was changed. To rotate: trimtab certs rotate-signing-key {process} --yes" in said
-    assert "not authentic" not in said
+    assert f"Secret ours/trimtab-{process}-signing: a new key signs" in report
+    assert f"Nothing was changed. To rotate: trimtab certs rotate-signing-key {process} --yes" in report
+    assert "not authentic" not in report
 
 
 @pytest.mark.parametrize("process", ["webhook", "compactor"])
@@ -79,9 +79,9 @@ def test_a_rotation_keeps_the_key_of_today_for_verification(process: str) -> Non
 
 def test_what_the_forgotten_key_signed_is_named_and_holds_the_compactors_rotation_up() -> None:
     found = Cluster(SECOND, by=FIRST)
-    said = told(found)
-    assert "no longer authentic: the annotation on node n1" in said
-    assert "no longer authentic: the state of pool web" in said
+    report = told(found)
+    assert "no longer authentic: the annotation on node n1" in report
+    assert "no longer authentic: the state of pool web" in report
     with pytest.raises(UsageError, match="--force"):
         told(found, confirmed=True)
     assert found.writes == 0

@@ -25,7 +25,7 @@ def test_what_is_left_is_told_for_each_scheduler(cluster: Path, scheduler: str) 
 def test_rounds_add_up_to_what_is_left(cluster: Path) -> None:
     report = told("simulate", "--cluster", cluster, *KEEN)
     assert report["rounds"][-1]["nodesLeft"] == report["nodesAfter"] >= report["nodesBound"]
-    assert sum(found["evictions"] for found in report["rounds"]) == report["evictions"]
+    assert sum(round_report["evictions"] for round_report in report["rounds"]) == report["evictions"]
 
 
 def test_cost_is_told_before_and_after(cluster: Path) -> None:
@@ -58,7 +58,7 @@ def test_nothing_to_do_is_no_failure(tmp_path: Path) -> None:
 def test_the_page_shows_rounds(cluster: Path) -> None:
     text = trimtab("simulate", "--cluster", cluster, *KEEN, "-o", "html").stdout
     assert "Round by round" in text
-    assert "goes in round 1" in text
+    assert "removed in round 1" in text
     assert "://" not in text
 
 

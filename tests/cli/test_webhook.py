@@ -9,10 +9,10 @@ from trimtab.cli.main import cli
 
 
 def test_a_listen_that_makes_no_sense_is_told_as_the_option_it_is(tmp_path: Path) -> None:
-    found = CliRunner().invoke(cli, ["webhook", "--listen", "nonsense", "--certs", str(tmp_path)])
-    assert found.exit_code == 2
-    assert "command line: --listen: expected HOST:PORT" in found.stderr
-    assert "TRIMTAB_WEBHOOK_LISTEN" not in found.stderr
+    result = CliRunner().invoke(cli, ["webhook", "--listen", "nonsense", "--certs", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "command line: --listen: expected HOST:PORT" in result.stderr
+    assert "TRIMTAB_WEBHOOK_LISTEN" not in result.stderr
 
 
 def test_the_same_in_the_environment_is_told_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,15 +23,15 @@ def test_the_same_in_the_environment_is_told_as_a_variable(monkeypatch: pytest.M
 def test_a_secret_without_a_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRIMTAB_WEBHOOK_CERTS_SECRET", "trimtab-webhook-tls")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    found = CliRunner().invoke(cli, ["webhook", "--certs", str(tmp_path / "certs")])
-    assert found.exit_code == 2
-    assert "kubeconfig" in found.stderr
+    result = CliRunner().invoke(cli, ["webhook", "--certs", str(tmp_path / "certs")])
+    assert result.exit_code == 2
+    assert "kubeconfig" in result.stderr
 
 
 @pytest.mark.parametrize(
     "verb", [["status", "--live"], ["rotate"], ["rotate", "--authority"], ["rotate-signing-key", "webhook"]]
 )
 def test_the_clusters_pair_needs_a_cluster(verb: list[str], tmp_path: Path) -> None:
-    found = CliRunner().invoke(cli, ["certs", *verb, "--kubeconfig", str(tmp_path / "none")])
-    assert found.exit_code == 2
-    assert "expected a cluster" in found.stderr
+    result = CliRunner().invoke(cli, ["certs", *verb, "--kubeconfig", str(tmp_path / "none")])
+    assert result.exit_code == 2
+    assert "expected a cluster" in result.stderr

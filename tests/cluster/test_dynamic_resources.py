@@ -89,7 +89,12 @@ def test_what_only_the_scheduler_can_place_stays_with_the_reason(change: dict[st
 
 def test_a_claim_that_is_not_in_the_snapshot_keeps_its_pod() -> None:
     assert (
-        steps(node("a"), node("b"), user("x-0", "a"), pod("k-0", "b", "1", annotations={"trimtab.dev/keep": "true"}))
+        steps(
+            node("a"),
+            node("b"),
+            user("x-0", "a"),
+            pod("k-0", "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}),
+        )
         == []
     )
 

@@ -48,7 +48,7 @@ def test_patterns_mean_names(patterns, name, meant):
 
 
 @pytest.mark.parametrize(
-    ("have", "wanted", "is_covered"),
+    ("have", "wanted", "expected"),
     [
         (toleration(operator="Exists"), toleration("k", "v", "NoSchedule"), True),
         (toleration("k", operator="Exists"), toleration("k", "v", "NoSchedule"), True),
@@ -60,8 +60,8 @@ def test_patterns_mean_names(patterns, name, meant):
         (toleration("k", "v"), toleration("k", operator="Exists"), False),
     ],
 )
-def test_a_toleration_covers_what_it_tolerates_at_least(have, wanted, is_covered):
-    assert covered(wanted, [have]) is is_covered
+def test_a_toleration_covers_what_it_tolerates_at_least(have, wanted, expected):
+    assert covered(wanted, [have]) is expected
 
 
 def test_owners_are_told_from_the_nearest_to_the_topmost():

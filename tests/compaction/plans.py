@@ -23,7 +23,7 @@ def goes(*items: Item, pool: Pool = ALL) -> list[str]:
 
 def keeper(name: str, on: str, cpu: str) -> Item:
     """A pod that keeps its node."""
-    return pod(name, on, cpu, annotations={"trimtab.dev/keep": "true"})
+    return pod(name, on, cpu, annotations={"trimtab.dev/do-not-disrupt": "true"})
 
 
 # ── §5.3 fit and plan ────────────────────────────────────────────────────

@@ -73,8 +73,8 @@ def test_case_21_a_finished_bare_pod_is_ignored(phase: str) -> None:
 def test_case_22_a_terminating_pod_counts_until_half_a_minute_after_its_grace() -> None:
     gone, going = "2026-01-02T23:59:00Z", "2026-01-02T23:59:45Z"
     assert verdict(pod("x-1", "a", owner="", deleted=gone)) == "skipped"
-    assert verdict(pod("x-1", "a", owner="", deleted=going)) == "pod-going"
-    assert verdict(pod("x-1", "a", owner="", deleted="2026-01-03T00:05:00Z")) == "pod-going"
+    assert verdict(pod("x-1", "a", owner="", deleted=going)) == "pod-terminating"
+    assert verdict(pod("x-1", "a", owner="", deleted="2026-01-03T00:05:00Z")) == "pod-terminating"
 
 
 def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted() -> None:
@@ -107,7 +107,7 @@ def test_case_30_do_not_disrupt_lasts_as_long_as_it_says(said: str, expected: st
 
 
 @pytest.mark.parametrize("said", ["soon", "True", "", "-1h", "4 h"])
-@pytest.mark.parametrize("note", [DISTURB, SAFE, "trimtab.dev/keep", "example.com/stay"])
+@pytest.mark.parametrize("note", [DISTURB, SAFE, "trimtab.dev/do-not-disrupt", "example.com/stay"])
 def test_a_value_that_we_do_not_understand_keeps_the_pod(note: str, said: str) -> None:
     """Karpenter takes a malformed one for none (case 30); what we can't judge blocks."""
     theirs = Pool(name="all", everything=True, keep_pods=("example.com/stay",))
@@ -168,10 +168,18 @@ def test_a_pod_that_may_be_evicted_by_its_own_word_waits_for_its_budget_all_the_
 
 
 @pytest.mark.parametrize(
-    "note", ["trimtab.dev/keep", "descheduler.alpha.kubernetes.io/prefer-no-eviction", "karpenter.sh/do-not-disrupt"]
+    "note",
+    ["trimtab.dev/do-not-disrupt", "descheduler.alpha.kubernetes.io/prefer-no-eviction", "karpenter.sh/do-not-disrupt"],
 )
 def test_every_family_of_annotations_is_honoured(note: str) -> None:
     assert verdict(pod("x-1", "a", annotations={note: "true"})) == "not-safe-to-evict"
+
+
+def test_the_earlier_name_of_do_not_disrupt_blocks_and_names_the_new_one() -> None:
+    earlier = pod("x-1", "a", annotations={"trimtab.dev/keep": "true"})
+    assert verdict(earlier) == "annotation-not-understood"
+    assert "use trimtab.dev/do-not-disrupt" in str(judged(earlier))
+    assert verdict(pod("x-1", "a", annotations={"trimtab.dev/keep": "false"})) == "moves"
 
 
 def test_an_owner_of_unknown_kind_blocks() -> None:

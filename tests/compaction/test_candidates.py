@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
+from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.timestamps import WeeklyWindow
@@ -54,10 +54,19 @@ def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() ->
 
 
 @pytest.mark.parametrize(
-    "note", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt", "trimtab.dev/keep"]
+    "note",
+    [
+        "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+        "karpenter.sh/do-not-disrupt",
+        "trimtab.dev/do-not-disrupt",
+    ],
 )
 def test_case_4_a_node_that_is_said_to_stay_stays(note: str) -> None:
     assert why("a", node("a", annotations={note: "true"}), node("b")) == "node-kept"
+
+
+def test_a_node_that_is_said_to_stay_by_the_earlier_name_stays() -> None:
+    assert why("a", node("a", annotations={"trimtab.dev/keep": "true"}), node("b")) == "annotation-not-understood"
 
 
 @pytest.mark.parametrize("cpu", ["0", "nonsense"])
@@ -210,7 +219,7 @@ def test_too_few_nodes_under_the_line() -> None:
 
 def test_too_many_unready_nodes_stop_everything() -> None:
     nodes = [node(f"n{i}", ready=i > 3) for i in range(8)]
-    assert planned(*nodes).pools["all"].code.name == "cluster-unwell"
+    assert planned(*nodes).pools["all"].code.name == "too-many-nodes-not-ready"
 
 
 def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
@@ -249,7 +258,35 @@ def test_a_node_that_takes_no_pods_is_none_of_those_a_minimum_keeps() -> None:
         assert not {"a", "b"} & {s.node for s in planned(*TWO, other, pool=replace(ALL, min_nodes=2)).steps}
 
 
-@pytest.mark.parametrize(("chips", "code"), [("4", "group-goes-as-a-whole"), ("16", "goes")])
+@pytest.mark.parametrize(("chips", "code"), [("4", "node-group-scales-as-a-whole"), ("16", "goes")])
 def test_a_node_of_a_slice_that_spans_several_nodes_is_left_alone(chips: str, code: str) -> None:
     slice_ = node("a", labels={"cloud.google.com/gke-tpu-topology": "4x4"}, extra={"google.com/tpu": chips})
     assert why("a", slice_, node("b")) == code
+
+
+def under_way(*nodes: str) -> PlanningContext:
+    return PlanningContext(at=NOW, aims={"all": nodes})
+
+
+def test_while_pods_move_no_node_goes_but_those_of_the_plan_they_move_by() -> None:
+    items = (node("a"), node("b"), node("c"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "c", "3"))
+    assert [step.node for step in planned(*items).steps] == ["a", "b"]
+    assert [step.node for step in planned(*items, now=under_way("b")).steps] == ["b"]
+    assert why("a", *items, now=under_way("b")) == "not-in-the-plan-under-way"
+
+
+def test_a_pool_without_a_plan_under_way_is_planned_afresh() -> None:
+    items = (node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"))
+    assert planned(*items, now=PlanningContext(at=NOW, aims={"another": ()})) == planned(*items)
+
+
+def test_a_node_of_the_plan_under_way_that_cannot_go_now_is_no_place_for_pods() -> None:
+    """Its budget is spent for the moment: what came to it would move twice."""
+    items = (
+        node("a"), node("b"), node("c"), pod("x-1", "a"), pod("y-1", "b"), pod("y-2", "c"), pod("z-1", "c", "3500m"),
+        budget("y", 0, most=1),
+    )  # fmt: skip
+    assert [(move.pod, move.target) for move in planned(*items).moves] == [("default/x-1", "b")]
+    assert planned(*items, now=under_way("a", "b")).steps == ()
+    allowed = (*items[:-1], budget("y", 1))
+    assert len(planned(*allowed, now=under_way("a", "b")).steps) == 1

@@ -11,7 +11,7 @@ from trimtab.scheduling.cluster_model import build
 WORLD = build(
     cluster(
         node("a"), node("b"), node("c", "1"), pod("x-1", "a", "1"), budget("x", 1),
-        pod("k-1", "b", "1", annotations={"trimtab.dev/keep": "true"}), pod("y-1", "c", "900m"),
+        pod("k-1", "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}), pod("y-1", "c", "900m"),
         pod("z-1", "c", "100m", spec={"nodeSelector": {"disk": "fast"}}),
     )
 )  # fmt: skip
@@ -67,7 +67,7 @@ def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask:
 
 
 def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_budget() -> None:
-    stays = pod("y-1", "b", annotations={"trimtab.dev/keep": "true"})
+    stays = pod("y-1", "b", annotations={"trimtab.dev/do-not-disrupt": "true"})
     items = (node("a"), node("b"), pod("x-1", "a"), pod("x-10", "a"), stays, budget("x", 2, name="x-1"))
     world = build(cluster(*items))
     lines = explain.pod(plan(world, [ALL], PlanningContext(at=NOW)), world, "default/x-1")

@@ -67,7 +67,9 @@ def test_at_a_high_threshold_of_the_autoscaler_one_follows_or_leads(threshold: s
     follows = plan(world, [ALL], now)
     assert follows.steps == ()
     assert (
-        len(follows.left) == sum(reason.code.name == "left-to-autoscaler" for reason in follows.refusals.values()) > 0
+        len(follows.left)
+        == sum(reason.code.name == "autoscaler-removes-node" for reason in follows.refusals.values())
+        > 0
     )
     leads = plan(world, [replace(ALL, autoscaler=Precedence.LEAD)], now)
     assert leads.left == {}

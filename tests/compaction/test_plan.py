@@ -42,7 +42,7 @@ def test_case_40_a_node_that_is_gone_at_the_recheck_has_that_reason() -> None:
     assert step.node == "a"
     reason = recheck_step(step, build(cluster(*items[1:])), [ALL], PlanningContext(at=NOW))
     assert reason is not None
-    assert reason.code.name == "node-gone"
+    assert reason.code.name == "node-not-found"
 
 
 def test_case_42_two_small_nodes_into_a_third() -> None:
@@ -262,7 +262,7 @@ def test_a_node_without_a_price_is_taken_for_as_dear_as_the_others_by_its_cores(
 
 
 def test_a_cluster_of_daemons_alone_is_planned_though_one_may_not_go() -> None:
-    items = [node("a"), pod("d-1", "a", owner="DaemonSet", annotations={"trimtab.dev/keep": "true"})]
+    items = [node("a"), pod("d-1", "a", owner="DaemonSet", annotations={"trimtab.dev/do-not-disrupt": "true"})]
     assert planned(*items).refusals["a"].code.name == "pod-must-stay"
 
 

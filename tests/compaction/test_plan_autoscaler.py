@@ -14,7 +14,7 @@ from trimtab.compaction.candidates import PlanningContext
 def test_what_the_autoscaler_removes_itself_is_left_to_it() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
     now = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW))
-    assert planned(*items, now=now).refusals["a"].code.name == "left-to-autoscaler"
+    assert planned(*items, now=now).refusals["a"].code.name == "autoscaler-removes-node"
 
 
 @pytest.mark.parametrize(("gpus", "flag", "left"), [("1", 50, True), ("2", 50, False), ("2", 60, True)])
@@ -68,7 +68,7 @@ def test_a_pool_that_leads_empties_what_the_autoscaler_would_empty_by_itself() -
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "2")]
     now = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60))
     followed = planned(*items, now=now)
-    assert (followed.steps, followed.refusals["a"].code.name) == ((), "left-to-autoscaler")
+    assert (followed.steps, followed.refusals["a"].code.name) == ((), "autoscaler-removes-node")
     assert followed.left["a"].evictions == 1
     assert [step.node for step in planned(*items, pool=LEADS, now=now).steps] == ["a"]
 
@@ -79,7 +79,7 @@ def test_a_pool_that_leads_keeps_off_nodes_that_the_autoscaler_means_to_remove()
     found = planned(*items, pool=LEADS)
     assert found.steps == ()
     reasons = {name: reason.code.name for name, reason in found.refusals.items()}
-    assert reasons == {"a": "left-to-autoscaler", "b": "no-place"}
+    assert reasons == {"a": "autoscaler-removes-node", "b": "no-place"}
 
 
 @pytest.mark.parametrize(("dry_run", "most", "count"), [(True, 50, 1), (False, 50, 0), (False, 60, 1)])

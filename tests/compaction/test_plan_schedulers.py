@@ -25,7 +25,7 @@ def test_pods_of_a_known_second_scheduler_move_like_all_others(name: str) -> Non
 def test_pods_of_a_scheduler_that_nobody_knows_keep_their_node_until_a_pool_says_how_it_places() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", spec=MY_SCHEDULER), keeper("k-1", "b", "1")]
     found = planned(*items)
-    assert (found.steps, found.refusals["a"].code.name) == ((), "cannot-be-judged")
+    assert (found.steps, found.refusals["a"].code.name) == ((), "unknown-placement-rule")
     pool = replace(ALL, schedulers={"my-bin-packer": SchedulerPlacement.PACK})
     inventory = replace(cluster(*items), schedulers=schedulers_of([pool]))
     assert [step.node for step in plan(build(inventory), [pool], PlanningContext(at=NOW)).steps] == ["a"]

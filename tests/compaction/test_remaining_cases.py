@@ -23,7 +23,7 @@ from trimtab.scheduling.cluster_model import build
 
 
 def kept(name: str, on: str, cpu: str) -> Item:
-    return pod(name, on, cpu, annotations={"trimtab.dev/keep": "true"})
+    return pod(name, on, cpu, annotations={"trimtab.dev/do-not-disrupt": "true"})
 
 
 def test_case_45_a_lost_pod_of_a_daemon_set_reserves_no_room() -> None:

@@ -20,7 +20,7 @@ GPU = "nvidia.com/gpu"
 SINCE = Observations(under_since={"a": NOW - 900}, evictions=())
 JUST = written(NOW - 900)
 MARKED = {"example.com/stay": "true"}
-KEPT = {"trimtab.dev/keep": "true"}
+KEPT = {"trimtab.dev/do-not-disrupt": "true"}
 
 
 def pool(*said: str) -> Pool:

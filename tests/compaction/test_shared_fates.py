@@ -41,7 +41,7 @@ def test_a_node_whose_room_a_buffer_keeps_stays(chunks: list[Item], gone: int) -
 
 def test_it_stays_for_the_buffer_by_name() -> None:
     refusals = planned(*TWO, template("3"), buffer()).refusals.values()
-    assert "room-promised" in {reason.code.name for reason in refusals}
+    assert "capacity-reserved" in {reason.code.name for reason in refusals}
     assert any("capacity buffer default/spare" in str(reason) for reason in refusals)
 
 
@@ -86,7 +86,7 @@ GROUPED = [
 def test_a_group_on_several_nodes_keeps_them(group: dict[str, Any]) -> None:
     found = planned(node("a"), node("b"), pod("web-0", "a", **group), pod("web-1", "b", **group))
     assert found.steps == ()
-    assert {reason.code.name for reason in found.pods.values()} == {"pod-group-apart"}
+    assert {reason.code.name for reason in found.pods.values()} == {"pod-group-spans-nodes"}
 
 
 @pytest.mark.parametrize("group", GROUPED)

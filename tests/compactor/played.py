@@ -38,7 +38,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import LEAVING, LeavingTaint
+from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING, LeavingTaint
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build
@@ -239,7 +239,7 @@ class Played:
     def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         fault = self._write(f"taint {node.name} {leaving}")
         found = self._node(node.name, version)
-        taints = [taint for taint in found["spec"]["taints"] if taint["key"] != LEAVING]
+        taints = [taint for taint in found["spec"]["taints"] if taint["key"] not in (LEAVING, RENAMED_LEAVING)]
         found["spec"]["taints"] = [*taints, *([{"key": LEAVING, "effect": "PreferNoSchedule"}] if leaving else [])]
         self._touch(found)
         self._after(fault, node.name)

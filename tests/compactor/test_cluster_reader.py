@@ -54,7 +54,10 @@ def test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for() -> None:
 
 def test_a_person_opens_a_pool_by_a_word_on_its_state() -> None:
     said = config_map(
-        "s", data={}, labels={"trimtab.dev/state": "web"}, annotations={"trimtab.dev/reopened": "2026-01-02T00:00:00Z"}
+        "s",
+        data={},
+        labels={"trimtab.dev/state": "web"},
+        annotations={"trimtab.dev/resumed-at": "2026-01-02T00:00:00Z"},
     )
     assert reopened((said,), "web") == 1767312000
     assert reopened((said,), "other") is None

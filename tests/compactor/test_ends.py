@@ -100,7 +100,7 @@ def test_a_process_that_stops_gives_back_what_is_not_empty() -> None:
         played.tick()
     loop.end()
     assert played.cordoned == []
-    assert "drain-process-stops" in played.told("released")
+    assert "drain-process-stopping" in played.told("released")
 
 
 def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
@@ -159,10 +159,19 @@ def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
     assert name in played.cordoned
 
 
+def test_a_taint_of_ours_with_the_earlier_key_is_removed_when_the_compactor_starts() -> None:
+    played = five()
+    played.pools = (replace(ACT, dry_run=True),)
+    earlier = {"key": "trimtab.dev/leaving", "effect": "PreferNoSchedule"}
+    played.nodes["n1"]["spec"]["taints"].append(earlier)
+    run(played, 3)
+    assert earlier not in played.nodes["n1"]["spec"]["taints"]
+
+
 def test_another_compactors_taint_is_left_alone() -> None:
     played = five()
     played.pools = (replace(ACT, dry_run=True),)
-    theirs = {"key": "trimtab.dev/leaving", "value": "elsewhere", "effect": "PreferNoSchedule"}
+    theirs = {"key": "trimtab.dev/drain-candidate", "value": "elsewhere", "effect": "PreferNoSchedule"}
     played.nodes["n1"]["spec"]["taints"].append(theirs)
     run(played, 20)
     assert theirs in played.nodes["n1"]["spec"]["taints"]
@@ -211,7 +220,9 @@ def test_a_taint_that_somebody_wrote_between_our_look_and_our_write_stays() -> N
     loop = process(played)
     meddled(played, loop)
     run(played, 3, loop)
-    tainted = [item["spec"]["taints"] for item in played.nodes.values() if "leaving" in str(item["spec"]["taints"])]
+    tainted = [
+        item["spec"]["taints"] for item in played.nodes.values() if "drain-candidate" in str(item["spec"]["taints"])
+    ]
     assert tainted
     assert all(THEIRS in item["spec"]["taints"] for item in played.nodes.values())
 
@@ -274,4 +285,4 @@ def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
     run(played, 20, loop)
     loop.end()
     assert played.cordoned == [name]
-    assert played.told("dropped") == ["drain-note-missing"]
+    assert played.told("dropped") == ["drain-annotation-missing"]

@@ -67,8 +67,8 @@ def test_a_drain_that_cannot_be_decided_is_given_back_and_the_others_go_on() -> 
     with_odd(played, keep_pods=Odd(("x",)))
     run(played, 20, loop)
     assert [name[0] for name in played.cordoned] == ["b"]
-    assert "drain-fault" in played.told("released")
-    assert played.told("emptied") == ["node-emptied"]
+    assert "drain-internal-error" in played.told("released")
+    assert played.told("emptied") == ["node-drained"]
     assert played.noted == played.cordoned
 
 
@@ -124,5 +124,5 @@ def test_errors_of_ours_are_counted_by_what_was_being_done() -> None:
     numbers.faulty(loop.faults)
     numbers.faulty(loop.faults)
     page = render(numbers.registry).decode()
-    assert 'trimtab_compactor_faults_total{kind="plan"} 2.0' in page
-    assert 'trimtab_compactor_faults_total{kind="look"} 0.0' in page
+    assert 'trimtab_compactor_errors_total{kind="plan"} 2.0' in page
+    assert 'trimtab_compactor_errors_total{kind="look"} 0.0' in page

@@ -36,10 +36,10 @@ def test_a_forged_note_scales_nothing_opens_nothing_and_is_told_of_once(cordoned
     loop = run(played, 20)
     assert (played.wanted["bank"], played.noted) == (2, ["n1"])
     assert played.cordoned == (["n1"] if cordoned else []), "a person's cordon stays"
-    assert played.told("doubted") == ["note-not-authentic"]
+    assert played.told("doubted") == ["annotation-not-authentic"]
     assert not [write for write in played.writes if write.split()[0] in ("scale", "release", "evict")]
     assert loop.planning.plan is not None
-    assert loop.planning.plan.refusals["n1"].code.name == "note-not-authentic"
+    assert loop.planning.plan.refusals["n1"].code.name == "annotation-not-authentic"
 
 
 @pytest.mark.parametrize("home", ["", "?", "a namespace of no cluster", "x" * 100_000])
@@ -161,7 +161,7 @@ def test_a_state_alone_scales_nothing() -> None:
     run(played, 10)
     assert played.wanted["bank"] == 2
     assert played.told("left") == ["workload-left-surged"]
-    assert played.told("dropped") == ["drain-note-missing"]
+    assert played.told("dropped") == ["drain-annotation-missing"]
 
 
 def test_only_one_above_one_is_taken_back() -> None:

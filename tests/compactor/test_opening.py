@@ -44,7 +44,7 @@ def test_a_node_is_open_within_three_seconds_and_none_is_bought() -> None:
     assert open_nodes(played) == before + 1
     run(played, 30, loop)
     assert not played.bought
-    assert played.told("released") == ["drain-node-opened"]
+    assert played.told("released") == ["drain-node-uncordoned-for-pods"]
 
 
 def test_the_loop_looks_often_while_an_emptied_node_stands() -> None:
@@ -59,7 +59,7 @@ def test_the_pool_begins_nothing_for_the_autoscalers_delay() -> None:
     load(played, 1)
     run(played, 10, loop)
     played.wanted["new"] = 0
-    at = next(record.at for record in played.records if record.code == "drain-node-opened")
+    at = next(record.at for record in played.records if record.code == "drain-node-uncordoned-for-pods")
     begun = len(played.told("begun"))
     while played.now < at + DELAY - 2:
         run(played, 1, loop)

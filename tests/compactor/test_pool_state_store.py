@@ -69,7 +69,7 @@ def test_a_note_that_is_not_seen_yet_is_not_taken_for_one_that_somebody_took_awa
 
     loop.look = late
     run(played, 60, loop)
-    assert "drain-note-missing" not in played.told("dropped")
+    assert "drain-annotation-missing" not in played.told("dropped")
     assert played.told("emptied")
     assert played.short == []
 
@@ -82,7 +82,7 @@ def test_a_note_that_a_fast_clock_wrote_ends_in_time_all_the_same() -> None:
     played.annotate(name, change(note, since=played.now + 7200))
     played.ends_after = 10**6
     run(played, 3, loop)
-    assert played.told("corrected") == ["drain-note-ahead"]
+    assert played.told("corrected") == ["drain-annotation-clock-ahead"]
     run(played, 80, loop)
     assert played.told("released")
 

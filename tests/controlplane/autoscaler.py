@@ -114,7 +114,11 @@ class Autoscaler:
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        self.down = ScaleDown(self.cluster, self.unneeded, self.threshold, self.least)
+        self.down = ScaleDown(self.cluster, self.unneeded, self.threshold, self.least, self._scanned)
+
+    def _scanned(self) -> float:
+        """Seconds by its scans: on a machine on which each takes long, nobody else has been idle meanwhile either."""
+        return self.looks * self.every
 
     @property
     def removed(self) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tests.controlplane.api import ApiError
@@ -95,11 +95,13 @@ class ScaleDown:
     unneeded: float
     threshold: float
     least: int
+    clock: Callable[[], float] = time.monotonic
+    """Seconds; by it a node is unneeded, and pods take long to leave."""
     candidates: dict[str, float] = field(default_factory=dict)
     """Node → since when it is unneeded."""
     removed: list[str] = field(default_factory=list)
-    drained: list[str] = field(default_factory=list)
-    """Nodes whose pods it began to evict."""
+    drained: dict[str, float] = field(default_factory=dict)
+    """Node whose pods it began to evict → when, in seconds since 1970; the last time."""
     evicted: list[tuple[str, str]] = field(default_factory=list)
     """(node, namespace/name) of the pods that it evicted."""
     given_back: list[str] = field(default_factory=list)
@@ -109,7 +111,7 @@ class ScaleDown:
     def look(self, sight: Sight, *, may_remove: bool) -> None:
         for name, since in list(self._leaving.items()):
             self._go_on(sight, name, since)
-        now, found = time.monotonic(), self._unneeded(sight)
+        now, found = self.clock(), self._unneeded(sight)
         for name in self.candidates.keys() - found:
             if name in sight.nodes and name not in self._leaving:
                 self._taint(sight.nodes[name], None)
@@ -130,8 +132,8 @@ class ScaleDown:
             if is_empty:
                 self._delete(sight, name)
             else:
-                self._leaving[name] = time.monotonic()
-                self.drained.append(name)
+                self._leaving[name] = self.clock()
+                self.drained[name] = time.time()
                 self._go_on(sight, name, self._leaving[name])
 
     def _go_on(self, sight: Sight, name: str, since: float) -> None:
@@ -141,7 +143,7 @@ class ScaleDown:
             self._leaving.pop(name)
             if name in sight.nodes:
                 self._delete(sight, name)
-        elif time.monotonic() - since > PATIENCE:
+        elif self.clock() - since > PATIENCE:
             self._leaving.pop(name)
             self.given_back.append(name)
             self._taint(sight.nodes[name], None)

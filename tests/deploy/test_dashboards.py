@@ -46,7 +46,7 @@ def test_every_metric_and_label_that_is_asked_for_exists(where: str, expression:
 
 def test_every_metric_of_ours_is_shown_or_watched() -> None:
     used = {name for _, expression in asked() for name in series(expression)}
-    assert [metric.name for metric in everything() if not used & set(metric.series)] == ["trimtab_running_pod_kinds"]
+    assert [metric.name for metric in everything() if not used & set(metric.series)] == ["trimtab_running_pod_groups"]
 
 
 @pytest.mark.parametrize("board", ALL, ids=lambda board: board.uid)

@@ -27,5 +27,5 @@ def test_every_process_tells_something() -> None:
 def test_labels_are_those_that_are_scraped() -> None:
     labels = {metric.name: metric.labels for metric in FOUND}
     assert labels["trimtab_compactor_pool_full_nodes"] == ("pool", "resource")
-    assert labels["trimtab_review_seconds"] == ("path",)
+    assert labels["trimtab_review_duration_seconds"] == ("path",)
     assert labels["trimtab_compactor_drains_total"] == ("pool", "how", "reason")

@@ -88,14 +88,14 @@ def mended(here: Installed) -> Iterator[None]:
         here.apply()
 
 
-@finds("webhook-silent", "validation-silent")
+@finds("webhook-not-called", "validation-not-called")
 @contextmanager
 def nobody_answers_behind_the_service(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
         yield
 
 
-@finds("ca-bundle-strange", "ca-bundles-differ", "webhook-silent")
+@finds("ca-bundle-mismatch", "ca-bundles-differ", "webhook-not-called")
 @contextmanager
 def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
@@ -113,7 +113,7 @@ def a_configuration_without_a_bundle(here: Installed) -> Iterator[None]:
         yield
 
 
-@finds("pair-unusable")
+@finds("certificate-unusable")
 @contextmanager
 def a_pair_that_expired(here: Installed) -> Iterator[None]:
     then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
@@ -122,7 +122,7 @@ def a_pair_that_expired(here: Installed) -> Iterator[None]:
         yield
 
 
-@finds("pair-unusable")
+@finds("certificate-unusable")
 @contextmanager
 def a_pair_of_another_name(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
@@ -130,7 +130,7 @@ def a_pair_of_another_name(here: Installed) -> Iterator[None]:
         yield
 
 
-@finds("pair-missing")
+@finds("certificate-missing")
 @contextmanager
 def an_emptied_secret(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
@@ -138,7 +138,7 @@ def an_emptied_secret(here: Installed) -> Iterator[None]:
         yield
 
 
-@finds("configuration-missing", "validation-silent")
+@finds("configuration-missing", "validation-not-called")
 @contextmanager
 def a_configuration_is_gone(here: Installed) -> Iterator[None]:
     with mended(here):
@@ -146,7 +146,7 @@ def a_configuration_is_gone(here: Installed) -> Iterator[None]:
         yield
 
 
-@finds("failure-policy-fail", "timeout-long", "asked-once", "system-namespaces-asked")
+@finds("failure-policy-fail", "timeout-too-long", "reinvocation-never", "system-namespaces-selected")
 @contextmanager
 def a_configuration_that_somebody_changed(here: Installed) -> Iterator[None]:
     wrong = {"failurePolicy": "Fail", "timeoutSeconds": 20, "reinvocationPolicy": "Never", "namespaceSelector": {}}
@@ -155,7 +155,7 @@ def a_configuration_that_somebody_changed(here: Installed) -> Iterator[None]:
         yield
 
 
-@finds("right-missing")
+@finds("permission-missing")
 @contextmanager
 def a_role_that_somebody_cut(here: Installed) -> Iterator[None]:
     with mended(here):
@@ -184,7 +184,7 @@ def policies_on_accounts_that_somebody_softened(here: Installed) -> Iterator[Non
         yield
 
 
-@finds("pool-scales-nowhere")
+@finds("pool-without-right-to-scale")
 @contextmanager
 def a_pool_that_asks_for_what_nobody_may(here: Installed) -> Iterator[None]:
     meta = {"name": "pool-x", "namespace": here.values.namespace, "labels": {"trimtab.dev/pool": "x"}}
@@ -194,7 +194,7 @@ def a_pool_that_asks_for_what_nobody_may(here: Installed) -> Iterator[None]:
     inside(here, here.values.namespace).delete("ConfigMap", "pool-x")
 
 
-@finds("drain-not-authentic")
+@finds("drain-annotation-not-authentic")
 @contextmanager
 def a_note_that_nobody_signed(here: Installed) -> Iterator[None]:
     [node, *_] = [found["metadata"]["name"] for found in here.cluster.list("Node", selector="pool=doctor")]
@@ -215,7 +215,7 @@ def a_deployment_is_gone(here: Installed) -> Iterator[None]:
     here.cluster.eventually(lambda: is_well(seen(here)), within=60, what="its pods are ready again")
 
 
-@finds("overhead-set-otherwise")
+@finds("overhead-setting-mismatch")
 @contextmanager
 def a_setting_that_does_not_fit_the_server(here: Installed) -> Iterator[None]:
     def set_it(found: dict[str, Any]) -> None:
@@ -242,7 +242,7 @@ def everything_is_paused(here: Installed) -> Iterator[None]:
     say(None)
 
 
-@finds("may-be-overruled")
+@finds("another-webhook-called-later")
 @contextmanager
 def somebody_is_asked_after_us(here: Installed) -> Iterator[None]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
@@ -259,7 +259,7 @@ def somebody_is_asked_after_us(here: Installed) -> Iterator[None]:
     here.cluster.delete(MUTATING, "zz-last")
 
 
-@finds("autoscaler-ill")
+@finds("autoscaler-status-unusable")
 @contextmanager
 def an_autoscaler_that_fell_silent(here: Installed) -> Iterator[None]:
     reports(here, ago=600)
@@ -283,7 +283,7 @@ def documents_that_came_in_while_nobody_looked(here: Installed) -> Iterator[None
         here.cluster.delete("PodPolicy", "nonsense")
 
 
-@finds("estafette-runs-beside")
+@finds("estafette-still-running")
 @contextmanager
 def an_estafette_compactor_that_runs_beside_us(here: Installed) -> Iterator[None]:
     labels = {"app": "estafette-k8s-node-compactor"}

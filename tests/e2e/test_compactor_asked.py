@@ -33,4 +33,4 @@ def test_status_history_pause_and_resume(cluster: Cluster, tmp_path: Path) -> No
         assert "open again" in ask(cluster, "resume", "--pool", name)
         with urllib.request.urlopen(f"{one.told('ready')[0]['url']}/metrics", timeout=30) as page:
             assert f'trimtab_compactor_nodes{{pool="{name}",state="emptied"}}' in page.read().decode()
-    assert "NodeEmptied" in cluster.kubectl("get", "events", "-A")
+    assert "NodeDrained" in cluster.kubectl("get", "events", "-A")

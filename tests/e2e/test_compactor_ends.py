@@ -125,7 +125,7 @@ def test_what_somebody_opened_again_stays_open(stage: Stage, cluster: Cluster, t
 def test_what_shall_stay_by_a_word_in_mid_drain_is_opened(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
     with compactor(cluster, tmp_path) as one:
         name = stage.began(one)
-        cluster.kubectl("annotate", "node", name, "trimtab.dev/keep=true")
+        cluster.kubectl("annotate", "node", name, "trimtab.dev/do-not-disrupt=true")
         stage.ended(one, "drain-node-kept")
         cluster.eventually(lambda: stage.is_open(name))
 
@@ -264,7 +264,9 @@ def test_the_global_switch_to_rehearse_overrides_every_pool_and_ends_what_was_be
     with compactor(cluster, tmp_path / "rehearses", REHEARSE="true") as one:
         stage.ended(one, "drain-stopped")
         cluster.eventually(lambda: stage.is_open(name))
-        cluster.eventually(lambda: "trimtab.dev/leaving" not in str([n["spec"] for n in nodes(cluster, stage.name)]))
+        cluster.eventually(
+            lambda: "trimtab.dev/drain-candidate" not in str([n["spec"] for n in nodes(cluster, stage.name)])
+        )
         time.sleep(1)  # what was told of that end
         auditor = cluster.auditor
         time.sleep(5)  # two plans
@@ -283,12 +285,12 @@ def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: 
         cluster.eventually(
             lambda: [told["what"] for told in state(cluster, stage.name).get("ring", ())][:1] == ["unread"]
         )
-        [kept] = cluster.list("ConfigMap", selector=f"trimtab.dev/unread-state={stage.name}")
+        [kept] = cluster.list("ConfigMap", selector=f"trimtab.dev/unreadable-state={stage.name}")
         assert kept["data"] == {"state.json": theirs}
         assert kept["metadata"]["name"] in line["why"]
         cluster.eventually(lambda: one.told("planned"), within=30)
         assert not one.told("begun"), "nobody knows what failed in this pool"
-        cluster.eventually(lambda: "StateUnreadable" in cluster.kubectl("get", "events", "-A"))
+        cluster.eventually(lambda: "PoolStateUnreadable" in cluster.kubectl("get", "events", "-A"))
         ask(cluster, "resume", "--pool", stage.name)
         stage.began(one)
 
@@ -306,8 +308,8 @@ def test_who_is_asked_to_stop_gives_back_what_is_not_empty(stage: Stage, cluster
     with compactor(cluster, tmp_path) as one:
         name = stage.began(one)
         assert one.stop() == 0
-        assert {line["code"] for line in one.told("released")} == {"drain-process-stops"}
+        assert {line["code"] for line in one.told("released")} == {"drain-process-stopping"}
     assert stage.is_open(name)
-    assert "trimtab.dev/leaving" not in str([node["spec"] for node in nodes(cluster, stage.name)])
+    assert "trimtab.dev/drain-candidate" not in str([node["spec"] for node in nodes(cluster, stage.name)])
     lease = cluster.get("Lease", "trimtab-compactor")
     assert not lease["spec"].get("holderIdentity"), "the next one need not wait"

@@ -50,7 +50,7 @@ def test_load_that_comes_back_finds_an_emptied_node_open_before_the_next_scan(
         assert scaler.added == []
         assert len(nodes(cluster, name)) == 10
         assert len(emptied(cluster, name)) == 1, "two of the three hold the five pods"
-        assert {line["code"] for line in one.told("released")} == {"drain-node-opened"}
+        assert {line["code"] for line in one.told("released")} == {"drain-node-uncordoned-for-pods"}
         assert witness.longest_wait < 10
         begun = len(one.told("begun"))
         time.sleep(6)  # three plans

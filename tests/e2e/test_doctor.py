@@ -125,11 +125,11 @@ def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed
 
     with mended(wired):
         changed(wired, "ClusterRole", cut, account("webhook"))
-        wired.cluster.eventually(lambda: "right-missing" in codes(wired), within=20)
+        wired.cluster.eventually(lambda: "permission-missing" in codes(wired), within=20)
         kept_by("trimtab-system/trimtab-webhook")
         found = codes(wired)
         kept_by(None)
-    assert "right-missing" not in found
+    assert "permission-missing" not in found
 
 
 # ── planted faults ───────────────────────────────────────────────────────────────────────────────────

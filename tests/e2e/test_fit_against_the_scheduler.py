@@ -97,7 +97,7 @@ def _stricter(found: Situation) -> str:
     node = next(node for node in found.world.nodes if node["metadata"]["name"] == found.node)
     if found.ours == "node-takes-no-pods" and node["spec"].get("unschedulable"):
         return "a cordoned node, tolerated"
-    if found.ours == "cannot-be-judged" and "resourceClaims" in spec:
+    if found.ours == "unknown-placement-rule" and "resourceClaims" in spec:
         return "resource claims"
     spreads = spec.get("topologySpreadConstraints", ())
     if found.ours == "topology-spread" and any(spread.get("labelSelector") == {} for spread in spreads):

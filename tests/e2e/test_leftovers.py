@@ -14,7 +14,7 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.compactors import NOTE, Object, compactor, is_cordoned, nodes, pool
 from tests.e2e.replicas import ROOT
 
-LEAVING = "trimtab.dev/leaving"
+LEAVING = "trimtab.dev/drain-candidate"
 
 
 def left(node: Object) -> list[str]:

@@ -67,7 +67,7 @@ def test_a_broken_edit_that_got_past_everybody_leaves_the_policy_as_it_was(ours:
     ours.serves(cluster)
     name = ours.policy(cluster, "limits", NO_LIMITS)
     cluster.patch("PodPolicy", name, {"spec": {"wat": 1}})
-    cluster.eventually(lambda: ours.metric("trimtab_facts_problems") == 1.0, within=5)
+    cluster.eventually(lambda: ours.metric("trimtab_invalid_objects") == 1.0, within=5)
     assert not limited(cluster)
     [line] = [found for found in ours.log if found.get("policy") == name]
     assert "the unknown field 'wat'" in line["why"][0]
@@ -147,7 +147,7 @@ def test_a_dry_run_is_answered_and_leaves_no_trace(ours: Ours, cluster: Cluster)
     assert cluster.list("Pod") == []
     written = [write for write in auditor.writes(namespace=cluster.namespace) if not write.dry_run]
     assert written == []
-    assert ours.metric('trimtab_outcomes_total{dry_run="true",outcome="changed"}') >= 1.0
+    assert ours.metric('trimtab_review_outcomes_total{dry_run="true",outcome="changed"}') >= 1.0
 
 
 def test_a_pod_we_added_to_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:

@@ -177,7 +177,9 @@ def test_a_required_class_that_the_quota_has_no_room_for_is_refused_by_the_quota
 
 def counted(ours: Ours) -> list[float]:
     """How many pods were denied, and how many went through unchanged by a mistake of ours."""
-    series = (f'trimtab_outcomes_total{{dry_run="false",outcome="{name}"}}' for name in ("denied", "unsafe", "failed"))
+    series = (
+        f'trimtab_review_outcomes_total{{dry_run="false",outcome="{name}"}}' for name in ("denied", "unsafe", "failed")
+    )
     return [ours.metric(name) for name in series]
 
 

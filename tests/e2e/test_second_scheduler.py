@@ -15,7 +15,7 @@ from tests.e2e.second_scheduler import second_scheduler
 LOADS = (("3700m",), ("2400m",), ("600m", "600m", "600m"), ("400m", "350m"), ("300m",))
 """Node by node, the requests of its pods. A scheduler that spreads would put nothing on the first two. On the first
 only what leaves the last node fits, so that the order in which pods leave changes nothing."""
-KEPT = {"trimtab.dev/keep": "true"}
+KEPT = {"trimtab.dev/do-not-disrupt": "true"}
 """On the pods of the first two nodes: nothing may leave them."""
 
 

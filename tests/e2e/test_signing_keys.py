@@ -73,7 +73,7 @@ def test_after_one_rotation_a_drain_goes_on_and_is_signed_anew(scene: Scene, clu
     assert cluster.get("Secret", SIGNING)["data"] == before
     assert "rotated" in scene.rotate("--yes")
     assert cluster.get("Secret", SIGNING)["data"]["previous"] == before["current"]
-    assert scene.found == {"as-it-should-be"}
+    assert scene.found == {"no-problem-found"}
     node, note, signature = scene.node, scene.note, scene.state["signature"]
     with compactor(cluster, tmp_path / "second") as two:
         cluster.eventually(lambda: scene.note != note, within=60, what="the annotation signed anew")
@@ -82,7 +82,7 @@ def test_after_one_rotation_a_drain_goes_on_and_is_signed_anew(scene: Scene, clu
         assert "not authentic" not in scene.rotate()
         two.stop(signal.SIGKILL)
     scene.rotate("--yes")
-    assert (scene.node, scene.found) == (node, {"as-it-should-be"}), "whoever signed anew is spared by the next one"
+    assert (scene.node, scene.found) == (node, {"no-problem-found"}), "whoever signed anew is spared by the next one"
 
 
 def test_after_two_rotations_it_is_nobodys_and_doctor_says_so(scene: Scene, cluster: Cluster, tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_after_two_rotations_it_is_nobodys_and_doctor_says_so(scene: Scene, clus
     told = scene.rotate("--yes", expect=2)
     assert f"annotation on node {scene.node}" in told
     assert f"state of pool {scene.name}" in told
-    assert scene.found == {"as-it-should-be"}, "nothing was rotated"
+    assert scene.found == {"no-problem-found"}, "nothing was rotated"
     scene.rotate("--yes", "--force")
-    assert scene.found == {"drain-not-authentic", "state-not-authentic"}
+    assert scene.found == {"drain-annotation-not-authentic", "state-not-authentic"}
     node = scene.node
     with compactor(cluster, tmp_path / "second") as two:
         cluster.eventually(lambda: two.told("doubted") and two.told("unread"), within=60, what="both told of")

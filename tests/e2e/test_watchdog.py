@@ -338,7 +338,7 @@ def test_a_policy_that_has_pods_killed_is_put_to_warn(
         assert cluster.get("PodPolicy", name)["spec"]["mode"] == "warn"
         assert condition(cluster, name)["status"] == "True"
         cluster.patch("PodPolicy", name, {"spec": {"mode": "apply"}})
-        cluster.eventually(lambda: condition(cluster, name).get("reason") == "ReArmed", within=20)
+        cluster.eventually(lambda: condition(cluster, name).get("reason") == "AppliedAgain", within=20)
 
 
 def test_it_may_do_what_its_role_says_and_no_more(ready: Cluster) -> None:

@@ -65,5 +65,5 @@ ANNOTATIONS: tuple[Annotated, ...] = (
     Annotated("keys", lambda n: {f"example.com/k{at}": "v" for at in range(n)}),
     Annotated("values", lambda n: {f"example.com/k{at}": f"a/{at}" for at in range(n)}),
     Annotated("delays", lambda n: {f"{DELAY}{at}": "" for at in range(n)}),
-    Annotated("keep", lambda n: {"trimtab.dev/keep": "y" * n}),
+    Annotated("keep", lambda n: {"trimtab.dev/do-not-disrupt": "y" * n}),
 )

@@ -56,12 +56,12 @@ def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
         "kubernetes.io/change-cause": "kubectl set env A=hunter2",
         "example.com/token": "hunter2",
     }
-    given = a_pod(annotations={**said, "trimtab.dev/keep": "true"})
+    given = a_pod(annotations={**said, "trimtab.dev/do-not-disrupt": "true"})
     given["spec"]["containers"][0] |= {"command": ["hunter2"], "args": ["hunter2"]}
     given["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
     found = kept(given)
     assert b"hunter2" not in msgspec.json.encode(found)
-    assert found.metadata.annotations == {"trimtab.dev/keep": "true"}
+    assert found.metadata.annotations == {"trimtab.dev/do-not-disrupt": "true"}
     assert [c.type for c in found.status.conditions] == ["Ready"]
     assert found.status.container_statuses[0].state == {"terminated": {"exitCode": 1, "reason": "Error"}}
 

@@ -84,7 +84,9 @@ METADATA = mapping(
     creationTimestamp=few("2026-01-01T00:00:00Z"),
     deletionTimestamp=few("2026-01-02T00:00:00Z"),
     labels=few({"app": "a"}, {"app": "b"}, {"app": "a", ZONE: "z"}),
-    annotations=few({"trimtab.dev/keep": "true"}, {"trimtab.dev/keep": "no"}, {"example.com/token": "x"}),
+    annotations=few(
+        {"trimtab.dev/do-not-disrupt": "true"}, {"trimtab.dev/do-not-disrupt": "no"}, {"example.com/token": "x"}
+    ),
     ownerReferences=few(
         [{"kind": "ReplicaSet", "name": "web", "controller": True}],
         [{"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True}],

@@ -1,11 +1,11 @@
-"""Who counts replicas by requests?"""
+"""HorizontalPodAutoscalers that scale by utilization count replicas by requests."""
 
 from dataclasses import replace
 
 import pytest
 
 from tests.policies.runner import pods, world
-from trimtab.policy.autoscalers import KIND, by_utilization
+from trimtab.policy.autoscalers import KIND, is_scaled_by_utilization
 from trimtab.policy.cluster_facts import EVERYTHING, ClusterFacts
 from trimtab.policy.pod_context import PodContext
 
@@ -33,23 +33,23 @@ def hpa(rest: str, *, name: str = "web", namespace: str = "shop") -> ClusterFact
 
 @pytest.mark.parametrize("metrics", [CPU, CONTAINER])
 def test_utilization_of_a_resource_is_measured_against_requests(metrics: str) -> None:
-    assert by_utilization(subject(hpa(f", metrics: {metrics}")))
+    assert is_scaled_by_utilization(subject(hpa(f", metrics: {metrics}")))
 
 
 @pytest.mark.parametrize("metrics", [AVERAGE, RATE])
 def test_other_metrics_do_not_care_for_requests(metrics: str) -> None:
-    assert not by_utilization(subject(hpa(f", metrics: {metrics}")))
+    assert not is_scaled_by_utilization(subject(hpa(f", metrics: {metrics}")))
 
 
 def test_the_old_version_and_an_hpa_without_metrics_count_by_cpu_utilization() -> None:
-    assert by_utilization(subject(hpa(", targetCPUUtilizationPercentage: 70")))
-    assert by_utilization(subject(hpa("")))
+    assert is_scaled_by_utilization(subject(hpa(", targetCPUUtilizationPercentage: 70")))
+    assert is_scaled_by_utilization(subject(hpa("")))
 
 
 def test_an_hpa_of_another_workload_says_nothing_of_this_one() -> None:
-    assert not by_utilization(subject(hpa("", name="api")))
-    assert not by_utilization(subject(hpa("", namespace="other")))
+    assert not is_scaled_by_utilization(subject(hpa("", name="api")))
+    assert not is_scaled_by_utilization(subject(hpa("", namespace="other")))
 
 
 def test_while_hpas_are_not_listed_yet_the_cautious_reading_holds() -> None:
-    assert by_utilization(subject(replace(ClusterFacts(), known=EVERYTHING - {KIND})))
+    assert is_scaled_by_utilization(subject(replace(ClusterFacts(), known=EVERYTHING - {KIND})))

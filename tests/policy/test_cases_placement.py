@@ -24,13 +24,13 @@ def term(*expressions: SelectorRequirement) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=expressions)
 
 
-def required(found):
-    return found.pod.spec.affinity.node_affinity.required.node_selector_terms
+def required(result):
+    return result.pod.spec.affinity.node_affinity.required.node_selector_terms
 
 
 def test_c2_an_expression_is_added_to_the_term_that_is_there():
-    found = decided(pod(affinity=affinity(term(HOST))), BATCH)
-    assert required(found) == (term(HOST, POOL),)
+    decision = decided(pod(affinity=affinity(term(HOST))), BATCH)
+    assert required(decision) == (term(HOST, POOL),)
 
 
 def test_c4_an_expression_that_is_there_is_not_added_again():
@@ -39,40 +39,40 @@ def test_c4_an_expression_that_is_there_is_not_added_again():
 
 
 def test_c7_an_empty_term_stays_empty():
-    found = decided(pod(affinity=affinity(term(HOST), NodeSelectorTerm())), BATCH)
-    assert required(found) == (term(HOST, POOL), NodeSelectorTerm())
+    decision = decided(pod(affinity=affinity(term(HOST), NodeSelectorTerm())), BATCH)
+    assert required(decision) == (term(HOST, POOL), NodeSelectorTerm())
 
 
 def test_c7_a_pod_whose_terms_are_all_empty_matches_no_node_and_is_left_alone():
-    found = decided(pod(affinity=affinity(NodeSelectorTerm())), BATCH)
-    assert codes(found, loud=True) == {"contradiction"}
+    decision = decided(pod(affinity=affinity(NodeSelectorTerm())), BATCH)
+    assert codes(decision, loud=True) == {"contradiction"}
 
 
 def test_c9_two_requirements_stay_in_one_term():
     here = SelectorRequirement(key="kubernetes.io/hostname", operator="In", values=("n1",))
-    found = decided(pod(affinity=affinity(term(here))), BATCH)
-    assert required(found) == (term(here, POOL),)
+    decision = decided(pod(affinity=affinity(term(here))), BATCH)
+    assert required(decision) == (term(here, POOL),)
 
 
 def test_c10_a_node_selector_that_contradicts_the_pool_is_told_and_nothing_is_placed():
-    found = decided(pod(node_selector={"pool": "web"}), BATCH)
-    assert (changed(found), codes(found, loud=True)) == ({}, {"contradiction"})
+    decision = decided(pod(node_selector={"pool": "web"}), BATCH)
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"contradiction"})
 
 
 def test_c11_a_toleration_for_the_whole_key_is_enough():
-    found = decided(pod(tolerations=(toleration("pool", operator="Exists"),)), BATCH)
-    assert list(changed(found)) == ["nodeAffinity.required[pool]"]
+    decision = decided(pod(tolerations=(toleration("pool", operator="Exists"),)), BATCH)
+    assert list(changed(decision)) == ["nodeAffinity.required[pool]"]
 
 
 def test_c12_a_pod_that_names_its_node_is_not_placed():
-    found = decided(pod(node_name="n1"), BATCH)
-    assert (changed(found), codes(found)) == ({}, {"on-its-node"})
+    decision = decided(pod(node_name="n1"), BATCH)
+    assert (changed(decision), codes(decision)) == ({}, {"node-name-set"})
 
 
 def test_c14_what_is_added_to_a_list_is_an_entry_and_not_a_list():
     spec = {"containers": [{"name": "app", "image": "a"}], "tolerations": [{"key": "x", "operator": "Exists"}]}
-    found = answer(review({"metadata": {"name": "web"}, "spec": spec}), BATCH, ClusterFacts())
-    added = [operation for operation in found.record.operations if operation["path"] == "/spec/tolerations/-"]
+    result = answer(review({"metadata": {"name": "web"}, "spec": spec}), BATCH, ClusterFacts())
+    added = [operation for operation in result.record.operations if operation["path"] == "/spec/tolerations/-"]
     assert added == [
         {"op": "add", "path": "/spec/tolerations/-", "value": toleration_of("pool", "batch", "NoSchedule")}
     ]
@@ -83,5 +83,5 @@ def toleration_of(key: str, value: str, effect: str) -> dict[str, str]:
 
 
 def test_a_toleration_is_not_given_without_its_affinity():
-    found = decided(pod(container(), node_selector={"pool": "web"}), BATCH)
-    assert found.pod.spec.tolerations == pod().spec.tolerations
+    decision = decided(pod(container(), node_selector={"pool": "web"}), BATCH)
+    assert decision.pod.spec.tolerations == pod().spec.tolerations

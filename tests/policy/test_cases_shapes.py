@@ -36,8 +36,8 @@ def test_g1_an_init_container_gets_its_request_from_the_rule_for_its_role():
             " containers: [{roles: [init], cpu: {from: policy, otherwise: 20m}}]}}"
         )
     )
-    found = changed(decided(pod(init=(container("prepare"),)), rule))
-    assert found == {"containers[app].requests.cpu": "100m", "initContainers[prepare].requests.cpu": "20m"}
+    decision = changed(decided(pod(init=(container("prepare"),)), rule))
+    assert decision == {"containers[app].requests.cpu": "100m", "initContainers[prepare].requests.cpu": "20m"}
 
 
 def test_g2_a_sidecar_is_a_container_of_its_own_role():
@@ -55,8 +55,8 @@ def test_g3_ephemeral_containers_are_none_of_our_business():
 
 def test_g4_a_mirror_pod_is_left_alone():
     came = pod(annotations={"kubernetes.io/config.mirror": "x"})
-    found = decided(came, FILL)
-    assert (found.pod, found.skipped.code.name) == (came, "mirror-pod")
+    decision = decided(came, FILL)
+    assert (decision.pod, decision.skipped.code.name) == (came, "mirror-pod")
 
 
 def test_g5_containers_below_pod_level_requests_get_none():
@@ -76,16 +76,16 @@ def test_g7_a_resize_is_allowed_and_not_changed():
 
 def test_g9_a_windows_pod_gets_requests_and_no_class():
     rule = policies(policy("{runtimeClass: {name: kata}, requests: {cpu: {from: policy, otherwise: 100m}}}"))
-    found = decided(pod(os=PodOS(name="windows")), rule, facts(runtime_class("kata")))
-    assert (list(changed(found)), codes(found)) == (["containers[app].requests.cpu"], {"windows"})
+    decision = decided(pod(os=PodOS(name="windows")), rule, facts(runtime_class("kata")))
+    assert (list(changed(decision)), codes(decision)) == (["containers[app].requests.cpu"], {"windows-pod"})
 
 
 def test_g10_a_pod_without_a_name_is_known_by_its_owner():
     owner = OwnerReference(kind="ReplicaSet", name="web-5d4f", controller=True)
     metadata = Metadata(generate_name="web-5d4f-", labels={"pod-template-hash": "5d4f"}, owner_references=(owner,))
     rule = policies(policy("{requests: {cpu: {from: usage}}}"))
-    found = decided(change(pod(), metadata=metadata), rule, facts(usage(cpu=("1m", "70m"))))
-    assert changed(found) == {"containers[app].requests.cpu": "70m"}
+    decision = decided(change(pod(), metadata=metadata), rule, facts(usage(cpu=("1m", "70m"))))
+    assert changed(decision) == {"containers[app].requests.cpu": "70m"}
 
 
 def test_g12_several_entries_are_removed_last_first():

@@ -1,4 +1,4 @@
-"""Acceptance cases, section F: who sizes the container, a VPA or a policy?"""
+"""Acceptance cases, section F: a VPA or a policy sizes the container."""
 
 import pytest
 
@@ -34,8 +34,8 @@ def owned(*containers, **fields):
 @pytest.mark.parametrize("mode", ["Recreate", "Initial", "InPlaceOrRecreate", ""])
 def test_f1_f14_where_a_vpa_recommends_and_nobody_asked_its_target_is_the_request(mode):
     world = facts(SEEN, WEB, vpa(mode=mode, recommends={"app": {"cpu": "2", "memory": "200Mi"}}))
-    found = decided(owned(), FROM_USAGE, world)
-    assert (changed(found), codes(found)) == (TARGET, set())
+    decision = decided(owned(), FROM_USAGE, world)
+    assert (changed(decision), codes(decision)) == (TARGET, set())
 
 
 def test_a_vpa_without_a_recommendation_takes_over_from_the_fifth_percentile():
@@ -58,15 +58,15 @@ def test_the_first_request_is_not_below_what_the_vpa_would_evict():
 
 def test_the_vpas_own_floor_is_two_hundred_and_fifty_mebibytes_a_pod():
     low = usage(cpu=("1m", "900m"), memory=("10Mi", "700Mi"))
-    found = changed(decided(owned(), FROM_USAGE, facts(low, WEB, vpa())))
-    assert (found[CPU], found[MEMORY]) == ("25m", "250Mi")
+    decision = changed(decided(owned(), FROM_USAGE, facts(low, WEB, vpa())))
+    assert (decision[CPU], decision[MEMORY]) == ("25m", "250Mi")
 
 
 def test_f6_the_ratio_that_a_vpa_keeps_is_not_changed():
     both = {"cpu": "2", "memory": "200Mi"}
     came = owned(container(requests={"cpu": "1"}, limits=both))
-    found = decided(came, FROM_USAGE, facts(SEEN, vpa()))
-    assert (changed(found), codes(found, loud=True)) == ({}, {"vpa-ratio"})
+    decision = decided(came, FROM_USAGE, facts(SEEN, vpa()))
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"vpa-ratio"})
 
 
 def test_f10_under_requests_only_the_request_is_capped_at_the_limit_that_stays():
@@ -123,14 +123,14 @@ def test_f21_a_sidecar_that_the_vpa_has_not_seen_gets_our_request():
 
 def test_init_containers_and_sidecars_are_never_the_vpas():
     rule = policies(policy("{requests: {cpu: {from: policy, otherwise: 1m}}}", match="{containers: {roles: [init]}}"))
-    found = decided(owned(init=(container("prepare"),)), rule, facts(vpa()))
-    assert changed(found) == {"initContainers[prepare].requests.cpu": "1m"}
+    decision = decided(owned(init=(container("prepare"),)), rule, facts(vpa()))
+    assert changed(decision) == {"initContainers[prepare].requests.cpu": "1m"}
 
 
 def test_f22_a_container_that_the_vpa_boosts_keeps_its_cpu():
     came = owned(annotations={"vpaCpuStartupBoost/app": "{}"})
-    found = decided(came, FROM_USAGE, facts(SEEN))
-    assert (list(changed(found)), codes(found)) == ([MEMORY], {"vpa-boosts"})
+    decision = decided(came, FROM_USAGE, facts(SEEN))
+    assert (list(changed(decision)), codes(decision)) == ([MEMORY], {"vpa-boosts"})
 
 
 def test_pod_level_resources_stand_above_both():

@@ -1,4 +1,4 @@
-"""Whose value it is: LimitRanger's are not the author's, a limit that a container reads stays, critical pods stay."""
+"""Values of LimitRanger do not count as the author's, a limit that a container reads stays, and critical pods stay."""
 
 import pytest
 
@@ -22,18 +22,19 @@ MISSING = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}}"))
 SET = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container app"}
 
 
-def requests(found):
-    return found.pod.spec.containers[0].resources.requests
+def requests(result):
+    return result.pod.spec.containers[0].resources.requests
 
 
 def test_usage_replaces_a_request_that_only_a_limit_range_gave():
-    """The namespace has a default request, as most that several teams share: first requests would never come."""
+    """Most namespaces that several teams share have a default request: without this rule usage would never set a first
+    one."""
     assert requests(stored(pod(owner="Deployment/web"), MISSING, facts(SEEN, DEFAULTS))) == {"cpu": "300m"}
 
 
 def test_a_mere_default_of_the_policy_does_not_replace_the_namespaces_own():
-    found = stored(pod(owner="Deployment/web"), MISSING, facts(DEFAULTS))
-    assert requests(found) == {"cpu": "100m"}
+    stored_pod = stored(pod(owner="Deployment/web"), MISSING, facts(DEFAULTS))
+    assert requests(stored_pod) == {"cpu": "100m"}
     came = pod(container(requests={"cpu": "100m"}), annotations=SET)
     assert "limitrange-default" in codes(decided(came, MISSING))
 
@@ -45,15 +46,15 @@ def test_what_the_author_wrote_beside_it_stays():
 
 
 def test_the_annotation_speaks_of_the_container_that_it_names():
-    said = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu, memory request for init container app; "
+    text = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu, memory request for init container app; "
                                           "cpu limit for container app; cpu request for container other"}  # fmt: skip
-    came = pod(container(requests={"cpu": "100m"}), owner="Deployment/web", annotations=said)
+    came = pod(container(requests={"cpu": "100m"}), owner="Deployment/web", annotations=text)
     assert changed(decided(came, MISSING, facts(SEEN))) == {}
 
 
 def test_nothing_known_and_no_default_is_told():
-    found = decided(pod(owner="Deployment/web"), policies(policy("{requests: {cpu: {from: usage}}}")), facts())
-    assert (changed(found), codes(found)) == ({}, {"no-recommendation"})
+    decision = decided(pod(owner="Deployment/web"), policies(policy("{requests: {cpu: {from: usage}}}")), facts())
+    assert (changed(decision), codes(decision)) == ({}, {"no-recommendation"})
 
 
 def read(resource="limits.cpu", container=""):
@@ -72,15 +73,15 @@ NO_LIMITS = policies(policy("{limits: {cpu: remove, memory: remove}}"))
 
 @pytest.mark.parametrize("came", [pod(ENV), BY_FILE, BY_PROJECTION])
 def test_a_limit_that_a_container_reads_stays(came):
-    found = decided(came, NO_LIMITS)
-    assert (changed(found), "limit-read" in codes(found)) == ({"containers[app].limits.memory": None}, True)
+    decision = decided(came, NO_LIMITS)
+    assert (changed(decision), "limit-read" in codes(decision)) == ({"containers[app].limits.memory": None}, True)
 
 
 def test_a_memory_limit_that_a_program_reads_stays():
-    """As GOMEMLIMIT: without it the program counts on the memory of the whole node."""
+    """A program that reads it as GOMEMLIMIT would otherwise count on the memory of the whole node."""
     reading = change(LIMITED, env=(Env(value_from=EnvSource(resource_field_ref=read("limits.memory"))),))
-    found = decided(pod(reading), NO_LIMITS)
-    assert (changed(found), "limit-read" in codes(found)) == ({"containers[app].limits.cpu": None}, True)
+    decision = decided(pod(reading), NO_LIMITS)
+    assert (changed(decision), "limit-read" in codes(decision)) == ({"containers[app].limits.cpu": None}, True)
 
 
 def test_a_limit_of_which_another_containers_is_read_goes():
@@ -95,8 +96,8 @@ def test_a_limit_of_which_only_the_request_is_read_goes():
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
 def test_critical_pods_are_left_alone_wherever_they_run(name):
-    found = decided(pod(LIMITED, priority_class_name=name), NO_LIMITS)
-    assert (changed(found), str(found.skipped and found.skipped.code.name)) == ({}, "critical-pod")
+    decision = decided(pod(LIMITED, priority_class_name=name), NO_LIMITS)
+    assert (changed(decision), str(decision.skipped and decision.skipped.code.name)) == ({}, "critical-pod")
 
 
 def test_a_policy_that_names_a_critical_class_means_it():

@@ -20,9 +20,9 @@ def after(actions: str, resources: str, cluster: bytes = b"") -> Run:
     return run(pod, namespace, loaded.policies.all, world(cluster))
 
 
-def stored_class(found: Run) -> QoS:
-    assert isinstance(found.outcome, PodAdmitted)
-    return qos(found.outcome.pod.spec)
+def stored_class(result: Run) -> QoS:
+    assert isinstance(result.outcome, PodAdmitted)
+    return qos(result.outcome.pod.spec)
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def stored_class(found: Run) -> QoS:
     ["{requests: {cpu: '0'}, limits: {cpu: '1'}}", "{requests: {cpu: 0, memory: 0}, limits: {cpu: 1, memory: 1Gi}}"],
 )
 def test_a_limit_that_alone_keeps_a_pod_from_best_effort_stays(resources: str) -> None:
-    found = after(NO_LIMITS, resources)
-    assert (stored_class(found), found.because) == (QoS.BURSTABLE, {"qos-would-change"})
+    result = after(NO_LIMITS, resources)
+    assert (stored_class(result), result.because) == (QoS.BURSTABLE, {"qos-would-change"})
 
 
 def test_a_limit_goes_where_a_request_keeps_the_pod_burstable() -> None:
-    found = after(NO_LIMITS, "{requests: {cpu: 10m}, limits: {cpu: '1'}}")
-    assert (stored_class(found), found.because) == (QoS.BURSTABLE, {"limit-removed"})
+    result = after(NO_LIMITS, "{requests: {cpu: 10m}, limits: {cpu: '1'}}")
+    assert (stored_class(result), result.because) == (QoS.BURSTABLE, {"limit-removed"})
 
 
 def test_a_first_request_makes_a_best_effort_pod_burstable() -> None:
@@ -49,5 +49,5 @@ def test_a_first_request_makes_a_best_effort_pod_burstable() -> None:
 )
 def test_a_pod_stays_best_effort_where_a_quota_counts_by_that(scopes: str) -> None:
     quota = f"kind: ResourceQuota\nmetadata: {{name: q}}\nspec: {{hard: {{pods: '5'}}, {scopes}}}"
-    found = after(REQUESTS, "{}", quota.encode())
-    assert (stored_class(found), found.because) == (QoS.BEST_EFFORT, {"quota-counts-qos"})
+    result = after(REQUESTS, "{}", quota.encode())
+    assert (stored_class(result), result.because) == (QoS.BEST_EFFORT, {"quota-counts-qos"})

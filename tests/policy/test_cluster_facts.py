@@ -1,4 +1,4 @@
-"""What was asked of the facts, and is it still so?"""
+"""Questions asked of the facts, and whether newer facts still answer them in the same way."""
 
 from dataclasses import replace
 

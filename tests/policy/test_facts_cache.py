@@ -1,4 +1,4 @@
-"""What is a change at all, and what stays where something turned bad? The laws are in tests/property."""
+"""Which updates count as a change, and what an unreadable object leaves as it was. The laws are in tests/property."""
 
 import pytest
 
@@ -24,8 +24,8 @@ def told(gathering, *objects):
 
 
 def recommended(cpu, lower):
-    said = ContainerRecommendation(container_name="app", target={"cpu": cpu}, lower_bound={"cpu": lower})
-    status = VPAStatus(recommendation=VPARecommendation(container_recommendations=(said,)))
+    text = ContainerRecommendation(container_name="app", target={"cpu": cpu}, lower_bound={"cpu": lower})
+    status = VPAStatus(recommendation=VPARecommendation(container_recommendations=(text,)))
     return change(vpa(), status=status)
 
 
@@ -94,6 +94,6 @@ def test_nodes_that_take_no_pods_do_not_count_for_the_largest():
 
 def test_an_owner_is_known_as_soon_as_it_is_told():
     gathering = FactsCache()
-    assert told(gathering, workload("ReplicaSet/web-1", owner="Deployment/web")).above(
+    assert told(gathering, workload("ReplicaSet/web-1", owner="Deployment/web")).find_controller(
         "team-a", Owner("ReplicaSet", "web-1")
     ) == Owner("Deployment", "web")

@@ -1,4 +1,4 @@
-"""What its author wrote stays where the pod itself is kept by `kubectl apply`: it will be applied again."""
+"""Values of the author stay where `kubectl apply` manages the pod itself, because it will be applied again."""
 
 import json
 from typing import Any
@@ -28,10 +28,10 @@ REQUIRE = "{placement: {require: [{label: spot, in: ['yes']}]}}"
 
 def after(actions: str, spec: dict[str, Any], cluster: bytes = b"", /, match: str = "{}", **metadata: Any) -> Run:
     pod = {"kind": "Pod", "metadata": {"name": "p", **metadata}, "spec": spec}
-    ((found, namespace),) = pods(json.dumps(pod).encode())
+    ((result, namespace),) = pods(json.dumps(pod).encode())
     loaded = load_policies([("p", (HEAD % (match, actions)).encode())])
     assert loaded.mistakes == ()
-    return run(found, namespace, loaded.policies.all, world(cluster))
+    return run(result, namespace, loaded.policies.all, world(cluster))
 
 
 ANNOTATED = {"annotations": {APPLIED: "{}"}}
@@ -40,9 +40,9 @@ OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "cont
 
 @pytest.mark.parametrize("actions", [LIMITS, SIZES, REQUIRE])
 def test_what_is_written_is_not_replaced(actions: str) -> None:
-    found = after(actions, WRITTEN, **ANNOTATED)
-    assert (found.because, found.decisions[0].changes) == ({"applied-as-written"}, ())
-    assert all(left.loud for left in found.decisions[0].left)
+    result = after(actions, WRITTEN, **ANNOTATED)
+    assert (result.because, result.decisions[0].changes) == ({"applied-as-written"}, ())
+    assert all(kept_field.loud for kept_field in result.decisions[0].left)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_what_is_written_is_not_replaced(actions: str) -> None:
     ],
 )
 def test_who_applies_a_pod_is_not_exempted_from_what_is_required(actions: str) -> None:
-    found = after(actions, WRITTEN, match="{namespaces: {include: [team]}}", **ANNOTATED, namespace="team")
-    assert found.because == {"required", "applied-as-written"}
-    assert isinstance(found.outcome, PodRejected)
+    result = after(actions, WRITTEN, match="{namespaces: {include: [team]}}", **ANNOTATED, namespace="team")
+    assert result.because == {"required", "applied-as-written"}
+    assert isinstance(result.outcome, PodRejected)
 
 
 def test_what_stays_is_named() -> None:
-    (left,) = after(LIMITS, WRITTEN, **ANNOTATED).decisions[0].left
-    assert left.reason.sentence.startswith("containers[a].limits.cpu stays as it is written")
+    (kept_field,) = after(LIMITS, WRITTEN, **ANNOTATED).decisions[0].left
+    assert kept_field.reason.sentence.startswith("containers[a].limits.cpu stays as it is written")
 
 
 @pytest.mark.parametrize("actions", [SIZES, REQUIRE])
@@ -87,8 +87,8 @@ scheduling: {tolerations: [{key: kata, operator: Exists}]}
 """
 
 
-def applied(written: Any) -> dict[str, Any]:
-    return {"annotations": {APPLIED: json.dumps(written)}}
+def applied(amount: Any) -> dict[str, Any]:
+    return {"annotations": {APPLIED: json.dumps(amount)}}
 
 
 @pytest.mark.parametrize("written", [{"spec": {"tolerations": [OWN]}}, "odd", {"spec": {"tolerations": "odd"}}])
@@ -106,8 +106,8 @@ def test_tolerations_that_only_the_server_gave_may_have_others_beside_them() -> 
 
 def test_a_class_that_brings_nothing_new_is_chosen() -> None:
     spec = {**BARE, "tolerations": [{"operator": "Exists"}]}
-    found = after("{runtimeClass: {name: kata}}", spec, KATA, **applied({"spec": spec}))
-    assert len(found.decisions[0].changes) == 1
+    result = after("{runtimeClass: {name: kata}}", spec, KATA, **applied({"spec": spec}))
+    assert len(result.decisions[0].changes) == 1
 
 
 # Server-side apply --------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ FIELDS: dict[str, Any] = {
 
 
 def reviewed(actions: str, operation: str, fields: Any = FIELDS, **metadata: Any) -> tuple[set[str], set[str]]:
-    """What changes, and what stays because it is applied."""
+    """Returns the changes, and the fields that stay because they will be applied again."""
     entry = {
         "manager": "kubectl",
         "operation": operation,
@@ -138,10 +138,10 @@ def reviewed(actions: str, operation: str, fields: Any = FIELDS, **metadata: Any
     spec = {**WRITTEN, "tolerations": [OWN]}
     body = review({"metadata": {"name": "p", "managedFields": [entry], **metadata}, "spec": spec})
     kata = runtime_class("kata", node_selector={"kata": "yes"})
-    found = answer(body, policies(policy(actions)), facts(kata)).record.finding.decision
-    assert found is not None
-    stays = {left.field for left in found.left if left.reason.code.name == "applied-as-written"}
-    return {change.field for change in found.changes}, stays
+    result = answer(body, policies(policy(actions)), facts(kata)).record.finding.decision
+    assert result is not None
+    stays = {kept_field.field for kept_field in result.left if kept_field.reason.code.name == "applied-as-written"}
+    return {change.field for change in result.changes}, stays
 
 
 SIZED = "containers[a].requests.cpu"
@@ -180,17 +180,17 @@ def test_fields_that_make_no_sense_keep_all_that_is_written(fields: Any) -> None
 
 
 def test_managed_fields_are_read_only_where_a_written_value_would_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bytes] = []
-    real = server_side._managed.decode
+    requested: list[bytes] = []
+    real = server_side._managed_decoder.decode
 
     class Decoder:
         def decode(self, body: bytes) -> Any:
-            asked.append(body)
+            requested.append(body)
             return real(body)
 
-    monkeypatch.setattr(server_side, "_managed", Decoder())
+    monkeypatch.setattr(server_side, "_managed_decoder", Decoder())
     reviewed("{labels: {add: {a: b}}}", "Apply")
     reviewed(LIMITS, "Update")
-    assert asked == []
+    assert requested == []
     reviewed(LIMITS, "Apply")
-    assert len(asked) == 1
+    assert len(requested) == 1

@@ -1,4 +1,4 @@
-"""What is sound only in form is told as a finding; what is meant as it stands is not."""
+"""A policy that is only formally valid gives a finding; one that does what it says gives none."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def of_one(actions, match="{}", world=None):
     ],
 )
 def test_an_amount_without_its_unit(amount):
-    assert of_one(f"{{requests: {{{amount}}}}}") == ["odd-amount"]
+    assert of_one(f"{{requests: {{{amount}}}}}") == ["unusual-amount"]
     assert "Mi" in lint(policies(policy(f"{{requests: {{{amount}}}}}")))[0].reason.code.todo
 
 
@@ -36,7 +36,7 @@ def test_amounts_that_somebody_may_mean(amount):
 
 
 def test_an_otherwise_below_the_min():
-    assert of_one("{requests: {cpu: {otherwise: 10m, min: 1}}}") == ["odd-bound"]
+    assert of_one("{requests: {cpu: {otherwise: 10m, min: 1}}}") == ["ineffective-bound"]
 
 
 LABEL = "{labels: {add: {a: b}}}"
@@ -49,7 +49,7 @@ LABEL = "{labels: {add: {a: b}}}"
 )  # fmt: skip
 def test_a_kind_that_no_pod_is_owned_by(owner, meant):
     [one] = lint(policies(policy(LABEL, match=f"{{owners: ['{owner}']}}")))
-    assert (one.reason.code.name, f"did you mean {meant}?" in one.reason.sentence) == ("never-means-a-pod", True)
+    assert (one.reason.code.name, f"did you mean {meant}?" in one.reason.sentence) == ("never-matches", True)
 
 
 @pytest.mark.parametrize("owner", ["Deployment", "Rollout/web", "RayCluster", "*", "Stateful*", "*/web", "Pod"])
@@ -67,7 +67,7 @@ def test_kinds_that_may_be(owner):
     ],
 )
 def test_a_match_that_no_pod_meets(match):
-    assert of_one(LABEL, match) == ["never-means-a-pod"]
+    assert of_one(LABEL, match) == ["never-matches"]
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_a_match_that_leaves_some(match):
     ],
 )
 def test_requirements_that_no_node_meets(placement):
-    assert of_one(f"{{placement: {placement}}}") == ["no-node-can-be-so"]
+    assert of_one(f"{{placement: {placement}}}") == ["no-node-can-match"]
 
 
 def test_a_weight_that_nobody_reads():
-    assert of_one("{placement: {require: [{label: pool, in: [a], weight: 9}]}}") == ["weight-unread"]
+    assert of_one("{placement: {require: [{label: pool, in: [a], weight: 9}]}}") == ["weight-without-effect"]
     assert of_one("{placement: {prefer: [{label: pool, in: [a], weight: 9}]}}") == []
 
 
@@ -107,10 +107,10 @@ def two(first, second, *, a="{}", b="{}", priorities=(0, 0), **spec):
 
 
 def test_two_of_equal_priority_that_disagree():
-    assert two(HUNDRED, TWO_HUNDRED) == [("b", "disagrees")]
-    assert two("{labels: {add: {a: one}}}", "{labels: {add: {a: two, b: z}}}") == [("b", "disagrees")]
+    assert two(HUNDRED, TWO_HUNDRED) == [("b", "policies-conflict")]
+    assert two("{labels: {add: {a: one}}}", "{labels: {add: {a: two, b: z}}}") == [("b", "policies-conflict")]
     require = "{placement: {require: [{label: pool, in: [%s]}]}}"
-    assert two(require % "a", require % "b") == [("b", "disagrees")]
+    assert two(require % "a", require % "b") == [("b", "policies-conflict")]
 
 
 def test_two_that_agree_or_of_another_priority_or_that_only_watch():
@@ -149,7 +149,7 @@ def test_two_that_never_meet(a, b):
     ],
 )
 def test_two_that_may_meet(a, b):
-    assert two(HUNDRED, TWO_HUNDRED, a=a, b=b) == two(HUNDRED, TWO_HUNDRED, a=b, b=a) == [("b", "disagrees")]
+    assert two(HUNDRED, TWO_HUNDRED, a=a, b=b) == two(HUNDRED, TWO_HUNDRED, a=b, b=a) == [("b", "policies-conflict")]
 
 
 REMOVE, KEEP = "{limits: {cpu: remove}}", "{limits: {cpu: keep}}"
@@ -157,10 +157,10 @@ REMOVE, KEEP = "{limits: {cpu: remove}}", "{limits: {cpu: keep}}"
 
 def test_a_policy_that_never_decides():
     team = "{namespaces: {include: [team-a]}}"
-    assert two(KEEP, REMOVE, priorities=(1, 0)) == [("b", "never-decides")]
-    assert two(KEEP, REMOVE, a=team, b=team, priorities=(1, 0)) == [("b", "never-decides")]
+    assert two(KEEP, REMOVE, priorities=(1, 0)) == [("b", "always-overruled")]
+    assert two(KEEP, REMOVE, a=team, b=team, priorities=(1, 0)) == [("b", "always-overruled")]
     assert two(KEEP, REMOVE, a=team, priorities=(1, 0)) == []
-    assert two(KEEP, REMOVE, b=team, priorities=(1, 0)) == [("b", "never-decides")]
+    assert two(KEEP, REMOVE, b=team, priorities=(1, 0)) == [("b", "always-overruled")]
     # A pod may opt out of the first, and a Guaranteed one is left alone by it.
     assert two(KEEP, REMOVE, priorities=(1, 0), optOut="nobody") == []
     assert two(KEEP, REMOVE, priorities=(1, 0), guaranteed="change") == []

@@ -62,8 +62,8 @@ def test_ten_mistakes_in_three_files_are_all_told_with_line_and_field():
 
 
 def only(text: str):
-    (found,) = load_policies([("p.yaml", text.encode())]).mistakes
-    return found
+    (result,) = load_policies([("p.yaml", text.encode())]).mistakes
+    return result
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,12 @@ def test_an_unknown_field_hears_the_nearest_name(wrong, right):
 
 
 def test_a_choice_hears_the_nearest_name():
-    found = only(policy("{limits: {cpu: remove}}", mode="aply"))
-    assert (found.expected, found.got, found.todo) == ("one of apply, warn, audit", "'aply'", "did you mean 'apply'?")
+    result = only(policy("{limits: {cpu: remove}}", mode="aply"))
+    assert (result.expected, result.got, result.todo) == (
+        "one of apply, warn, audit",
+        "'aply'",
+        "did you mean 'apply'?",
+    )
 
 
 def test_what_is_no_yaml_is_told_and_the_other_files_are_read():
@@ -96,8 +100,8 @@ def test_a_bomb_is_refused():
 
 def test_two_policies_of_one_name_hear_of_each_other():
     document = policy("{limits: {cpu: remove}}")
-    found = load_policies([("a.yaml", document.encode()), ("b.yaml", document.encode())])
-    assert [(m.file, m.todo) for m in found.mistakes] == [("b.yaml", "a.yaml:3 has a policy of that name")]
+    load_result = load_policies([("a.yaml", document.encode()), ("b.yaml", document.encode())])
+    assert [(m.file, m.todo) for m in load_result.mistakes] == [("b.yaml", "a.yaml:3 has a policy of that name")]
 
 
 @pytest.mark.parametrize(

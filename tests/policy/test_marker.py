@@ -1,4 +1,4 @@
-"""Whose marker is believed, for how long, and what a forged one comes to."""
+"""Which annotations are trusted, for how long, and that a forged one has no effect."""
 
 import json
 from dataclasses import replace
@@ -22,13 +22,13 @@ WORLD = facts(namespace(), runtime_class("kata"))
 
 
 def stateful(ordinal=0):
-    """As the StatefulSet controller sends it."""
-    found = pod(name=f"db-{ordinal}", owner="StatefulSet/db")
-    return change(found, metadata=change(found.metadata, generate_name="db-"))
+    """A pod as the StatefulSet controller sends it."""
+    new_pod = pod(name=f"db-{ordinal}", owner="StatefulSet/db")
+    return change(new_pod, metadata=change(new_pod.metadata, generate_name="db-"))
 
 
 def forged(came, by="x", field="runtimeClassName", value="none"):
-    """With a marker as whoever creates the pod can write it."""
+    """A pod with an annotation as any author of pods can write it."""
     text = json.dumps({"by": {by: {field: value}}, "pod": changed_annotation.fingerprint(came, NAMESPACE)})
     return change(came, metadata=change(came.metadata, annotations={ANNOTATION: text}))
 
@@ -40,17 +40,19 @@ def later(slots, keys=SIGNER.keys):
 @pytest.mark.parametrize("came", [pod(), stateful()])
 @pytest.mark.parametrize("terms", [SIGNING, AdmissionSettings()])
 def test_a_forged_marker_keeps_no_pod_from_its_class(came, terms):
-    found = decided(forged(came), SANDBOX, WORLD, terms)
-    assert found.pod.spec.runtime_class_name == "kata"
-    assert changed_annotation.claimed(found.pod, NAMESPACE) == ChangedAnnotation(
+    decision = decided(forged(came), SANDBOX, WORLD, terms)
+    assert decision.pod.spec.runtime_class_name == "kata"
+    assert changed_annotation.claimed(decision.pod, NAMESPACE) == ChangedAnnotation(
         {"sandbox": {"runtimeClassName": "kata"}}
     )
 
 
-@pytest.mark.parametrize(("terms", "code"), [(SIGNING, "marker-not-ours"), (AdmissionSettings(), "marker-unverified")])
+@pytest.mark.parametrize(
+    ("terms", "code"), [(SIGNING, "changed-annotation-ignored"), (AdmissionSettings(), "changed-annotation-unverified")]
+)
 def test_a_marker_that_is_not_believed_is_told(terms, code):
-    found = decided(forged(pod()), policies(), WORLD, terms)
-    assert code in {left.reason.code.name for left in found.left}
+    decision = decided(forged(pod()), policies(), WORLD, terms)
+    assert code in {kept_field.reason.code.name for kept_field in decision.left}
 
 
 def test_a_forged_marker_goes_where_nothing_else_changes():
@@ -69,8 +71,8 @@ def test_without_a_key_a_marker_stays_and_decides_nothing():
 def test_a_marker_is_believed_for_seconds(slots, believed):
     first = decided(pod(), COST, WORLD).pod
     theirs = change(first, metadata=change(first.metadata, labels={"cost": "high"}))
-    found = decided(theirs, COST, WORLD, later(slots))
-    assert (found.pod.metadata.labels["cost"] == "high") is believed
+    decision = decided(theirs, COST, WORLD, later(slots))
+    assert (decision.pod.metadata.labels["cost"] == "high") is believed
     assert (changed_annotation.read(first, NAMESPACE, later(slots).signer) is not None) is believed
 
 
@@ -108,9 +110,9 @@ def test_a_marker_is_good_for_one_pod(other):
 @pytest.mark.parametrize("key", ["by", "at"])
 def test_what_is_written_cannot_be_changed(key):
     first = decided(pod(), COST, WORLD).pod
-    said = json.loads(first.metadata.annotations[ANNOTATION])
-    said[key] = {"x": {"labels[cost]": "none"}} if key == "by" else said[key] + 10
-    changed = change(first, metadata=change(first.metadata, annotations={ANNOTATION: json.dumps(said)}))
+    text = json.loads(first.metadata.annotations[ANNOTATION])
+    text[key] = {"x": {"labels[cost]": "none"}} if key == "by" else text[key] + 10
+    changed = change(first, metadata=change(first.metadata, annotations={ANNOTATION: json.dumps(text)}))
     assert changed_annotation.read(changed, NAMESPACE, SIGNER) is None
 
 
@@ -118,21 +120,21 @@ def test_the_marker_of_an_admission_is_believed_by_the_second_call_offline_too()
     from trimtab.admission.preview import preview
 
     by = policies(policy("{runtimeClass: {name: kata}, labels: {add: {cost: low}, override: true}}", match="{}"))
-    found = preview(pod(), by, WORLD, NAMESPACE)
-    assert [call.outcome.value for call in found.calls] == ["changed"] or found.calls[1].outcome.value == "unchanged"
+    result = preview(pod(), by, WORLD, NAMESPACE)
+    assert [call.outcome.value for call in result.calls] == ["changed"] or result.calls[1].outcome.value == "unchanged"
 
 
 SENT = {"metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
 
 
 def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
-    memory, found = ResponseCache(), []
+    memory, result = ResponseCache(), []
     for slots in (0, 0, 1, 1, 5):
         terms = later(slots)
         body = answer(written_review(SENT), COST, WORLD, terms, memory).body
         assert body == answer(written_review(SENT), COST, WORLD, replace(terms)).body
-        found.append(body)
-    assert [found[0] == found[1], found[1] == found[2], found[2] == found[3], found[3] == found[4]] == [
+        result.append(body)
+    assert [result[0] == result[1], result[1] == result[2], result[2] == result[3], result[3] == result[4]] == [
         True, False, True, False,
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Which pods a policy means, and which share of them."""
+"""The pods that a policy's match selects, and the share of owners that its rollout selects."""
 
 from tests.build import codes, decided, facts, pod, policies, policy, workload
 from trimtab.policy.match import match_asks
@@ -36,12 +36,12 @@ def test_a_namespace_that_is_not_known_is_not_guessed_at():
 def test_pods_of_daemons_are_placed_only_by_policies_that_name_daemons():
     place, match = "{placement: {nodeSelector: {a: b}}}", "{owners: [DaemonSet]}"
     agent = pod(owner="DaemonSet/agent")
-    assert codes(decided(agent, policies(policy(place)))) == {"daemon"}
+    assert codes(decided(agent, policies(policy(place)))) == {"daemonset-pod"}
     assert decided(agent, policies(policy(place, match=match))).pod.spec.node_selector == {"a": "b"}
 
 
 def test_policies_ask_for_the_annotations_that_a_match_or_what_it_excludes_names():
-    """Only where one of these is changed policies are asked again."""
+    """Policies are evaluated again only where one of these annotations changes."""
     asking = policy("{labels: {add: {a: b}}}", match="{annotations: {x/y: '*'}, exclude: [{annotations: {z: low}}]}")
     silent = policy("{annotations: {add: {other: yes!}}}", name="silent")
     assert match_asks(policies(asking, silent)).annotations == {"x/y", "z"}

@@ -1,4 +1,4 @@
-"""No pod is refused, lost or denied on our account: what a review of the whole found, held as tests."""
+"""Trimtab never causes a pod to be refused, lost or denied: cases that a review of the whole project found."""
 
 from tests.build import NAMESPACE, changed, codes, container, facts, pod, policies, policy, quota, runtime_class
 from trimtab.admission.admission_result import AdmissionOutcome, judge
@@ -18,51 +18,54 @@ def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made()
         policy("{runtimeClass: {name: gvisor}}", name="class", priority=100),
         policy("{placement: {nodeSelector: {pool: batch}}}", name="place"),
     )
-    found = preview(pod(), rules, facts(SANDBOX), NAMESPACE)
-    assert isinstance(found.result, PodAdmitted)
-    assert codes(found.calls[0].decision, loud=True) == {"contradiction"}
+    result = preview(pod(), rules, facts(SANDBOX), NAMESPACE)
+    assert isinstance(result.result, PodAdmitted)
+    assert codes(result.calls[0].decision, loud=True) == {"contradiction"}
 
 
 def test_a_class_whose_overhead_breaks_a_quota_is_not_set():
     full = quota({"requests.cpu": "110m"}, used={"requests.cpu": "0"})
     small = pod(container(requests={"cpu": "100m"}))
-    found = judge(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
-    assert (found.outcome, codes(found.decision, loud=True)) == (AdmissionOutcome.UNCHANGED, {"quota-would-refuse"})
+    decision = judge(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
+    assert (decision.outcome, codes(decision.decision, loud=True)) == (
+        AdmissionOutcome.UNCHANGED,
+        {"quota-would-refuse"},
+    )
 
 
 def test_before_anything_is_known_of_the_cluster_no_limit_is_removed():
     limited = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
-    found = decide(limited, policies(policy("{limits: {cpu: remove}}")), NOTHING_KNOWN, NAMESPACE)
-    assert (changed(found), codes(found, loud=True)) == ({}, {"facts-missing"})
+    decision = decide(limited, policies(policy("{limits: {cpu: remove}}")), NOTHING_KNOWN, NAMESPACE)
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"facts-missing"})
 
 
 def test_an_overhead_newer_than_our_facts_is_not_denied_where_the_server_fills_it():
     filled = pod(runtime_class_name="gvisor", overhead={"cpu": "60m"})
-    found = decide(filled, policies(policy("{overhead: {stray: strip}}")), facts(SANDBOX), NAMESPACE)
-    assert (found.denied, codes(found, loud=True)) == (None, {"overhead-contradicts"})
+    decision = decide(filled, policies(policy("{overhead: {stray: strip}}")), facts(SANDBOX), NAMESPACE)
+    assert (decision.denied, codes(decision, loud=True)) == (None, {"overhead-contradicts"})
 
 
 def test_where_the_server_does_not_fill_it_a_contradicting_overhead_is_denied():
     filled = pod(runtime_class_name="gvisor", overhead={"cpu": "60m"})
-    found = decide(filled, policies(), facts(SANDBOX), NAMESPACE, AdmissionSettings(overhead="webhook"))
-    assert "60m" in str(found.denied)
-    assert "50m" in str(found.denied)
+    decision = decide(filled, policies(), facts(SANDBOX), NAMESPACE, AdmissionSettings(overhead="webhook"))
+    assert "60m" in str(decision.denied)
+    assert "50m" in str(decision.denied)
 
 
 def test_a_label_by_which_a_controller_tells_its_pods_is_left():
     rule = policies(policy("{labels: {add: {pod-template-hash: other}, override: true}}"))
     owned = pod(labels={"pod-template-hash": "abc"}, owner="ReplicaSet/web-abc")
-    found = decide(owned, rule, facts(), NAMESPACE)
-    assert (changed(found), codes(found, loud=True)) == ({}, {"controllers-label"})
+    decision = decide(owned, rule, facts(), NAMESPACE)
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"controller-label"})
 
 
 def test_a_failing_action_leaves_nothing_of_itself():
     draft = PodChanges(subject=PodContext(pod=pod(), namespace=NAMESPACE), policy="first")
-    before = draft.kept()
-    draft.claim("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
-    draft.restore(before)
+    before = draft.create_savepoint()
+    draft.claim_field("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
+    draft.restore_savepoint(before)
     draft.policy = "second"
-    assert draft.claim("labels[a]", None, "c", reasons.POLICY_SAYS("it"))
+    assert draft.claim_field("labels[a]", None, "c", reasons.POLICY_SAYS("it"))
 
 
 def test_only_the_word_none_means_a_pod_without_a_class():

@@ -1,4 +1,4 @@
-"""How much may a pod hold and still be decided about?"""
+"""The limits of a pod that is decided on."""
 
 import io
 import json
@@ -28,8 +28,8 @@ from webhook.metrics import DecisionLogger, WebhookMetrics
 LABELLED = policies(policy("{labels: {add: {cost: low}}}"))
 
 
-def answered(made, by=None, **how):
-    return answer(review(made), by or world.policies(), world.facts(), **how)
+def answered(built, by=None, **how):
+    return answer(review(built), by or world.policies(), world.facts(), **how)
 
 
 def tolerating(count):
@@ -57,19 +57,23 @@ def test_a_pod_of_any_shape_is_decided_below_the_gate(shape):
 
 
 def test_a_pod_over_the_gate_goes_through_unchanged_with_its_reason_and_its_numbers():
-    found = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
-    told = json.loads(found.body)["response"]
-    assert (told["allowed"], "patch" in told, found.record.outcome) == (True, False, AdmissionOutcome.TOO_LARGE)
-    assert told["warnings"] == [
+    verdict = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
+    messages = json.loads(verdict.body)["response"]
+    assert (messages["allowed"], "patch" in messages, verdict.record.outcome) == (
+        True,
+        False,
+        AdmissionOutcome.TOO_LARGE,
+    )
+    assert messages["warnings"] == [
         "trimtab: the pod is unchanged: the pod holds 257 tolerations, and Trimtab decides about pods of at most 256"
         " [too-large]"
     ]
 
 
 def test_bytes_are_weighed_before_the_pod_is_read():
-    found = answered(manifest(annotations={"note": "x" * MAX_BYTES}))
-    assert found.record.outcome is AdmissionOutcome.TOO_LARGE
-    assert "bytes of JSON" in found.record.problem
+    verdict = answered(manifest(annotations={"note": "x" * MAX_BYTES}))
+    assert verdict.record.outcome is AdmissionOutcome.TOO_LARGE
+    assert "bytes of JSON" in verdict.record.problem
 
 
 @pytest.mark.parametrize(
@@ -77,9 +81,9 @@ def test_bytes_are_weighed_before_the_pod_is_read():
 )
 def test_padding_is_no_way_out_of_what_a_policy_requires(padding):
     by = policies(policy("{labels: {required: true, add: {cost: low}}}", match="{namespaces: {include: [tenant]}}"))
-    found = answered(manifest(**padding), by)
-    assert found.record.outcome is AdmissionOutcome.DENIED
-    assert found.record.decision.denied.code is REQUIRED
+    verdict = answered(manifest(**padding), by)
+    assert verdict.record.outcome is AdmissionOutcome.DENIED
+    assert verdict.record.decision.denied.code is REQUIRED
 
 
 def test_padding_is_let_through_in_namespaces_where_nothing_is_required():
@@ -88,16 +92,16 @@ def test_padding_is_let_through_in_namespaces_where_nothing_is_required():
 
 
 def test_nothing_is_said_of_the_size_where_nothing_would_be_decided_anyway():
-    made = manifest({"tolerations": [{"key": f"t{at}"} for at in range(1000)]})
-    assert answered(made, terms=AdmissionSettings(paused=True)).record.outcome is AdmissionOutcome.SKIPPED
+    built = manifest({"tolerations": [{"key": f"t{at}"} for at in range(1000)]})
+    assert answered(built, terms=AdmissionSettings(paused=True)).record.outcome is AdmissionOutcome.SKIPPED
 
 
 def test_what_the_first_call_added_does_not_make_the_second_another_one():
     most = {f"l{at}": "" for at in range(LIMITS.labels - 2)}
     first = answered(manifest(labels=most), LABELLED)
     assert first.record.outcome is AdmissionOutcome.CHANGED
-    again = answer(review(json.loads(_applied(manifest(labels=most), first))), LABELLED, world.facts())
-    assert again.record.outcome is AdmissionOutcome.UNCHANGED
+    second = answer(review(json.loads(_applied(manifest(labels=most), first))), LABELLED, world.facts())
+    assert second.record.outcome is AdmissionOutcome.UNCHANGED
 
 
 def _applied(made, found):
@@ -112,26 +116,26 @@ def test_a_number_without_end_is_unreadable_and_no_mistake_of_ours():
 
 
 def test_the_log_names_the_pods_namespace_and_who_sent_it():
-    said = io.StringIO()
-    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build("info", "json", said))
-    found = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
-    teller.tell(found.record, seconds=0.7)
-    lines = [json.loads(line) for line in said.getvalue().splitlines()]
+    text = io.StringIO()
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build("info", "json", text))
+    verdict = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
+    teller.tell(verdict.record, seconds=0.7)
+    lines = [json.loads(line) for line in text.getvalue().splitlines()]
     assert [(line["namespace"], line["user"]) for line in lines] == [("tenant", "mallory")] * 2
-    assert b'trimtab_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.metrics()
+    assert b'trimtab_review_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.metrics()
 
 
 def test_a_running_pod_over_the_gate_is_left_out_by_name():
     alike = PodTemplateKey(NAMESPACE, tolerating(257), None)
-    standing = stand(alike, LABELLED, facts(), AdmissionSettings())
-    assert [(name, reason.code) for name, reason in standing.left_out.items()] == [("p", TOO_LARGE)]
+    store = stand(alike, LABELLED, facts(), AdmissionSettings())
+    assert [(name, reason.code) for name, reason in store.left_out.items()] == [("p", TOO_LARGE)]
 
 
 def test_a_template_over_the_gate_is_unreadable_so_that_nothing_is_moved_on_a_guess():
     template = PodTemplateSpec(spec=tolerating(257).spec)
-    found = readmitted(template, Owner("ReplicaSet", "web"), NAMESPACE, LABELLED, facts())
-    assert isinstance(found, Unreadable)
-    assert "too-large" in str(found)
+    result = readmitted(template, Owner("ReplicaSet", "web"), NAMESPACE, LABELLED, facts())
+    assert isinstance(result, Unreadable)
+    assert "too-large" in str(result)
 
 
 def test_counting_takes_no_notice_of_what_is_ordinary():
@@ -148,5 +152,5 @@ def expressing(terms, values):
 
 @pytest.mark.parametrize(("terms", "values", "refused"), [(8, 16, False), (16, 16, False), (8, 64, True)])
 def test_few_terms_of_affinity_with_many_values_are_counted(terms, values, refused):
-    found = answered(expressing(terms, values)).record.finding.outcome
-    assert (found is AdmissionOutcome.TOO_LARGE) is refused
+    result = answered(expressing(terms, values)).record.finding.outcome
+    assert (result is AdmissionOutcome.TOO_LARGE) is refused

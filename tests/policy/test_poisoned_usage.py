@@ -1,4 +1,4 @@
-"""Whoever feeds usage, or writes recommendations, moves requests only between a policy's `min` and `max`."""
+"""Poisoned usage or recommendations move requests only between a policy's `min` and `max`."""
 
 import pytest
 from hypothesis import given

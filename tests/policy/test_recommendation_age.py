@@ -1,4 +1,4 @@
-"""How old and how sure may a recommendation be?"""
+"""The age and the confidence that a recommendation needs to be used."""
 
 import pytest
 from hypothesis import given
@@ -27,15 +27,15 @@ def owned(*containers):
 
 
 def test_a_recommendation_says_up_to_when_usage_was_seen():
-    found = decided(owned(), ALWAYS, facts(SEEN, web(MARCH - DAY)))
-    assert changed(found)[CPU] == "900m"
-    assert "P95 over 14 days up to 2026-03-01 is 900m" in " ".join(str(c.reason) for c in found.changes)
+    decision = decided(owned(), ALWAYS, facts(SEEN, web(MARCH - DAY)))
+    assert changed(decision)[CPU] == "900m"
+    assert "P95 over 14 days up to 2026-03-01 is 900m" in " ".join(str(c.reason) for c in decision.changes)
 
 
 def test_a_workload_made_after_the_end_gets_the_default():
-    found = decided(owned(), ALWAYS, facts(SEEN, web(END + 1)))
-    assert changed(found)[CPU] == "55m"
-    assert "ended on 2026-03-15, before the Deployment was made" in " ".join(str(c.reason) for c in found.changes)
+    decision = decided(owned(), ALWAYS, facts(SEEN, web(END + 1)))
+    assert changed(decision)[CPU] == "55m"
+    assert "ended on 2026-03-15, before the Deployment was made" in " ".join(str(c.reason) for c in decision.changes)
 
 
 @pytest.mark.parametrize("created", [0, MARCH, END, None])
@@ -61,11 +61,11 @@ def test_a_recommendation_without_dates_has_no_end():
 
 @given(created=st.integers(0, 2 * END), confidence=st.floats(0, 1), written_=st.sampled_from(["10m", "900m", "2"]))
 def test_a_raise_needs_no_confidence_and_lowering_half(created, confidence, written_):
-    seen = usage(cpu=("100m", "900m"), last=MARCH, ends=END, confidence=confidence)
-    found = decided(owned(container(requests={"cpu": written_})), ALWAYS, facts(seen, web(created)))
+    recorded_usage = usage(cpu=("100m", "900m"), last=MARCH, ends=END, confidence=confidence)
+    decision = decided(owned(container(requests={"cpu": written_})), ALWAYS, facts(recorded_usage, web(created)))
     expected = {} if created > END or written_ == "900m" or (written_ == "2" and confidence < 0.5) else {CPU: "900m"}
-    assert changed(found) == expected
-    assert ("low-confidence" in codes(found)) is (created <= END and written_ == "2" and confidence < 0.5)
+    assert changed(decision) == expected
+    assert ("low-confidence" in codes(decision)) is (created <= END and written_ == "2" and confidence < 0.5)
 
 
 @pytest.mark.parametrize(("least", "asked", "request_"), [
@@ -74,9 +74,9 @@ def test_a_raise_needs_no_confidence_and_lowering_half(created, confidence, writ
 ])  # fmt: skip
 def test_a_policy_may_demand_another_confidence(least, asked, request_):
     asks = policies(policy(f"{{requests: {{cpu: {{when: always, otherwise: 55m, minConfidence: {least}}}}}}}"))
-    seen = usage(cpu=("100m", "900m"), last=MARCH, ends=END, confidence=0.8)
+    recorded_usage = usage(cpu=("100m", "900m"), last=MARCH, ends=END, confidence=0.8)
     containers = (container(requests={"cpu": asked} if asked else {}),)
-    assert changed(decided(owned(*containers), asks, facts(seen, web(MARCH)))).get(CPU) == request_
+    assert changed(decided(owned(*containers), asks, facts(recorded_usage, web(MARCH)))).get(CPU) == request_
 
 
 @pytest.mark.parametrize(("rule", "expected"), [
@@ -84,8 +84,8 @@ def test_a_policy_may_demand_another_confidence(least, asked, request_):
     ("{minConfidence: '0.5'}", "a number from 0 to 1"), ("{from: limit, maxAge: 3d}", "only with `from: usage`"),
 ])  # fmt: skip
 def test_what_is_no_age_and_no_confidence_is_named(rule, expected):
-    found = load_policies([("p.yaml", policy(f"{{requests: {{cpu: {rule}}}}}").encode())])
-    assert expected in str(found.mistakes[0])
+    load_result = load_policies([("p.yaml", policy(f"{{requests: {{cpu: {rule}}}}}").encode())])
+    assert expected in str(load_result.mistakes[0])
 
 
 @pytest.mark.parametrize(("days", "rule", "age"), [

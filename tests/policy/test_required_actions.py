@@ -1,4 +1,4 @@
-"""A pod that would run without a required action is denied, and told why; nothing else is ever denied for it."""
+"""A pod that would run without a required action is denied with the reason; no other pod is denied because of it."""
 
 from dataclasses import replace
 
@@ -37,13 +37,13 @@ def sandbox(actions=SANDBOX, *, match=TEAM, **spec):
 
 
 def why(pod_, by=None, world=WORLD, terms=SIGNING):
-    """Why it is denied; empty where it is not."""
+    """Returns why the pod is denied; empty where it is not."""
     return str(decided(pod_, by or sandbox(), world, terms).denied or "")
 
 
 def test_a_pod_that_gets_its_class_is_let_in():
-    found = decided(pod(), sandbox(), WORLD)
-    assert (found.denied, found.pod.spec.runtime_class_name) == (None, "kata")
+    decision = decided(pod(), sandbox(), WORLD)
+    assert (decision.denied, decision.pod.spec.runtime_class_name) == (None, "kata")
 
 
 def test_a_missing_class_denies():
@@ -71,32 +71,32 @@ def test_a_policy_that_decided_first_denies():
         policy("{runtimeClass: {name: plain}}", name="first", priority=9),
         policy("{runtimeClass: {name: kata, required: true, override: true}}", name="sandbox", match=TEAM),
     )
-    found = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
-    assert found.endswith("first decided runtimeClassName (plain, not kata) [overruled]")
+    result = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
+    assert result.endswith("first decided runtimeClassName (plain, not kata) [overruled]")
 
 
 def test_an_error_of_ours_denies(monkeypatch):
-    monkeypatch.setattr(runtime_class_action, "_obstacle", lambda *_: 1 / 0)
+    monkeypatch.setattr(runtime_class_action, "_find_obstacle", lambda *_: 1 / 0)
     assert "failed with ZeroDivisionError [action-failed]" in why(pod())
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_an_author_who_opts_out_is_denied_and_told(where):
-    found = why(pod(**{where: {OPT_OUT: "true"}}))
-    assert found == "sandbox requires runtimeClass, and the pod may not opt out by itself"
+    result = why(pod(**{where: {OPT_OUT: "true"}}))
+    assert result == "sandbox requires runtimeClass, and the pod may not opt out by itself"
 
 
 def test_who_may_opt_out_is_a_setting_of_the_policy():
     opted, by_namespace = pod(annotations={OPT_OUT: "true"}), facts(namespace(**{OPT_OUT: "true"}), runtime_class())
     plain = "{runtimeClass: {name: kata}}"
-    found = {
+    result = {
         allowed: [
             decided(pod_, sandbox(plain, optOut=allowed), world).pod.spec.runtime_class_name == "kata"
             for pod_, world in ((opted, WORLD), (pod(), by_namespace))
         ]
         for allowed in ("pod", "namespace", "nobody")
     }
-    assert found == {"pod": [False, False], "namespace": [True, False], "nobody": [True, True]}
+    assert result == {"pod": [False, False], "namespace": [True, False], "nobody": [True, True]}
 
 
 def test_a_namespace_that_opts_out_is_heeded_where_it_may():
@@ -121,9 +121,9 @@ def test_what_the_author_chooses_exempts_no_pod(chosen):
         "{runtimeClass: {name: kata, required: true}, placement: {require: [{label: pool, in: [sandbox]}],"
         " required: true}, topologySpread: {constraints: [{topologyKey: zone}], required: true}}"
     )
-    found = decided(pod(labels={"app": "web"}, **chosen), sandbox(everything), WORLD)
-    spec = found.pod.spec
-    assert found.denied is None
+    decision = decided(pod(labels={"app": "web"}, **chosen), sandbox(everything), WORLD)
+    spec = decision.pod.spec
+    assert decision.denied is None
     assert (spec.runtime_class_name, len(spec.topology_spread_constraints)) == ("kata", 1)
     assert len(spec.affinity.node_affinity.required.node_selector_terms) == 1
 
@@ -134,8 +134,10 @@ def test_what_only_watches_denies_nothing(spec):
 
 
 def test_owners_outside_the_rollout_are_not_denied():
-    found = [why(pod(owner=f"ReplicaSet/web-{n}"), sandbox(rollout="50%"), facts(namespace())) != "" for n in range(40)]
-    assert 5 < sum(found) < 35
+    result = [
+        why(pod(owner=f"ReplicaSet/web-{n}"), sandbox(rollout="50%"), facts(namespace())) != "" for n in range(40)
+    ]
+    assert 5 < sum(result) < 35
 
 
 def test_the_switch_denies_nothing():
@@ -148,8 +150,8 @@ def test_a_mode_of_another_action_does_not_matter():
 
 def test_a_namespace_not_known_yet_counts_as_selected():
     selected = "{namespaces: {selector: {matchLabels: {tier: untrusted}}}}"
-    found = decided(pod(), sandbox(match=selected), facts(runtime_class("kata")))
-    assert found.pod.spec.runtime_class_name == "kata"
+    decision = decided(pod(), sandbox(match=selected), facts(runtime_class("kata")))
+    assert decision.pod.spec.runtime_class_name == "kata"
 
 
 LACKING = [
@@ -210,13 +212,13 @@ GRANTED = [
 def test_a_pod_that_gets_what_is_required_is_let_in_both_times(actions, came):
     by, world = sandbox(actions), facts(namespace())
     first = decided(came, by, world)
-    again = decided(first.pod, by, world)
-    assert (first.denied, again.denied, again.pod) == (None, None, first.pod)
+    decision = decided(first.pod, by, world)
+    assert (first.denied, decision.denied, decision.pod) == (None, None, first.pod)
 
 
 def mistakes(actions=SANDBOX, *, match=TEAM):
     loaded = load_policies([("p.yaml", policy(actions, match=match).encode())])
-    return [(found.field, found.got) for found in loaded.mistakes]
+    return [(result.field, result.got) for result in loaded.mistakes]
 
 
 @pytest.mark.parametrize(
@@ -290,8 +292,8 @@ def test_a_policy_outside_whose_rollout_the_pod_is_requires_nothing_of_it():
 
 def test_a_namespace_that_opted_out_requires_nothing():
     world = facts(namespace(**{OPT_OUT: "true"}))
-    found = [required_policies_for(sandbox(optOut=o), world, "team-a", DEFAULT_TERMS) for o in ("namespace", "nobody")]
-    assert found == [(), ("sandbox",)]
+    result = [required_policies_for(sandbox(optOut=o), world, "team-a", DEFAULT_TERMS) for o in ("namespace", "nobody")]
+    assert result == [(), ("sandbox",)]
 
 
 def test_a_class_that_somebody_changed_after_us_denies():
@@ -302,7 +304,7 @@ def test_a_class_that_somebody_changed_after_us_denies():
 
 
 def findings(by, world=None):
-    return [(found.policy, found.reason.code.name) for found in lint(by, world)]
+    return [(result.policy, result.reason.code.name) for result in lint(by, world)]
 
 
 def test_a_missing_class_of_a_required_action_is_told_first():
@@ -313,20 +315,20 @@ def test_a_missing_class_of_a_required_action_is_told_first():
     )
     assert findings(by, facts()) == [
         ("sandbox", "runtimeclass-not-found"), ("idle", "switched-off"), ("wish", "runtimeclass-not-found"),
-        ("wish", "disagrees"),
+        ("wish", "policies-conflict"),
     ]  # fmt: skip
 
 
 def test_a_match_by_what_the_author_chooses_is_a_finding():
     by = sandbox(match="{namespaces: {include: [a]}, podLabels: {tier: untrusted}, exclude: [{hpa: utilization}]}")
-    assert findings(by) == [("sandbox", "author-chooses")] * 2
+    assert findings(by) == [("sandbox", "match-chosen-by-author")] * 2
 
 
 @pytest.mark.parametrize("containers", ['{notImages: ["registry.example.com/*"]}', "{images: [a]}", "{names: [a]}"])
 def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_runs(containers):
     by = sandbox(match=f"{{namespaces: {{include: [a]}}, containers: {containers}}}")
-    [found] = lint(by)
-    assert "containers; the image of one that runs can be changed" in found.reason.sentence
+    [result] = lint(by)
+    assert "containers; the image of one that runs can be changed" in result.reason.sentence
 
 
 def test_the_words_of_a_policy_say_what_it_denies():

@@ -1,17 +1,17 @@
-"""What is held of objects that policies and plans decide by."""
+"""The parts of objects that are retained for policies and plans."""
 
 import msgspec
 import pytest
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
-from trimtab.policy.retained_facts import vpa, vpa_with_growth
+from trimtab.policy.retained_facts import retain_vpa, vpa_with_growth
 
 
 def recommending(mode: str) -> VerticalPodAutoscaler:
-    said = {"containerName": "main", "target": {"cpu": "1"}, "upperBound": {"cpu": "2"}, "lowerBound": {"cpu": "500m"}}
+    text = {"containerName": "main", "target": {"cpu": "1"}, "upperBound": {"cpu": "2"}, "lowerBound": {"cpu": "500m"}}
     shape = {
         "metadata": {"name": "web", "namespace": "team"}, "spec": {"updatePolicy": {"updateMode": mode}},
-        "status": {"recommendation": {"containerRecommendations": [said]}},
+        "status": {"recommendation": {"containerRecommendations": [text]}},
     }  # fmt: skip
     return msgspec.convert(shape, VerticalPodAutoscaler)
 
@@ -23,6 +23,6 @@ def test_upper_bounds_are_held_for_plans_alone_and_where_pods_are_resized_in_pla
     mode: str, held: dict[str, str]
 ) -> None:
     [planned] = vpa_with_growth(recommending(mode)).status.recommendation.container_recommendations
-    [decided] = vpa(recommending(mode)).status.recommendation.container_recommendations
+    [decided] = retain_vpa(recommending(mode)).status.recommendation.container_recommendations
     assert (planned.target, planned.upper_bound, planned.lower_bound) == ({"cpu": "1"}, held, {})
     assert (decided.target, decided.upper_bound) == ({"cpu": "1"}, {})

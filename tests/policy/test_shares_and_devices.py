@@ -1,4 +1,4 @@
-"""Shares of what a team wrote, local storage, devices, and values that a pod chooses among those that are listed."""
+"""Shares of the author's requests, local storage, devices, and values that a pod chooses from a list."""
 
 import msgspec
 import pytest
@@ -27,8 +27,8 @@ from trimtab.policy.validating_policy import validating
 from trimtab.policy.write_resources import ANNOTATION
 
 
-def cpu_of(found: Pod) -> object:
-    return requests_of(found.spec.containers[0].resources)["cpu"]
+def cpu_of(pod_: Pod) -> object:
+    return requests_of(pod_.spec.containers[0].resources)["cpu"]
 
 
 HALF = policies(policy("{requests: {cpu: {from: request, percent: 50%, min: 100m}}}"))
@@ -36,11 +36,11 @@ HALF = policies(policy("{requests: {cpu: {from: request, percent: 50%, min: 100m
 
 @pytest.mark.parametrize(("written", "half"), [("2", "1"), ("1001m", "501m"), ("150m", "100m"), ("0.1", "0.1")])
 def test_a_share_of_what_is_written_is_taken_once(written: str, half: str):
-    found = decided(pod(container(requests={"cpu": written})), HALF).pod
-    assert cpu_of(found) == half
-    without_marker = msgspec.structs.replace(found.metadata, annotations=_but_the_marker(found))
-    again = msgspec.structs.replace(found, metadata=without_marker)
-    assert decided(again, HALF).pod.spec == found.spec
+    result = decided(pod(container(requests={"cpu": written})), HALF).pod
+    assert cpu_of(result) == half
+    without_marker = msgspec.structs.replace(result.metadata, annotations=_but_the_marker(result))
+    second = msgspec.structs.replace(result, metadata=without_marker)
+    assert decided(second, HALF).pod.spec == result.spec
 
 
 def _but_the_marker(found: Pod) -> dict[str, str]:
@@ -57,8 +57,8 @@ def test_another_share_is_one_of_what_was_written():
 @pytest.mark.parametrize("told", ["{", "[]", '{"containers[app].requests.cpu": {"written": "x", "given": "2"}}',
     '{"containers[app].requests.cpu": {"written": "9", "given": "3"}}'])  # fmt: skip
 def test_what_no_share_was_made_of_counts_for_nothing(told: str):
-    found = pod(container(requests={"cpu": "2"}), annotations={ANNOTATION: told})
-    assert cpu_of(decided(found, HALF).pod) == "1"
+    new_pod = pod(container(requests={"cpu": "2"}), annotations={ANNOTATION: told})
+    assert cpu_of(decided(new_pod, HALF).pod) == "1"
 
 
 def test_a_share_of_nothing_is_nothing():
@@ -76,10 +76,10 @@ def usage_rule(words: str) -> object:
 )  # fmt: skip
 def test_usage_stays_within_shares_of_what_is_written(words: str, used: str, gets: str):
     world = facts(usage(cpu=("10m", used)))
-    found = decided(pod(container(requests={"cpu": "1"}), owner="Deployment/web"), usage_rule(words), world).pod
-    again = msgspec.structs.replace(found, metadata=msgspec.structs.replace(
-        found.metadata, annotations=_but_the_marker(found)))  # fmt: skip
-    assert (cpu_of(found), cpu_of(decided(again, usage_rule(words), world).pod)) == (gets, gets)
+    result = decided(pod(container(requests={"cpu": "1"}), owner="Deployment/web"), usage_rule(words), world).pod
+    second = msgspec.structs.replace(result, metadata=msgspec.structs.replace(
+        result.metadata, annotations=_but_the_marker(result)))  # fmt: skip
+    assert (cpu_of(result), cpu_of(decided(second, usage_rule(words), world).pod)) == (gets, gets)
 
 
 DISK = "{requests: {ephemeral-storage: {otherwise: 1Gi}}, limits: {ephemeral-storage: request x 2}}"
@@ -98,33 +98,33 @@ def test_local_storage_makes_no_class_of_service_and_so_a_guaranteed_pod_gets_it
 
 def test_local_storage_stays_within_a_limit_range():
     world = facts(limit_range(max={"ephemeral-storage": "512Mi"}))
-    found = decided(pod(), policies(policy(DISK)), world).pod.spec.containers[0].resources
-    assert (requests_of(found), limits_of(found)) == (
+    result = decided(pod(), policies(policy(DISK)), world).pod.spec.containers[0].resources
+    assert (requests_of(result), limits_of(result)) == (
         {"ephemeral-storage": "512Mi"}, {"ephemeral-storage": "512Mi"},
     )  # fmt: skip
 
 
 def test_an_authors_own_limit_of_local_storage_is_never_lowered():
     own = pod(container(requests={"ephemeral-storage": "1Gi"}, limits={"ephemeral-storage": "100Gi"}))
-    found = decided(own, policies(policy(DISK)))
-    assert (found.changes, codes(found)) == ((), {"already-set", "limit-not-lowered"})
+    decision = decided(own, policies(policy(DISK)))
+    assert (decision.changes, codes(decision)) == ((), {"already-set", "limit-not-lowered"})
 
 
 LICENSE = """{requests: {containers: [{names: [app], extended: {example.com/license: 2}}]}}"""
 
 
 def test_a_device_is_request_and_limit_of_the_containers_that_are_meant():
-    found = decided(pod(container("app"), container("proxy")), policies(policy(LICENSE)))
-    assert changed(found) == {
+    decision = decided(pod(container("app"), container("proxy")), policies(policy(LICENSE)))
+    assert changed(decision) == {
         "containers[app].requests.example.com/license": "2", "containers[app].limits.example.com/license": "2",
     }  # fmt: skip
-    assert decided(found.pod, policies(policy(LICENSE))).pod == found.pod
+    assert decided(decision.pod, policies(policy(LICENSE))).pod == decision.pod
 
 
 def test_a_container_that_asks_for_a_device_itself_keeps_it():
     one = {"example.com/license": "1"}
-    found = decided(pod(container("app", requests=one, limits=one)), policies(policy(LICENSE)))
-    assert (found.changes, codes(found)) == ((), {"already-set"})
+    decision = decided(pod(container("app", requests=one, limits=one)), policies(policy(LICENSE)))
+    assert (decision.changes, codes(decision)) == ((), {"already-set"})
 
 
 CHOSEN = """{placement: {require: [{label: size, inPodLabel: node-size, among: [small, large]}],
@@ -134,15 +134,15 @@ TEAM = "{namespaces: {include: [team-*]}}"
 
 
 def test_a_pod_chooses_among_the_values_that_are_listed():
-    found = decided(pod(labels={"node-size": "large"}), policies(policy(CHOSEN, match=TEAM)))
-    assert [change.after for change in found.changes] == ["In large", "Equal large", "large"]
+    decision = decided(pod(labels={"node-size": "large"}), policies(policy(CHOSEN, match=TEAM)))
+    assert [change.after for change in decision.changes] == ["In large", "Equal large", "large"]
 
 
 @pytest.mark.parametrize(("value", "code", "is_loud"), [("gpu", "pod-label-not-listed", True),
     (None, "pod-label-missing", False)])  # fmt: skip
 def test_what_is_not_listed_places_nothing(value: str | None, code: str, is_loud: bool):
-    found = decided(pod(labels={} if value is None else {"node-size": value}), policies(policy(CHOSEN, match=TEAM)))
-    assert (found.changes, codes(found), bool(codes(found, loud=True))) == ((), {code}, is_loud)
+    decision = decided(pod(labels={} if value is None else {"node-size": value}), policies(policy(CHOSEN, match=TEAM)))
+    assert (decision.changes, codes(decision), bool(codes(decision, loud=True))) == ((), {code}, is_loud)
 
 
 @pytest.mark.parametrize("match", ["{}", "{namespaces: {exclude: [a]}}", "{namespaces: {include: ['*']}}"])
@@ -172,14 +172,14 @@ def test_nonsense_is_a_mistake(wrong: str):
 @pytest.mark.parametrize(
     ("actions", "code"),
     [
-        ("requests: {ephemeral-storage: {otherwise: 10}}", "odd-amount"),
-        ("emptyDirs: {sizeLimit: 5}", "odd-amount"),
-        ("terminationGracePeriod: {maxSeconds: 86400000}", "odd-amount"),
-        ("requests: {cpu: {otherwise: 1, percent: 50}}", "word-unread"),
-        ("requests: {extended: {example.com/a: 1}}", "every-container"),
+        ("requests: {ephemeral-storage: {otherwise: 10}}", "unusual-amount"),
+        ("emptyDirs: {sizeLimit: 5}", "unusual-amount"),
+        ("terminationGracePeriod: {maxSeconds: 86400000}", "unusual-amount"),
+        ("requests: {cpu: {otherwise: 1, percent: 50}}", "field-without-effect"),
+        ("requests: {extended: {example.com/a: 1}}", "resource-for-every-container"),
         ("placement: {requireAny: [[{label: a, in: [b]}, {label: a, in: [c]}], [{label: d, exists: true}]]}",
-         "no-node-can-be-so"),
-        ("placement: {requireAny: [[{label: a, in: [b], weight: 4}]]}", "weight-unread"),
+         "no-node-can-match"),
+        ("placement: {requireAny: [[{label: a, in: [b], weight: 4}]]}", "weight-without-effect"),
     ],
 )  # fmt: skip
 def test_what_is_sound_in_form_only_is_found(actions: str, code: str):
@@ -194,16 +194,21 @@ AMOUNTS = (
 
 @pytest.mark.parametrize("match", AMOUNTS)
 def test_an_amount_to_match_by_has_its_unit(match: str):
-    found = lint(policies(policy("{labels: {add: {a: b}}}", match=match)))
-    assert [one.reason.code.name for one in found] == ["odd-amount"]
+    findings = lint(policies(policy("{labels: {add: {a: b}}}", match=match)))
+    assert [one.reason.code.name for one in findings] == ["unusual-amount"]
 
 
 def test_values_that_the_cluster_has_no_node_or_namespace_for_are_found():
     world = facts(node(labels={"size": "small"}), namespace())
     words = """{placement: {require: [{label: size, inPodLabel: s, among: [small, huge]},
      {label: size, inNamespaceLabel: team}], requireAny: [[{label: size, in: [small]}], [{label: zone, in: [x]}]]}}"""
-    told = [one.reason.sentence for one in lint(policies(policy(words, match=TEAM)), world)]
-    assert ["huge" in told[0], "team" in told[-1], "zone" in told[1], len(told)] == [True, True, True, 3]
+    messages = [one.reason.sentence for one in lint(policies(policy(words, match=TEAM)), world)]
+    assert ["huge" in messages[0], "team" in messages[-1], "zone" in messages[1], len(messages)] == [
+        True,
+        True,
+        True,
+        3,
+    ]
 
 
 @pytest.mark.parametrize("actions", ["placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}",
@@ -222,8 +227,8 @@ def test_what_cel_cannot_say_is_refused_by_name(actions: str):
     ],
 )  # fmt: skip
 def test_a_required_action_denies_who_does_not_get_it(actions: str, allowed: bool):
-    found = decided(pod(container(requests={"cpu": "2"})), policies(policy("{" + actions + "}", match=TEAM)))
-    assert (found.denied is None) is allowed
+    decision = decided(pod(container(requests={"cpu": "2"})), policies(policy("{" + actions + "}", match=TEAM)))
+    assert (decision.denied is None) is allowed
 
 
 def test_a_class_whose_nodes_are_not_there_is_found():

@@ -1,7 +1,7 @@
-"""What a policy's status says, and the schema that takes it."""
+"""The status of a policy fits the schema in its CustomResourceDefinition."""
 
 from trimtab.cluster.api.meta import Dated, ManagedFields
-from trimtab.policy.status import PolicyStatus, StatusCondition, plain, read, schema
+from trimtab.policy.status import PolicyStatus, StatusCondition, plain, read, status_schema
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -16,20 +16,20 @@ def test_what_somebody_else_wrote_is_an_empty_one() -> None:
 
 
 def test_every_field_is_in_the_schema() -> None:
-    assert set(schema()["properties"]) == set(plain(PolicyStatus())) | {"harm"}
+    assert set(status_schema()["properties"]) == set(plain(PolicyStatus())) | {"harm"}
 
 
 def test_an_object_was_written_when_its_spec_was_last_written() -> None:
     def entry(time: str, *fields: str, sub: str = "") -> ManagedFields:
         return ManagedFields(time=time, subresource=sub, fields={f"f:{name}": {} for name in fields})
 
-    found = Dated(
+    result = Dated(
         creation_timestamp="2026-01-01T00:00:00Z",
         managed_fields=(
             entry("2026-03-01T00:00:00Z", "spec"), entry("2026-04-01T00:00:00Z", "metadata"),
             entry("2026-05-01T00:00:00Z", "status", "spec", sub="status"),
         ),
     )  # fmt: skip
-    assert found.written("spec") == "2026-03-01T00:00:00Z"
+    assert result.written("spec") == "2026-03-01T00:00:00Z"
     assert Dated(creation_timestamp="2026-01-01T00:00:00Z").written("spec") == "2026-01-01T00:00:00Z"
     assert Dated().written("spec") is None

@@ -1,4 +1,4 @@
-"""Which number of usage a policy's `rule` takes, and what bounds it."""
+"""The number of usage that a policy's `rule` selects, and its bounds."""
 
 from typing import Any
 
@@ -16,20 +16,20 @@ MEMORY = "containers[app].requests.memory"
 
 def known(**more: Any) -> Any:
     """A recommendation of memory with everything that the adaptive rule publishes."""
-    seen = Percentiles(p5="100Mi", p50="200Mi", p90="300Mi", p95="400Mi", p99="500Mi", max="800Mi", request="450Mi",
+    record = Percentiles(p5="100Mi", p50="200Mi", p90="300Mi", p95="400Mi", p99="500Mi", max="800Mi", request="450Mi",
                        share=0.98, passed=3, record=9, confidence=1.0)  # fmt: skip
-    return msgspec.structs.replace(seen, **more)
+    return msgspec.structs.replace(record, **more)
 
 
-def asked(rule: str, written: str | None = None, **more: Any) -> Any:
+def asked(rule: str, amount: str | None = None, **more: Any) -> Any:
     text = f"{{requests: {{memory: {{when: always, otherwise: 55Mi, {rule}}}}}}}"
     world = facts(usage_of(known(**more)))
-    requests = {"memory": written} if written else {}
+    requests = {"memory": amount} if amount else {}
     return decided(pod(container(requests=requests), owner="Deployment/web"), policies(policy(text)), world)
 
 
-def usage_of(seen: Percentiles) -> ConfigMap:
-    workloads = {f"{NAMESPACE}/Deployment/web": {"app": ContainerUsage(memory=seen, days=14, confidence=1.0)}}
+def usage_of(usage_record: Percentiles) -> ConfigMap:
+    workloads = {f"{NAMESPACE}/Deployment/web": {"app": ContainerUsage(memory=usage_record, days=14, confidence=1.0)}}
     metadata = Metadata(name="trimtab-recommendations-00", namespace="trimtab-system", labels={LABEL: "v1"})
     return ConfigMap(metadata=metadata, data={KEY: encode(workloads)})
 
@@ -43,15 +43,17 @@ def test_the_rule_chooses_the_number(rule: str, request_: str) -> None:
 
 
 def test_the_reason_says_which_percentile_and_why() -> None:
-    told = " ".join(str(one.reason) for one in asked("rule: adaptive").changes)
-    assert "P98 of recent peaks, since P95 was passed on 3 of 9 days over 14 days is 450Mi" in told
+    messages = " ".join(str(one.reason) for one in asked("rule: adaptive").changes)
+    assert "P98 of recent peaks, since P95 was passed on 3 of 9 days over 14 days is 450Mi" in messages
 
 
 @pytest.mark.parametrize("rule", ["rule: p95", "rule: adaptive", "rule: p50"])
 def test_no_rule_goes_below_what_a_killed_container_needs(rule: str) -> None:
-    found = asked(rule, floor="615Mi", kills=2, killed=1_772_323_200)
-    assert (changed(found)[MEMORY], [c.reason.code.name for c in found.changes]) == ("615Mi", ["oom-killed"])
-    assert "killed for want of memory (2 times, last on 2026-03-01)" in " ".join(str(c.reason) for c in found.changes)
+    result = asked(rule, floor="615Mi", kills=2, killed=1_772_323_200)
+    assert (changed(result)[MEMORY], [c.reason.code.name for c in result.changes]) == ("615Mi", ["oom-killed"])
+    assert "killed because it ran out of memory (2 times, last on 2026-03-01)" in " ".join(
+        str(c.reason) for c in result.changes
+    )
 
 
 def test_the_largest_pod_counts_where_the_policy_says_so() -> None:
@@ -64,16 +66,16 @@ def test_the_largest_pod_counts_where_the_policy_says_so() -> None:
     ("pods: largest", ("pods-differ",), {"pod": "web-0", "pod_use": "8Gi"}), ("rule: max", ("rare-peaks",), {}),
 ])  # fmt: skip
 def test_a_rule_that_covers_what_was_doubtful_may_lower_a_request(rule: str, signs: Any, more: dict[str, str]) -> None:
-    found = asked(rule, "20Gi", signs=signs, confidence=0.45, **more)
-    assert changed(found)[MEMORY] == ("8Gi" if more else "800Mi")
-    assert "not covered" not in " ".join(str(one.reason) for one in found.changes)
+    result = asked(rule, "20Gi", signs=signs, confidence=0.45, **more)
+    assert changed(result)[MEMORY] == ("8Gi" if more else "800Mi")
+    assert "not covered" not in " ".join(str(one.reason) for one in result.changes)
     assert changed(asked("rule: adaptive", "20Gi", signs=signs, confidence=0.45, **more)) == {}
 
 
 @pytest.mark.parametrize(("written", "request_"), [(None, "450Mi"), ("300Mi", "450Mi"), ("400Mi", None), ("2Gi", None)])
 def test_a_young_history_fills_or_raises_and_never_lowers(written: str | None, request_: str | None) -> None:
-    found = asked("rule: adaptive", written, young=True, confidence=0.01)
-    assert changed(found).get(MEMORY) == request_
+    result = asked("rule: adaptive", written, young=True, confidence=0.01)
+    assert changed(result).get(MEMORY) == request_
 
 
 @pytest.mark.parametrize("rule", ["p97", "p0", "fast", "p99 +2000%"])

@@ -1,4 +1,4 @@
-"""What is printed for a policy with a required action, and what CEL cannot say."""
+"""The manifests for policies with a required action, and the parts that CEL cannot express."""
 
 import pytest
 
@@ -14,15 +14,15 @@ def compiled(actions="{runtimeClass: {name: kata, required: true}}", *, match=TE
 
 
 def test_a_policy_and_its_binding_that_only_warns():
-    made, binding = compiled().manifests
-    assert made["spec"]["matchConstraints"]["resourceRules"][0]["operations"] == ["CREATE"]
-    assert made["spec"]["validations"] == [
+    built, binding = compiled().manifests
+    assert built["spec"]["matchConstraints"]["resourceRules"][0]["operations"] == ["CREATE"]
+    assert built["spec"]["validations"] == [
         {
             "expression": 'has(object.spec.runtimeClassName) && object.spec.runtimeClassName == "kata"',
             "message": "sandbox requires runtimeClassName of the pod, and the pod lacks it",
         }
     ]
-    assert binding["spec"] == {"policyName": made["metadata"]["name"], "validationActions": ["Warn", "Audit"]}
+    assert binding["spec"] == {"policyName": built["metadata"]["name"], "validationActions": ["Warn", "Audit"]}
 
 
 def test_to_enforce_is_to_deny():
@@ -30,7 +30,7 @@ def test_to_enforce_is_to_deny():
 
 
 def conditions(**given):
-    return [found["expression"] for found in compiled(**given).manifests[0]["spec"]["matchConditions"]]
+    return [result["expression"] for result in compiled(**given).manifests[0]["spec"]["matchConditions"]]
 
 
 def test_the_same_namespaces_are_meant():
@@ -40,8 +40,8 @@ def test_the_same_namespaces_are_meant():
 
 @pytest.mark.parametrize(("opt_out", "count"), [("nobody", 0), ("namespace", 1), ("pod", 1)])
 def test_a_namespace_that_may_opt_out_is_spared(opt_out, count):
-    [found] = compiled(optOut=opt_out).manifests[0]["spec"]["validations"]
-    assert ("opt-out" in found["expression"]) is bool(count)
+    [result] = compiled(optOut=opt_out).manifests[0]["spec"]["validations"]
+    assert ("opt-out" in result["expression"]) is bool(count)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def world(*objects, replicas=3, **more):
     ],
 )
 def test_the_first_request_is_p5_exactly_where_the_real_updater_raised_it(mode, replicas, first):
-    found = decided(web(), RULE, world(vpa(mode=mode), replicas=replicas))
-    assert changed(found) == first
+    decision = decided(web(), RULE, world(vpa(mode=mode), replicas=replicas))
+    assert changed(decision) == first
 
 
 @pytest.mark.parametrize(("least", "first"), [(1, P5), (2, P95), (None, P95)])
@@ -71,18 +71,18 @@ def test_the_vpas_own_least_number_of_replicas_counts(least, first):
 
 
 def test_replicas_that_nobody_tells_are_not_taken_for_enough():
-    known = facts(SEEN, workload("ReplicaSet/web-1", owner="Rollout/web"), vpa("Rollout/web"),
+    listed_facts = facts(SEEN, workload("ReplicaSet/web-1", owner="Rollout/web"), vpa("Rollout/web"),
                   usage("Rollout/web", shard="01", cpu=("40m", "300m"), memory=("260Mi", "400Mi")))  # fmt: skip
-    assert changed(decided(web(), RULE, known)) == P95
+    assert changed(decided(web(), RULE, listed_facts)) == P95
 
 
 @pytest.mark.parametrize("kind", ["Job", "CronJob"])
 def test_pods_of_jobs_get_p95(kind):
     owners = [workload("Job/web", owner="CronJob/web" if kind == "CronJob" else "")]
-    seen = usage(f"{kind}/web", cpu=("40m", "300m"), memory=("260Mi", "400Mi"))
-    found = decided(web("Job"), RULE, facts(seen, *owners, vpa(f"{kind}/web", min_replicas=1)))
-    assert changed(found) == P95
-    assert any("does not evict pods of a Job" in str(c.reason) for c in found.changes)
+    recorded_usage = usage(f"{kind}/web", cpu=("40m", "300m"), memory=("260Mi", "400Mi"))
+    decision = decided(web("Job"), RULE, facts(recorded_usage, *owners, vpa(f"{kind}/web", min_replicas=1)))
+    assert changed(decision) == P95
+    assert any("does not evict pods of a Job" in str(c.reason) for c in decision.changes)
 
 
 def test_a_vpa_that_may_only_lower_requests_does_not_correct_p5():
@@ -93,8 +93,8 @@ def test_a_vpa_that_may_only_lower_requests_does_not_correct_p5():
 @pytest.mark.parametrize(("team", "first"), [("a", P5), ("b", P95)])
 def test_a_namespace_that_the_vpas_webhook_leaves_out_gets_p95(team, first):
     reach = (WebhookReach(namespaces=LabelSelector(match_labels={"team": "a"})),)
-    known = replace(world(vpa(), namespace(NAMESPACE, team=team)), vpa_reach=reach)
-    assert changed(decided(web(), RULE, known)) == first
+    known_facts = replace(world(vpa(), namespace(NAMESPACE, team=team)), vpa_reach=reach)
+    assert changed(decided(web(), RULE, known_facts)) == first
 
 
 def test_a_namespace_of_which_nothing_is_known_is_not_taken_for_included():
@@ -107,22 +107,22 @@ def test_a_namespace_of_which_nothing_is_known_is_not_taken_for_included():
 def test_a_container_without_a_request_gets_the_target_of_a_vpa_that_recommends(mode, replicas):
     """Of 120 such pods 33 were stored with nothing, where the VPA's webhook was called first and did not know their
     ReplicaSet yet."""
-    found = decided(web(), RULE, world(vpa(mode=mode, recommends=TARGET), replicas=replicas))
-    assert changed(found) == {CPU: "271m", MEMORY: "380Mi"}
-    assert {c.reason.code.name for c in found.changes} == {"vpa-target"}
+    decision = decided(web(), RULE, world(vpa(mode=mode, recommends=TARGET), replicas=replicas))
+    assert changed(decision) == {CPU: "271m", MEMORY: "380Mi"}
+    assert {c.reason.code.name for c in decision.changes} == {"vpa-target"}
 
 
 def test_the_target_counts_also_where_no_usage_is_known_and_before_the_policys_default():
-    known = facts(workload("Deployment/web", replicas=3), vpa(recommends=TARGET))
+    listed_facts = facts(workload("Deployment/web", replicas=3), vpa(recommends=TARGET))
     rule = policies(policy("{requests: {cpu: {otherwise: 10m}, memory: {from: policy, otherwise: 64Mi}}}"))
-    assert changed(decided(web("Deployment"), rule, known)) == {CPU: "271m", MEMORY: "380Mi"}
+    assert changed(decided(web("Deployment"), rule, listed_facts)) == {CPU: "271m", MEMORY: "380Mi"}
 
 
 def test_a_request_that_is_written_stays_beside_a_vpa_that_recommends():
     came = web()
     own = change(came, spec=change(came.spec, containers=(container(requests={"cpu": "7m", "memory": "7Mi"}),)))
-    found = decided(own, RULE, world(vpa(recommends=TARGET)))
-    assert (changed(found), codes(found)) == ({}, {"vpa-decides"})
+    decision = decided(own, RULE, world(vpa(recommends=TARGET)))
+    assert (changed(decision), codes(decision)) == ({}, {"vpa-decides"})
 
 
 def test_a_vpa_in_mode_off_gives_no_target():
@@ -133,20 +133,20 @@ def test_the_target_stays_within_the_vpas_own_bounds_and_within_what_it_controls
     bounded = ContainerPolicy(
         min_allowed={"cpu": "500m"}, max_allowed={"cpu": "600m"}, controlled_resources=("cpu",),
     )  # fmt: skip
-    found = decided(web(), RULE, world(vpa(recommends=TARGET, policies=(bounded,))))
-    assert changed(found) == {CPU: "500m", MEMORY: "400Mi"}
+    decision = decided(web(), RULE, world(vpa(recommends=TARGET, policies=(bounded,))))
+    assert changed(decision) == {CPU: "500m", MEMORY: "400Mi"}
 
 
 def test_the_target_stays_within_a_limit_range_and_the_largest_node():
     bounds = limit_range(min={"cpu": "300m"}, default_request={"cpu": "300m"})
-    found = decided(web(), RULE, world(bounds, node(cpu="8", memory="300Mi"), vpa(recommends=TARGET)))
-    assert changed(found) == {CPU: "300m", MEMORY: "300Mi"}
+    decision = decided(web(), RULE, world(bounds, node(cpu="8", memory="300Mi"), vpa(recommends=TARGET)))
+    assert changed(decision) == {CPU: "300m", MEMORY: "300Mi"}
 
 
 def test_no_target_where_a_limit_stays_whose_ratio_the_vpa_would_multiply():
     both = world(limit_range(default={"cpu": "1"}), vpa(recommends=TARGET))
-    found = decided(web(), RULE, both)
-    assert (CPU in changed(found), "vpa-ratio" in codes(found, loud=True)) == (False, True)
+    decision = decided(web(), RULE, both)
+    assert (CPU in changed(decision), "vpa-ratio" in codes(decision, loud=True)) == (False, True)
 
 
 @pytest.mark.parametrize("known", [facts(SEEN), world()])

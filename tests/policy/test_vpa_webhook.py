@@ -1,4 +1,4 @@
-"""P5 only where the VPA's own webhook is able to take over."""
+"""P5 is given only where the VPA's own webhook can take over."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Each policy's placement is whole: all of it, or nothing and a reason."""
+"""Each policy's placement is applied as a whole, or not at all and with a reason."""
 
 import json
 
@@ -18,11 +18,11 @@ BATCH = policy(BATCH_ACTIONS, name="batch", priority=400)
 
 
 def test_two_policies_may_tolerate_the_same_key_with_different_values():
-    """Only the first one's toleration came, and the second one's affinity: the pod was Pending for ever."""
-    found = decided(pod(), policies(SPOT, BATCH))
-    assert {(t.key, t.value) for t in found.pod.spec.tolerations} == {("pool", "spot"), ("pool", "batch")}
-    assert "nodeAffinity.required[pool]" in changed(found)
-    assert codes(found) == set()
+    """With only the first policy's toleration and the second one's affinity the pod would be Pending for ever."""
+    decision = decided(pod(), policies(SPOT, BATCH))
+    assert {(t.key, t.value) for t in decision.pod.spec.tolerations} == {("pool", "spot"), ("pool", "batch")}
+    assert "nodeAffinity.required[pool]" in changed(decision)
+    assert codes(decision) == set()
 
 
 def test_five_pools_by_one_key_are_all_tolerated():
@@ -47,9 +47,9 @@ BARE = {"containers": [{"name": "a", "image": "i"}]}
 @pytest.mark.parametrize("written", [{"tolerations": [OWN]}, {"affinity": REQUIRED}])
 def test_a_bare_pod_that_kubectl_keeps_gets_all_of_a_placement_or_nothing(written):
     spec = {**BARE, **written}
-    found = after(BATCH_ACTIONS, spec, annotations={APPLIED: json.dumps({"spec": spec})})
-    assert found.decisions[0].changes == ()
-    assert found.because == {"applied-as-written", "placement-not-whole"}
+    result = after(BATCH_ACTIONS, spec, annotations={APPLIED: json.dumps({"spec": spec})})
+    assert result.decisions[0].changes == ()
+    assert result.because == {"applied-as-written", "placement-not-whole"}
 
 
 def daemon(**spec):
@@ -61,9 +61,9 @@ CLASS = runtime_class("kata", node_selector={"pool": "kata"})
 
 
 def test_a_class_that_selects_nodes_is_not_given_to_a_daemon():
-    """Its pods were Pending on all nodes but the class's."""
-    found = decided(daemon(), policies(KATA), facts(CLASS))
-    assert (changed(found), codes(found, loud=True)) == ({}, {"daemon"})
+    """The DaemonSet's pods would be Pending on all nodes that the class does not select."""
+    decision = decided(daemon(), policies(KATA), facts(CLASS))
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"daemonset-pod"})
 
 
 def test_a_class_for_every_node_is_given_to_a_daemon():
@@ -76,8 +76,8 @@ def test_a_policy_that_names_daemons_gives_them_any_class():
 
 
 def test_a_pod_on_its_node_gets_no_class():
-    found = decided(pod(node_name="n1"), policies(KATA), facts(runtime_class("kata")))
-    assert (changed(found), codes(found)) == ({}, {"on-its-node"})
+    decision = decided(pod(node_name="n1"), policies(KATA), facts(runtime_class("kata")))
+    assert (changed(decision), codes(decision)) == ({}, {"node-name-set"})
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_windows_is_told_by_the_nodes_that_a_pod_asks_for(spec):
         spec = {
             "affinity": affinity(term(SelectorRequirement(key="kubernetes.io/os", operator="In", values=("windows",))))
         }
-    found = decided(pod(**spec), policies(KATA), facts(runtime_class("kata")))
-    assert (changed(found), codes(found)) == ({}, {"windows"})
+    decision = decided(pod(**spec), policies(KATA), facts(runtime_class("kata")))
+    assert (changed(decision), codes(decision)) == ({}, {"windows-pod"})
 
 
 def test_tolerations_that_are_there_are_part_of_the_whole():

@@ -1,4 +1,5 @@
-"""Words that teams asked for: match by amounts, annotations and accounts; bounds; values of the namespace; groups."""
+"""Conditions and settings that teams need: match by amounts, annotations and accounts; bounds; values of the namespace;
+groups."""
 
 import msgspec
 import pytest
@@ -13,8 +14,8 @@ from trimtab.policy.validating_policy import validating
 MARK = '{labels: {add: {meant: "yes"}}}'
 
 
-def means(match: str, found: Pod) -> bool:
-    return bool(decided(found, policies(policy(MARK, match=match))).changes)
+def means(match: str, pod_: Pod) -> bool:
+    return bool(decided(pod_, policies(policy(MARK, match=match))).changes)
 
 
 def asking(**requests: str) -> Pod:
@@ -29,11 +30,11 @@ def asking(**requests: str) -> Pod:
     ],
 )  # fmt: skip
 def test_pods_are_meant_by_what_they_ask_for(amount: str, meant: list[str]):
-    written = ["", "7999m", "8", "9000m"]
-    found = [
-        cpu for cpu in written if means(f"{{requests: {{cpu: {amount}}}}}", asking(**({"cpu": cpu} if cpu else {})))
+    written_pod = ["", "7999m", "8", "9000m"]
+    result = [
+        cpu for cpu in written_pod if means(f"{{requests: {{cpu: {amount}}}}}", asking(**({"cpu": cpu} if cpu else {})))
     ]
-    assert found == sorted(meant, key=written.index)
+    assert result == sorted(meant, key=written_pod.index)
 
 
 def test_the_containers_of_a_pod_are_counted_together_and_each_alone():
@@ -49,9 +50,9 @@ def test_an_amount_that_cannot_be_read_is_never_meant():
 def test_image_and_request_together_mean_one_container():
     rule = "{requests: {memory: {from: policy, otherwise: 64Mi}}}"
     match = '{containers: {images: ["mesh*"], requests: {memory: {absent: true}}}}'
-    found = pod(container("app"), container("proxy", image="mesh:1"), container("other", image="mesh:2",
+    new_pod = pod(container("app"), container("proxy", image="mesh:1"), container("other", image="mesh:2",
                 requests={"memory": "1Gi"}))  # fmt: skip
-    assert set(changed(decided(found, policies(policy(rule, match=match))))) == {"containers[proxy].requests.memory"}
+    assert set(changed(decided(new_pod, policies(policy(rule, match=match))))) == {"containers[proxy].requests.memory"}
 
 
 def test_pods_are_meant_by_annotation_and_by_service_account():
@@ -64,16 +65,16 @@ def test_pods_are_meant_by_annotation_and_by_service_account():
 def test_what_one_policy_makes_a_pod_ask_for_another_may_match():
     small = policy("{requests: {cpu: {from: policy, otherwise: 2, when: always}}}", name="a")
     large = policy(MARK, name="b", match="{requests: {cpu: {atLeast: 2}}}")
-    found = decided(asking(cpu="1"), policies(small, large))
-    assert set(changed(found)) == {"containers[app].requests.cpu", "labels[meant]"}
+    decision = decided(asking(cpu="1"), policies(small, large))
+    assert set(changed(decision)) == {"containers[app].requests.cpu", "labels[meant]"}
 
 
 @pytest.mark.parametrize(("written", "stays"), [("4", "500m"), ("500m", "500m"), ("0.25", "0.25"), ("1m", "10m")])
 def test_what_is_written_is_kept_between_bounds(written: str, stays: str):
     rule = "{requests: {cpu: {from: request, min: 10m, max: 500m}}}"
-    found = decided(asking(cpu=written), policies(policy(rule))).pod
-    assert requests_of(found.spec.containers[0].resources)["cpu"] == stays
-    assert decided(found, policies(policy(rule))).pod == found
+    result = decided(asking(cpu=written), policies(policy(rule))).pod
+    assert requests_of(result.spec.containers[0].resources)["cpu"] == stays
+    assert decided(result, policies(policy(rule))).pod == result
 
 
 def test_bounds_alone_give_no_request():
@@ -86,14 +87,14 @@ POOL = """{placement: {require: [{label: pool, inNamespaceLabel: team}],
 
 
 def test_the_namespace_names_the_pool():
-    found = decided(pod(), policies(policy(POOL)), facts(namespace(team="blue")))
-    assert [change.after for change in found.changes] == ["In blue", "Equal blue"]
+    decision = decided(pod(), policies(policy(POOL)), facts(namespace(team="blue")))
+    assert [change.after for change in decision.changes] == ["In blue", "Equal blue"]
 
 
 @pytest.mark.parametrize("world", [facts(), facts(namespace())])
 def test_a_namespace_that_names_none_gives_nothing_and_a_pods_label_does_not_either(world):
-    found = decided(pod(labels={"team": "blue"}), policies(policy(POOL)), world)
-    assert (found.changes, codes(found, loud=True)) == ((), {"namespace-label-missing"})
+    decision = decided(pod(labels={"team": "blue"}), policies(policy(POOL)), world)
+    assert (decision.changes, codes(decision, loud=True)) == ((), {"namespace-label-missing"})
 
 
 def test_labels_come_from_the_namespace():
@@ -107,10 +108,10 @@ ANY = """{placement: {requireAny: [[{label: arch, in: [arm]}],
 
 
 def test_each_of_a_pods_terms_gets_each_group():
-    found = decided(pod(), policies(policy(ANY))).pod
-    terms = get(get(get(found.spec.affinity, None).node_affinity, None).required, None).node_selector_terms
+    result = decided(pod(), policies(policy(ANY))).pod
+    terms = get(get(get(result.spec.affinity, None).node_affinity, None).required, None).node_selector_terms
     assert [[r.key for r in get(term.match_expressions, ())] for term in terms] == [["arch"], ["arch", "generation"]]
-    assert decided(found, policies(policy(ANY))).pod == found
+    assert decided(result, policies(policy(ANY))).pod == result
 
 
 def test_groups_that_all_contradict_the_pod_change_nothing():
@@ -140,8 +141,8 @@ MATCHES = (
 
 @pytest.mark.parametrize("match", [*MATCHES, "{serviceAccounts: [x]}"])
 def test_what_cel_cannot_say_of_a_match_is_refused_by_name(match: str):
-    found = policies(policy(MARK, match=match)).all[0]
-    assert "spec.match" in validating(found).problem
+    result = policies(policy(MARK, match=match)).all[0]
+    assert "spec.match" in validating(result).problem
 
 
 @pytest.mark.parametrize(
@@ -176,5 +177,5 @@ def test_amounts_that_mean_nothing_are_a_mistake(wrong: str):
 def test_what_a_bound_gave_is_no_other_policys_the_next_time(first: str, second: str, found: Pod):
     both = policies(policy(first, name="a", priority=1), policy(second, name="b"))
     once = decided(found, both).pod
-    written = msgspec.structs.replace(once, metadata=found.metadata)
-    assert decided(written, both).pod.spec == once.spec
+    amount = msgspec.structs.replace(once, metadata=found.metadata)
+    assert decided(amount, both).pod.spec == once.spec

@@ -244,7 +244,7 @@ def test_samples_that_make_no_sense_are_counted() -> None:
     process = moments(world).lives(HOUR)
     world.cores[WEB], world.bytes[WEB] = -1.0, 2.0**60
     process.lives(HOUR)
-    count = process.loop.metrics.registry.get_sample_value("trimtab_recommender_left_out_samples_total")
+    count = process.loop.metrics.registry.get_sample_value("trimtab_recommender_ignored_samples_total")
     assert count == 2 * HOUR // world.step
 
 

@@ -54,7 +54,10 @@ def test_a_crash_loop_or_one_kill_ends_a_fifth_above_what_was_allowed(
     assert known.memory.kills >= 1
     asked = admitted(world, tmp_path)
     assert 612 * MI <= asked[0] <= VPA
-    assert "killed for want of memory" in asked[1] or scheduler_value("memory", known.memory.request or 0) > 615 * MI
+    assert (
+        "killed because it ran out of memory" in asked[1]
+        or scheduler_value("memory", known.memory.request or 0) > 615 * MI
+    )
 
 
 def admitted(world: World, folder: Path) -> tuple[int, str]:

@@ -55,7 +55,7 @@ def test_a_request_says_where_it_is_from_of_how_much_history_and_how_sure(tmp_pa
     text = explained(world, tmp_path, "web")
     assert "the largest use of 3 days and" in text
     assert "over 2" in text
-    assert "(sure to 1" in text
+    assert "(confidence 1" in text
 
 
 def test_half_an_hour_of_history_gives_the_default_and_the_reason(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_namespaces_selected_by_label_that_are_not_in_the_snapshot_cannot_be_jud
     chosen = apart("y")
     term = chosen["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
     term["namespaceSelector"] = {"matchLabels": {"team": "a"}}
-    assert answer([node("a"), node("b"), pod("x-1", "a", spec=chosen)], "x-1", "b") == "cannot-be-judged"
+    assert answer([node("a"), node("b"), pod("x-1", "a", spec=chosen)], "x-1", "b") == "unknown-placement-rule"
 
 
 def test_namespaces_selected_by_label_cannot_be_judged_while_one_with_pods_is_not_shown() -> None:
@@ -169,7 +169,7 @@ def test_namespaces_selected_by_label_cannot_be_judged_while_one_with_pods_is_no
     shown = {"kind": "Namespace", "metadata": {"name": "default"}}
     items = [node("a"), node("b"), pod("x-1", "a", spec=chosen), shown]
     assert answer(items, "x-1", "b") == "fits"
-    assert answer([*items, pod("y-1", "b", namespace="other")], "x-1", "b") == "cannot-be-judged"
+    assert answer([*items, pod("y-1", "b", namespace="other")], "x-1", "b") == "unknown-placement-rule"
 
 
 def test_anti_affinity_towards_namespaces_that_are_not_in_the_snapshot_keeps_off_pods_of_any() -> None:
@@ -302,7 +302,7 @@ def test_a_volume_binds_its_pod_to_its_zone() -> None:
 
 
 def test_a_claim_that_is_not_in_the_snapshot_cannot_be_judged() -> None:
-    assert answer([node("a"), node("b"), pod("x-1", "a", spec=DATA)], "x-1", "b") == "cannot-be-judged"
+    assert answer([node("a"), node("b"), pod("x-1", "a", spec=DATA)], "x-1", "b") == "unknown-placement-rule"
 
 
 def test_attach_limits_count_volumes_of_the_driver() -> None:
@@ -337,7 +337,7 @@ def test_pods_that_share_a_volume_which_one_node_attaches_are_not_torn_apart(mod
 
 @pytest.mark.parametrize("spec", [{"schedulerName": "other"}, {"resourceClaims": [{"name": "gpu"}]}])
 def test_what_cannot_be_judged_does_not_fit(spec: Item) -> None:
-    assert answer([node("a"), node("b"), pod("x-1", "a", spec=spec)], "x-1", "b") == "cannot-be-judged"
+    assert answer([node("a"), node("b"), pod("x-1", "a", spec=spec)], "x-1", "b") == "unknown-placement-rule"
 
 
 @pytest.mark.parametrize("more", [{"cordoned": True}, {"ready": False}])

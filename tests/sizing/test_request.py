@@ -89,10 +89,10 @@ def test_w7_a_history_of_less_than_a_day_fills_or_raises_and_never_lowers(hours:
     assert little.young
     filled = proposed(propose(asks(request=None), little))
     assert 120 <= filled.request <= 300  # wide: little is known of how much it changes
-    assert [reason.code.name for reason in filled.reasons] == ["from-usage", "young-history"]
+    assert [reason.code.name for reason in filled.reasons] == ["from-usage", "short-history"]
     assert proposed(propose(asks(request=50), little)).request == filled.request
-    assert stays(propose(asks(request=110), little)) == "young-history"
-    assert stays(propose(asks(request=5000), little)) == "young-history"
+    assert stays(propose(asks(request=110), little)) == "short-history"
+    assert stays(propose(asks(request=5000), little)) == "short-history"
 
 
 def is_enough(found: UsageStatistics | NotYet) -> bool:
@@ -165,8 +165,8 @@ def test_never_less_than_the_floor_that_was_asked_for() -> None:
 
 
 def test_what_is_close_enough_stays() -> None:
-    assert stays(propose(asks(request=1000), used(p95=0.95))) == "close-enough"
-    assert stays(propose(asks(request=1000), used(p95=1.0))) == "close-enough"
+    assert stays(propose(asks(request=1000), used(p95=0.95))) == "within-tolerance"
+    assert stays(propose(asks(request=1000), used(p95=1.0))) == "within-tolerance"
 
 
 def test_a_small_difference_never_withholds_a_raise() -> None:
@@ -175,7 +175,7 @@ def test_a_small_difference_never_withholds_a_raise() -> None:
 
 # ── who else has a say ───────────────────────────────────────────────────
 def test_w11_an_hpa_that_counts_by_the_request_keeps_cpu() -> None:
-    assert stays(propose(asks(hpa=Hpa(name="web", target=80)), used(p95=0.25))) == "hpa-counts-by-request"
+    assert stays(propose(asks(hpa=Hpa(name="web", target=80)), used(p95=0.25))) == "hpa-uses-request"
 
 
 def test_w11_what_another_request_does_to_an_hpa_is_told() -> None:
@@ -191,7 +191,7 @@ def test_a_first_request_wakes_an_hpa_and_that_is_told() -> None:
 
 def test_w12_a_guaranteed_pod_changes_whole_or_not_at_all() -> None:
     it, usage = asks(limit=1000, qos=QoS.GUARANTEED), used(p95=0.25)
-    assert stays(propose(it, usage)) == "guaranteed-left-alone"
+    assert stays(propose(it, usage)) == "guaranteed-unchanged"
     found = proposed(propose(it, usage, SizingSettings(guaranteed=True)))
     assert (found.request, found.limit) == (250, 250)
 

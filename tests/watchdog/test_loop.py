@@ -203,7 +203,7 @@ def test_the_condition_stays_while_it_is_in_warn_and_ends_when_somebody_arms_it(
     found.tell("PodPolicy", policy_object("memory", MEMORY, version="9", since=DAY + 200, status=braked))
     found.look(after=100)
     brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
-    assert (brake["status"], brake["reason"]) == ("False", "ReArmed")
+    assert (brake["status"], brake["reason"]) == ("False", "AppliedAgain")
     assert len(patches(found)) == 1
 
 

@@ -16,7 +16,7 @@ def test_reviews_are_counted_by_path_and_status() -> None:
     text = meters.render().decode()
     assert 'trimtab_reviews_total{code="200",path="/mutate"} 1.0' in text
     assert 'trimtab_reviews_total{code="415",path="/mutate"} 1.0' in text
-    assert 'trimtab_review_seconds_count{path="/mutate"} 2.0' in text
+    assert 'trimtab_review_duration_seconds_count{path="/mutate"} 2.0' in text
 
 
 def test_a_thousand_policies_do_not_make_a_thousand_series() -> None:
@@ -37,7 +37,7 @@ def test_decisions_failures_patches_and_ages_are_told() -> None:
     text = meters.render().decode()
     for expected in (
         'trimtab_decisions_total{action="limits",policy="burstable",reason="removed"} 1.0',
-        'trimtab_failures_total{kind="self-check"} 1.0',
+        'trimtab_errors_total{kind="self-check"} 1.0',
         "trimtab_patch_bytes_sum 300.0",
         "trimtab_certificate_expiry_timestamp_seconds 1.9e+09",
         "trimtab_facts_age_seconds 3.0",

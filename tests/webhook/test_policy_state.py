@@ -95,7 +95,7 @@ def test_what_keeps_it_from_being_ready_is_told_once() -> None:
 def test_a_mistake_of_ours_is_counted() -> None:
     told = Told()
     told.herald.failed("ReplicaSet", ValueError("x"))
-    assert 'trimtab_failures_total{kind="facts"} 1.0' in told.meters.render().decode()
+    assert 'trimtab_errors_total{kind="facts"} 1.0' in told.meters.render().decode()
 
 
 def test_an_object_nobody_can_read_is_told_once() -> None:

@@ -28,8 +28,8 @@ def told(*bodies, by=NO_LIMITS, level="info"):
 def test_each_of_many_reviews_is_counted_and_has_its_own_line():
     scrape, lines = told(*(review(POD, uid=f"u-{n}", dryRun=n == 2) for n in range(3)))
     assert 'trimtab_decisions_total{action="limits.cpu",policy="no-limits",reason="limit-removed"} 3.0' in scrape
-    assert 'trimtab_outcomes_total{dry_run="false",outcome="changed"} 2.0' in scrape
-    assert 'trimtab_outcomes_total{dry_run="true",outcome="changed"} 1.0' in scrape
+    assert 'trimtab_review_outcomes_total{dry_run="false",outcome="changed"} 2.0' in scrape
+    assert 'trimtab_review_outcomes_total{dry_run="true",outcome="changed"} 1.0' in scrape
     assert "trimtab_patch_bytes_count 3.0" in scrape
     assert [line["uid"] for line in lines] == ["u-0", "u-1", "u-2"]
     assert {line["event"] for line in lines} == {"pod changed"}

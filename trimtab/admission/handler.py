@@ -112,7 +112,7 @@ def _found(
     return finding
 
 
-ASKED = "trimtab.dev/are-you-there"
+ASKED = "trimtab.dev/probe"
 """Annotation of a pod that is not to be created: whoever asks with it reads in a warning that we were asked."""
 HERE = "trimtab: here"
 """What that warning begins with."""

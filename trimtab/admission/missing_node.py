@@ -29,7 +29,7 @@ def missing_node(
 ) -> Reason | None:
     """Why no node could hold the pod any more; None: one could, or none could as it came.
 
-    `node-not-known` where a node may come that could.
+    `no-known-node-matches` where a node may come that could.
     """
     nodes = facts.nodes
     if not nodes.shapes or "Node" not in facts.known or after.spec.node_name:

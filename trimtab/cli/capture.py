@@ -43,6 +43,7 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
 
 def _write_private_file(name: str, content: bytes) -> None:
     """Write a file that only its owner may read: the names of a cluster may be confidential."""
+    # mtime=0: the same snapshot gives the same file.
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

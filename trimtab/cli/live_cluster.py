@@ -116,6 +116,7 @@ def capture_cluster(
     Pod templates of owners are included if `templates` is set or the cluster has policies: only policies need them.
     With a `salt`, names are hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
     """
+    # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.kube.capture import observed, written
     from trimtab.kube.client import connect
     from trimtab.kube.errors import KubeFault, NotConfigured

@@ -101,6 +101,8 @@ def main() -> None:
     try:
         cli(prog_name=_program_name(Path(sys.argv[0]).name), standalone_mode=True)
     except BrokenPipeError:
+        # The reader ended first, as in `trimtab … | head`. A closed stderr keeps Python from reporting it again at
+        # exit.
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:

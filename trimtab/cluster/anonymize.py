@@ -74,6 +74,7 @@ def hashed(items: list[Item], salt: bytes) -> list[Item]:
     preserved = KEPT | {
         word for item in items if _is_pool(item) for text in item["data"].values() for word in _words_of(text)
     }
+    # All words are collected before any is replaced, because the numbers in the replacements follow the order of all.
     words = NameHasher.from_words(
         (w for item in items for w in _words_to_replace(item) if w not in preserved and not _PLAIN.fullmatch(w)), salt
     )

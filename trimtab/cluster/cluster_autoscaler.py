@@ -133,12 +133,14 @@ class Autoscaler:
 
 def is_group_of_pool(group: NodeGroupStatus, pool: str) -> bool:
     """Returns whether the group belongs to this pool: the group's name contains the pool's name as a whole part."""
+    # GKE names its groups gke-CLUSTER-POOL-HASH-grp. A part is delimited, so that pool `web` does not match `webapps`.
     return re.search(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", group.name, re.IGNORECASE) is not None
 
 
 def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
     """Returns the autoscaler's state from its status text, its last-updated annotation and its process' arguments."""
     flags = flags_of(arguments)
+    # The form is recognized by content: the version of the autoscaler is not known.
     status_map = _parse_yaml_status(status)
     state = _from_yaml(status_map) if status_map is not None else _from_text_status(status)
     if state is None:
@@ -239,6 +241,7 @@ def misspelt_flags(flags: Iterable[str]) -> list[str]:
     """Returns a sentence for each flag that does not exist and resembles one that is read: dropping it would change the
     plan without notice."""
     names = sorted(name for name in flags if name not in READ_FLAGS and name not in UNREAD_FLAGS)
+    # A high cutoff: existing flags resemble each other, too.
     near = ((name, get_close_matches(name, READ_FLAGS, 1, 0.85)) for name in names)
     return [f"--{name} is not a flag; did you mean --{match}?" for name, matches in near for match in matches]
 
@@ -302,6 +305,7 @@ def _as_map(value: object) -> Mapping[str, object]:
 
 
 def _as_int(value: object) -> int | None:
+    # The status is YAML 1.1, where `on` and `yes` are booleans.
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -82,9 +82,11 @@ class Inventory:
 def snapshot_inventory(snapshot: Snapshot) -> Inventory:
     """Returns the inventory of a snapshot."""
     reader = PodReader()
+    # Several files may each have a node of one name. Which one is real is unknown, so the compactor leaves them alone.
     names = Counter(shape.metadata.name for shape in snapshot.all(NodeShape))
     csi_nodes = {shape.metadata.name: shape for shape in snapshot.all(CSINode)}
     nodes_by_name = {s.metadata.name: nodes.read(s, csi_nodes.get(s.metadata.name)) for s in snapshot.all(NodeShape)}
+    # Sorted, so that a plan does not depend on the order in which files or watches deliver the pods.
     pods = sorted((reader.pod(s) for s in snapshot.all(PodShape)), key=lambda pod: (pod.namespace, pod.name))
     reserved, buffer_notes = buffers(snapshot.all(CapacityBuffer), snapshot.all(PodTemplate), reader)
     device_counts = count_devices(
@@ -102,9 +104,12 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         budgets=pdbs,
         claims=dict(read_claims(snapshot.all(PersistentVolumeClaim), snapshot.all(PersistentVolume))),
         owners={(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s) for kind, s in snapshot.workloads()},
+        # A snapshot without any ReplicaSet was most likely taken without that kind: then a missing owner proves
+        # nothing.
         owner_kinds=frozenset(kind for kind, _ in snapshot.workloads()),
         namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
         config_maps=snapshot.all(ConfigMap),
+        # What Trimtab knows for certain overrides what it reads in ConfigMaps, which anyone may write.
         schedulers={**find_schedulers(shape.data for shape in snapshot.all(ConfigMap)), **KNOWN_SCHEDULERS},
         twins=frozenset(name for name, count in names.items() if count > 1),
         doubles=_conflicting_pods(pods),
@@ -129,6 +134,7 @@ def _with_devices(node: NodeInfo, devices_of_cluster: Devices) -> NodeInfo:
 
 def _conflicting_pods(pods: Sequence[PodInfo]) -> dict[str, str]:
     """Returns node → key of a pod with conflicting objects. `pods` must be sorted by name."""
+    # Equal names are neighbours, because `pods` is sorted.
     same = [(one, other) for one, other in pairwise(pods) if one.name == other.name]
     return {
         pod.node: one.key for one, other in same if one.namespace == other.namespace for pod in (one, other) if pod.node
@@ -155,6 +161,7 @@ def _snapshot_notes(
         yield f"{names[name]} nodes have the name {name}: the compactor leaves all of them alone"
     for key in sorted(set(_conflicting_pods(pods).values())):
         yield f"pod {key} appears more than once with different contents: nothing is planned for its node"
+    # Most likely the node was deleted between the two lists, or the files are of different times.
     strays = Counter([pod.node for pod in pods if pod.node and pod.node not in nodes_by_name])
     for name in sorted(strays):
         yield f"{strays[name]} pods say they run on node {name}, which is not in the snapshot"

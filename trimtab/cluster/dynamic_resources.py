@@ -79,6 +79,7 @@ def _driver_of_class(device_class: DeviceClass) -> str:
 
 def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
     """Returns the devices that a claim holds, or the reason why the claim cannot be counted."""
+    # Claims from a template are owned by their pod and deleted with it; others may be shared.
     if claim.metadata.controller is None or claim.metadata.controller.kind != "Pod":
         return "does not belong to a single pod"
     if claim.spec.devices.constraints:
@@ -89,6 +90,7 @@ def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
         if isinstance(devices_of_driver, str):
             return devices_of_driver
         total.update({f"{DEVICE_PREFIX}{devices_of_driver[0]}": devices_of_driver[1]})
+    # The allocation must be exactly what is requested: otherwise the counts of the nodes would not add up.
     allocated = Counter(f"{DEVICE_PREFIX}{one.driver}" for one in _allocated_devices(claim))
     return total if total == allocated else "has other devices than it requests, or none yet"
 

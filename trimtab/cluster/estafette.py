@@ -88,6 +88,7 @@ def imported(documents: Iterable[Document]) -> PoolReading:
     for configuration in contents.configurations:
         for name, settings in sorted(_pool_settings(configuration, contents.mistakes).items()):
             pool = _build_pool(configuration, name, settings, contents)
+            # Two documents with the same pool: neither is preferred.
             if pool is not None and name in pools:
                 expected = "a pool that no other document has"
                 contents.mistakes.append(configuration.document.mistake((*configuration.path, name), expected, name))
@@ -111,6 +112,7 @@ def _collect(document: Document, contents: EstafetteDocuments) -> None:
     else:
         path: Path = ("configmap", "compactorConfig")
         contents.configurations.append(EstafetteConfiguration(document, path, value["configmap"]["compactorConfig"]))
+        # The chart's values set these environment variables, so one of both documents is enough.
         contents.seconds |= _seconds_of_chart(document, contents.mistakes)
 
 
@@ -137,6 +139,8 @@ def _is_compactor(container: Mapping[str, Any]) -> bool:
     """Returns whether a container is the compactor: by its image's name without registry and tag, or by the variable
     that only the compactor has."""
     image = container.get("image")
+    # REGISTRY/PATH/NAME:TAG@DIGEST, and the registry's port has a colon, too: cut the digest, then the path, then the
+    # tag.
     repository = image.partition("@")[0].rpartition("/")[2].partition(":")[0] if isinstance(image, str) else ""
     return repository == APP_NAME or any(name == MARKED for name, _, _ in _environment_variables(container))
 
@@ -178,6 +182,7 @@ def _seconds_of_chart(document: Document, mistakes: list[ConfigError]) -> dict[s
 def _collect_seconds(
     document: Document, path: Path, name: str, value: Any, seconds: dict[str, int], mistakes: list[ConfigError]
 ) -> None:
+    # Helm values may have numbers; the environment of a Deployment has text.
     text = str(value) if not isinstance(value, bool) else ""
     if text.isascii() and text.isdigit() and int(text) <= MAX_SECONDS:
         seconds[name] = int(text)
@@ -229,6 +234,7 @@ def _build_pool(
     seconds = {**CODE_SECONDS, **contents.seconds}
     return replace(
         preset("balanced", name), enabled=fields.get("enabled") is True, labels={POOL_LABEL: name},
+        # estafette compares cpu alone. 100 percent of memory is never exceeded, so memory does not exclude a node.
         under={"cpu": round(ratio * 100), "memory": 100}, under_count=max(1, count),
         under_for=seconds[MARKED], node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
     )  # fmt: skip

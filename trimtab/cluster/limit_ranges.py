@@ -59,6 +59,7 @@ def defaulted(item: LimitRangeItem) -> LimitRangeItem:
     """
     if item.type != "Container":
         return item
+    # The order of precedence of SetDefaults_LimitRangeItem, lowest first.
     default = {**item.max, **item.default}
     request = {**item.min, **default, **item.default_request}
     return change(item, default=default, default_request=request)
@@ -97,6 +98,7 @@ def _merge_bounds(a: LimitRangeBounds, b: LimitRangeBounds) -> LimitRangeBounds:
     return LimitRangeBounds(
         default=a.default or b.default,
         default_request=a.default_request or b.default_request,
+        # The plugin checks every LimitRange in turn, so the tightest bound of each kind decides.
         min=_tighter(a.min, b.min, most=True),
         max=_tighter(a.max, b.max, most=False),
         ratio=_tighter(a.ratio, b.ratio, most=False),
@@ -129,6 +131,7 @@ def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str
     ]
     if not bounding:
         return None
+    # The plugin's sums leave pod overhead out.
     request = requests_without_overhead(spec, only=resource).get(resource)
     limit = limits_without_overhead(spec, only=resource).get(resource)
     return next((name for item, name in bounding if _breaks_item(item, resource, request, limit)), None)
@@ -237,6 +240,7 @@ def unnamed(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list
 
 def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:
     """Returns whether all scopes of the quota match the pod; a quota without scopes covers every pod."""
+    # `scopes` is the old form of `scopeSelector` with the operator Exists (`getScopeSelectorsFromQuota`).
     scopes = [ScopedRequirement(scope_name=name, operator="Exists") for name in quota.spec.scopes]
     return all(_matches_scope(scope, pod) for scope in (*scopes, *quota.spec.scope_selector.match_expressions))
 
@@ -275,6 +279,7 @@ def _has_cross_namespace_affinity(pod: Pod) -> bool:
         return False
     for part in (get(affinity.pod_affinity, None), get(affinity.pod_anti_affinity, None)):
         terms = (*part.required, *(p.pod_affinity_term for p in part.preferred)) if part else ()
+        # An empty namespaceSelector selects all namespaces, so its presence is what counts.
         if any(term.namespaces or get(term.namespace_selector, None) is not None for term in terms):
             return True
     return False

@@ -75,6 +75,7 @@ def seen_node(node: Node) -> SeenNode | None:
     """Returns the stored part of a node; None if its amounts are not readable, or if it is cordoned and no cloud
     created it."""
     try:
+        # A node whose amounts are not readable has no shape: assuming zero would make pods seem impossible to place.
         allocatable = amounts(node.status.allocatable)
     except NotAQuantity:
         return None
@@ -86,6 +87,7 @@ def seen_node(node: Node) -> SeenNode | None:
         if not taint.key.startswith(_PASSING) and taint.key not in _AUTOSCALERS
     )
     is_made, is_open = bool(node.spec.provider_id) or KARPENTER_POOL_LABEL in labels, not node.spec.unschedulable
+    # A cordoned node that a person created says nothing about nodes to come.
     if not is_open and not is_made:
         return None
     machine = tuple((name, node_labels[name]) for name in labels if name in MACHINE_LABELS)
@@ -122,6 +124,7 @@ class NodeShapes:
 
     def once(self, find: "Callable[[NodeShapes], T]") -> T:
         """Returns `find(self)`, computed at the first call for each `find`."""
+        # Keyed by the function object: each caller passes a module-level function.
         if find not in self._results:
             self._results[find] = find(self)
         result: T = self._results[find]
@@ -158,6 +161,7 @@ class ShapeCounter:
         """Records that a node has this shape now. Returns its single-machine entries, which share one shape object per
         shape."""
         key = shape_key(node.shape)
+        # A Node object changes often, by its conditions and annotations; its shape rarely does.
         if self._keys.get(node.name) != key:
             self.drop(node.name)
             self._keys[node.name] = key

@@ -45,8 +45,10 @@ def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
     observed_generation = get(status.observed_generation, None)
     return Pdb(
         namespace=shape.metadata.namespace, name=shape.metadata.name, selector=selector,
+        # The status comes from files, too, where nothing has validated it.
         allowed=max(0, status.disruptions_allowed), most=max(0, status.expected_pods - status.desired_healthy),
         whole=status.current_healthy >= status.desired_healthy > 0,
+        # The eviction API refuses with 429 as long as the generation is not observed (eviction.go, 1.36).
         stale=observed_generation is None or observed_generation < shape.metadata.generation,
         broken=_selector_problem(selector),
         always=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
@@ -103,4 +105,5 @@ class PdbIndex:
 
     @staticmethod
     def _selects(budget: Pdb, labels: Labels) -> bool:
+        # A selector that is not valid counts as matching, so that it blocks the pods of its namespace.
         return bool(budget.broken) or (budget.selector is not None and labels_match(budget.selector, labels))

@@ -194,11 +194,13 @@ class PodReader:
             _local_volumes(spec.volumes),
         )
         ready, priority, phase = _is_ready(status), get(spec.priority, 0), intern(status.phase)
+        # Pods that are alike get the same answers from the planner, which then computes each only once.
         claims, alike, group = _claim_names(meta.name, spec.volumes), -1, _group_name(spec, requirements.labels)
         if (
             owner is not None
             and not (local or claims or group)
             and meta.deletion_timestamp is None
+            # A value other than true may name volumes or a time, which only this pod has.
             and _has_only_true(annotations)
         ):
             # `id` is safe as a key: this reader keeps both objects alive, so no other object gets their address.
@@ -216,12 +218,14 @@ class PodReader:
             ask=requirements,
             owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),
             started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
+            # The API server's default (SetDefaults_PodSpec); a pod from a file may lack it.
             grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
             phase=phase, ready=ready, priority=priority, local=local, alike=alike,
             claims=claims, devices=bool(spec.resource_claims),
             device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),
             nominated_node=status.nominated_node_name, is_gated=bool(spec.scheduling_gates),
             group=group,
+            # A pod that is bound may still have the condition of an earlier attempt.
             unschedulable=not spec.node_name and _is_unschedulable(status),
         )  # fmt: skip
 
@@ -263,6 +267,7 @@ def _device_claim_names(spec: PodSpec, status: PodStatus) -> tuple[str, ...]:
 
 
 def _group_name(spec: PodSpec, labels: Labels) -> str:
+    # Newest first: `schedulingGroup`, then `workloadRef` (1.35), then the labels of schedulers outside Kubernetes.
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
     if spec.workload_ref is not None:
@@ -275,6 +280,7 @@ def _has_labels(requirements: SchedulingRequirements, namespace: str, labels: La
     return requirements.namespace == namespace and requirements.labels == labels
 
 
+# UNSET has no JSON of its own inside tuples.
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda _unset: None)
 
 
@@ -319,8 +325,10 @@ def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
         apart=_required_terms(affinity.pod_anti_affinity),
         spreads=_spread_constraints(spec, "DoNotSchedule"),
         soft_spreads=_spread_constraints(spec, "ScheduleAnyway"),
+        # One list with signed weights, as InterPodAffinity sums them when it scores nodes.
         near=(*_weighted_terms(affinity.pod_affinity, 1), *_weighted_terms(affinity.pod_anti_affinity, -1)),
         ports=tuple(sorted(set(_host_ports(spec)))),
+        # The API server fills in this default; a pod from a file may lack it.
         scheduler=spec.scheduler_name or "default-scheduler",
     )
 
@@ -330,6 +338,7 @@ def _requests_of(shape: Shape) -> Amounts | Unreadable:
     it would count as free capacity that does not exist."""
     where = f"pod {shape.metadata.namespace}/{shape.metadata.name}"
     try:
+        # The amounts may come from files, where nothing has validated them.
         requests = pod_requests(shape.spec)
     except NotAQuantity as error:
         return Unreadable(where, str(error))
@@ -358,8 +367,10 @@ def _host_ports(spec: PodSpec) -> Iterable[Port]:
 
 def _host_ports_of_container(container: Container, *, host: bool) -> Iterable[Port]:
     for port in container.ports:
+        # With hostNetwork the API server sets hostPort to containerPort (SetDefaults for hostNetwork pods).
         number = port.host_port or (port.container_port if host else 0)
         if number:
+            # An empty address conflicts with every address (kube-scheduler's NodePorts, HostPortInfo).
             yield (port.protocol or "TCP", port.host_ip or "0.0.0.0", number)  # noqa: S104  every address
 
 
@@ -380,6 +391,7 @@ def _is_unschedulable(status: PodStatus) -> bool:
 def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
     local_volumes = []
     for volume in volumes:
+        # UNSET, not None: `emptyDir: {}` is an empty object, and just as local.
         if not isinstance(volume.empty_dir, UnsetType):
             local_volumes.append(LocalVolume(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
         elif not isinstance(volume.host_path, UnsetType):

@@ -32,8 +32,11 @@ CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/o
 """Annotations of Cluster API: the owner of the node's Machine (api/core/v1beta1/common_types.go)."""
 # A name by `generateName`: five letters and digits after the MachineSet's name.
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
-KEEP = "trimtab.dev/keep"
-"""The annotation of a node or a pod that must stay; its value is "true"."""
+KEEP = "trimtab.dev/do-not-disrupt"
+"""The annotation of a node or a pod that must stay; its value is "true". Karpenter's word."""
+RENAMED_KEEP = "trimtab.dev/keep"
+"""The earlier name of `KEEP`. It still blocks, with a reason that names the new one: to ignore it would drain a node
+that its owner wants to keep."""
 
 
 class Goal(StrEnum):
@@ -181,6 +184,7 @@ class Pool:
         if self.everything:
             return True
         if self.labels:
+            # A selector replaces the platform's pool label; it does not add to it.
             return all(node.labels.get(k) == v for k, v in self.labels.items())
         return pool_name(node) == self.name
 
@@ -196,6 +200,7 @@ class PoolIndex:
         self._by_name: dict[str, list[tuple[int, Pool]]] = {}
         for number, pool in enumerate(pools):
             is_selecting = pool.everything or pool.labels
+            # The number keeps the order of the pools: the first match depends on it.
             (self._with_selector if is_selecting else self._by_name.setdefault(pool.name, [])).append((number, pool))
 
     def of(self, node: NodeInfo) -> tuple[Pool, ...]:
@@ -224,10 +229,12 @@ def pool_source(node: NodeInfo) -> tuple[str, str]:
 
     A label counts before an annotation: a person or the platform set it to select nodes.
     """
+    # The first label that exists counts, even if it is empty.
     for key in POOL_LABELS:
         if key in node.labels:
             return node.labels[key], key
     annotations = node.annotations
+    # Cluster API's Machine controller writes these annotations on the Node (machine_controller_noderef.go).
     if annotations.get(CAPI_OWNER_KIND) == "MachineSet" and annotations.get(CAPI_OWNER):
         return annotations[CAPI_OWNER], CAPI_OWNER
     machine_set = machine_set_of(annotations.get(OPENSHIFT_MACHINE, ""))
@@ -249,6 +256,7 @@ def schedulers_of(
     for pool in pools:
         for name, placement in pool.schedulers.items():
             same = placements.setdefault(name, placement) is placement
+            # Pods of all pools are placed together, so a scheduler cannot have two meanings in one plan.
             placements[name] = placement if same else SchedulerPlacement.UNKNOWN
     return {**base, **placements}
 
@@ -279,6 +287,7 @@ PAUSED = "trimtab.dev/paused"
 
 def paused(metadata: Metadata) -> str:
     """Returns a sentence that says which mark pauses Trimtab; empty if none does."""
+    # Both are read: in an emergency, a person may use `kubectl label` or `kubectl annotate`.
     for marks in (get(metadata.labels, {}), get(metadata.annotations, {})):
         if PAUSED in marks and marks[PAUSED].lower() != "false":
             return f"namespace {metadata.name} has {PAUSED}: {marks[PAUSED]}"

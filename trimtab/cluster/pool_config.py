@@ -83,12 +83,14 @@ class PoolReader:
         """Returns the mapping at a path; empty if it is absent or not a mapping. Records a mistake for every unknown
         key."""
         names = tuple(keys)
+        # YAML gives null for a key without a value: a section whose entries are all commented out.
         if value is None:
             return {}
         if not isinstance(value, dict):
             self.add_mistake(InvalidValue(path, "a mapping", shown(value)))
             return {}
         for key in value:
+            # Looking for a similar name costs time for every unknown key, and a hostile document may have thousands.
             if len(self.mistakes) > MAX_MISTAKES:
                 break
             if key not in names:
@@ -116,6 +118,7 @@ class PoolReader:
         if key not in section:
             return
         try:
+            # Settings that are absent stay out of `into`, so that the preset keeps its values.
             into[name] = parse(section[key], (*path, key))
         except InvalidValue as error:
             self.add_mistake(error)
@@ -166,6 +169,7 @@ def read_settings(document: Document, name: str) -> tuple[Pool | None, list[Conf
         reader.add_mistake(
             InvalidValue(("preset",), f"one of {', '.join(PRESETS)}", shown(base), nearest(str(base), PRESETS))
         )
+        # Reading goes on with a valid preset, so that the mistakes in the other fields are reported, too.
         base = "balanced"
     pool, into = preset(base, name), {}  # type: Pool, dict[str, Any]
     for section, keys in FIELDS_BY_SECTION.items():
@@ -175,6 +179,7 @@ def read_settings(document: Document, name: str) -> tuple[Pool | None, list[Conf
         )
         for key, (attribute, parse) in keys.items():
             reader.read_field(section_map, path, key, parse, into, attribute)
+    # Both set `Pool.dry_run`, and one of them would silently win.
     if "mode" in top and "dryRun" in top:
         reader.add_mistake(
             InvalidValue(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out")
@@ -196,6 +201,7 @@ def _read_headroom(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into:
     reader.read_field(section, path, "percent", parse_percent, parts, "percent")
     reader.read_field(section, path, "nodes", integer_parser(), parts, "nodes")
     reader.read_field(section, path, "largestPod", parse_flag, parts, "largest_pod")
+    # A part of the headroom that is absent keeps the value of the preset.
     into["headroom"] = replace(pool.headroom, **parts)
 
 
@@ -222,11 +228,13 @@ def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: di
     reader.read_field(value, path, "for", parse_seconds, into, "under_for")
     lines: dict[str, Any] = {}
     for key in sorted(set(value) - {"count", "for"}):
+        # Extended resources have a domain in their name (Kubernetes' rule), so any name with a slash may be one.
         if key in ("cpu", "memory", "pods", "ephemeral-storage") or "/" in key:
             reader.read_field(value, path, key, parse_percent, lines, key)
         else:
             keys = ("cpu", "memory", "pods", "ephemeral-storage", "count", "for")
             reader.add_mistake(InvalidValue((*path, key), "a resource, count or for", shown(key), nearest(key, keys)))
+    # A resource that the settings do not name keeps the threshold of the preset.
     into["under"] = {**pool.under, **lines}
 
 
@@ -252,6 +260,7 @@ def pools(documents: Iterable[Document]) -> PoolReading:
         pool, pool_mistakes = _read_pool(document, name, text)
         mistakes += pool_mistakes
         if pool is not None and name in pools_by_name:
+            # The first one stays; the mistake names the second.
             mistakes.append(document.mistake(("metadata", "labels"), "a name no other pool has", name))
         elif pool is not None:
             pools_by_name[name] = pool
@@ -276,9 +285,12 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
     problem = _size_problem(text)
     if problem:
         return None, [document.mistake(("data", KEY), "settings of one pool", problem, "remove what is not a setting")]
+    # The settings are YAML within YAML: their mistakes have lines of the inner text, so the file's name says which text
+    # it is.
     reading = read(f"{document.file} {document.entry} {KEY}", text.encode())
     if reading.mistakes:
         return None, first_mistakes(reading.mistakes)
+    # Empty text, or only comments: a pool with all defaults.
     if not reading.documents:
         return preset("balanced", name), []
     if len(reading.documents) > 1:
@@ -299,6 +311,7 @@ def _size_problem(text: str) -> str:
     YAML is parsed."""
     if len(text) > MAX_CHARACTERS:
         return f"{len(text)} characters, of at most {MAX_CHARACTERS}"
+    # Counting characters is cheap. Parsing takes time and memory for each entry, whatever its length.
     entries = sum(map(text.count, "\n,[{:"))
     return f"{entries} lines and entries, of at most {MAX_ENTRIES}" if entries > MAX_ENTRIES else ""
 
@@ -319,6 +332,7 @@ def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:
     """
     base = PRESETS["balanced"]
     written_fields = ("name", "labels", "enabled", "dry_run", "under", "under_count", "under_for", "node_age")
+    # A written pool that lost one of its settings could compact more than the original.
     other_fields = [
         name for name in Pool.__slots__ if name not in written_fields and getattr(pool, name) != getattr(base, name)
     ]

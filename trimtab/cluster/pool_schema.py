@@ -52,12 +52,13 @@ def parse_mode(value: Any, path: Path) -> bool:
     return dry_run_by_mode[value]
 
 
-def integer_parser(least: int = 0, most: int = MAX_INTEGER) -> Callable[[Any, Path], int]:
+def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[Any, Path], int]:
     """Returns a parser of whole numbers between two bounds, both included."""
 
     def parse(value: Any, path: Path) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidValue(path, f"a whole number from {least} to {most}", shown(value))
+        # To Python a boolean is an integer; to the author `drains: true` is a mistake.
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise InvalidValue(path, f"a whole number from {minimum} to {maximum}", shown(value))
         return value
 
     return parse
@@ -66,12 +67,15 @@ def integer_parser(least: int = 0, most: int = MAX_INTEGER) -> Callable[[Any, Pa
 def parse_percent(value: Any, path: Path) -> int:
     """Returns a percentage from 0 to 100; it may be written as text with a percent sign."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
+        # `80%` and `80` are the same: people write both, and other tools require the percent sign.
         value = int(value[:-1])
     return integer_parser(0, 100)(value, path)
 
 
 def parse_seconds(value: Any, path: Path) -> int:
     """Returns the seconds of a duration."""
+    # A bare 0 needs no unit, as in Go; any other number without one is refused, because seconds and minutes are easily
+    # confused.
     seconds = seconds_of(value) if isinstance(value, str) else value if value == 0 else None
     if seconds is None or isinstance(value, bool):
         raise InvalidValue(path, "a duration such as 90s, 10m or 1h30m", shown(value))
@@ -101,6 +105,7 @@ def parse_labels(value: Any, path: Path) -> Mapping[str, str]:
     """Returns labels with text values, sorted by name."""
     if not isinstance(value, dict) or not value or not all(isinstance(item, str) for item in value.values()):
         raise InvalidValue(path, "labels: names with text values, at least one", shown(value))
+    # Sorted, so that two files with the same labels give equal pools whatever the order of their keys.
     return dict(sorted(value.items()))
 
 
@@ -112,6 +117,7 @@ def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
     for name, price in sorted(value.items()):
         if isinstance(price, bool) or not isinstance(price, int | float) or not MIN_PRICE <= price < 100_000:
             raise InvalidValue((*path, name), f"dollars an hour, at least {MIN_PRICE:f}", shown(price))
+        # Integers from here on: sums of floating-point prices would depend on the order of the nodes.
         micro_dollars[name] = round(price * 1_000_000)
     return micro_dollars
 
@@ -143,6 +149,8 @@ def group_option_parser(name: str) -> Callable[[Any, Path], str]:
         if name in GROUP_SPANS:
             return f"{parse_seconds(value, path)}s"
         if name in GROUP_FLAGS:
+            # In the form in which the autoscaler itself would get the flag: `cluster_autoscaler.with_options` parses
+            # both alike.
             return "true" if parse_flag(value, path) else "false"
         return f"{parse_percent(value, path) / 100:.2f}"
 
@@ -153,6 +161,7 @@ def parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]
     """Returns scheduler name → placement."""
     if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
         raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", shown(value))
+    # Any scheduler name is valid here: kube-scheduler profiles can have any name.
     parse = enum_parser(SchedulerPlacement)
     return {name: parse(placement, (*path, name)) for name, placement in sorted(value.items())}
 
@@ -174,15 +183,18 @@ def _parse_window(value: Any, path: Path) -> WeeklyWindow:
         raise InvalidValue((*path, "days"), f"some of {', '.join(DAYS)}", ", ".join(other_days) or shown(days))
     zone = value.get("timeZone", "UTC")
     try:
+        # The zones are those of the machine that reads the settings; a JSON Schema cannot check them.
         ZoneInfo(str(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidValue((*path, "timeZone"), "a time zone such as Europe/Berlin", shown(zone)) from None
     start, end = (_parse_minute(value[key], (*path, key)) for key in ("from", "to"))
+    # In the order of the week, whatever order the author chose.
     return WeeklyWindow(days=tuple(day for day in DAYS if day in days), start=start, end=end, zone=zone)
 
 
 def _parse_minute(value: Any, path: Path) -> int:
     hour, _, minute = value.partition(":") if isinstance(value, str) else ("", "", "")
+    # Many YAML 1.1 parsers read an unquoted 22:00 as a number in base 60, so the message asks for quotes.
     if not (hour.isdecimal() and minute.isdecimal() and len(minute) == 2 and int(hour) < 24 and int(minute) < 60):
         raise InvalidValue(path, 'a time of day such as "22:00", in quotes', shown(value))
     return int(hour) * 60 + int(minute)
@@ -204,8 +216,8 @@ _PRICE: Schema = {"type": "number", "minimum": MIN_PRICE, "exclusiveMaximum": 10
 _LABELS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
 
 
-def _integer(least: int = 0) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": MAX_INTEGER}
+def _integer(minimum: int = 0) -> Schema:
+    return {"type": "integer", "minimum": minimum, "maximum": MAX_INTEGER}
 
 
 def _enumeration(kind: type[StrEnum]) -> Schema:
@@ -270,5 +282,6 @@ def schema() -> Schema:
             ),
         ),
         "type": "object",
+        # `mode` and `dryRun` set the same field of the pool; the reader refuses both together, too.
         "not": {"required": ["mode", "dryRun"]},
     }  # fmt: skip

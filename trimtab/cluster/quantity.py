@@ -46,6 +46,7 @@ class NotAQuantity(ValueError):
         self.text = text
 
 
+# A cluster has few distinct quantities. Typed, because 1, 1.0 and True are equal keys otherwise.
 @lru_cache(maxsize=16384, typed=True)
 def parse(quantity: Written) -> Nano:
     """Returns nano-units, exact. Finer than nano is rounded away from zero; beyond ±(2^63-1) units is capped.
@@ -63,6 +64,7 @@ def parse(quantity: Written) -> Nano:
     sign, digits, suffix = match.groups()
     whole, _, fraction = digits.partition(".")
     value = _scale_to_nano(int((whole + fraction) or "0"), suffix, len(fraction))
+    # Capped before the sign is applied: both limits have the same magnitude.
     value = min(value, _MAX_NANO)
     return Nano(-value if sign == "-" else value)
 
@@ -117,6 +119,7 @@ def compare(a: Written, b: Written) -> int:
 
 def same(a: Written, b: Written) -> bool:
     """Returns whether two quantities are equal by value, as in Kubernetes' semantic equality."""
+    # Equal text is the common case and needs no parsing.
     return a == b or parse(a) == parse(b)
 
 

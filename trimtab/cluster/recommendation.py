@@ -105,6 +105,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     def of(self, percentile: Decimal) -> Written | None:
         """Returns the amount at one of the published percentiles (see `usage_rule`); None if it is not published."""
+        # The names of the fields are those of the JSON document: p5, p50, …; `max` is the 100th percentile.
         amount: Written | None = getattr(self, "max" if percentile == 100 else f"p{percentile.normalize():f}", None)
         return amount
 
@@ -132,6 +133,7 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def confidence_of(self, resource: str) -> float | None:
         """Returns 0 to 1; None if neither the resource nor the container has a confidence."""
         percentiles = self.of(resource)
+        # Schema 2 has a confidence for each resource; schema 1 has only the container's.
         own = percentiles.confidence if percentiles is not None else None
         return self.confidence if own is None else own
 
@@ -139,6 +141,8 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """Returns the end of its validity: `max_age_seconds` after its last sample, otherwise its own end; None:
         never."""
         if max_age_seconds is not None and self.last_sample_at is not None:
+            # A policy that limits the age counts from the data, not from the computation: a recommender that runs on
+            # without new samples must not renew its recommendations.
             return self.last_sample_at + max_age_seconds
         return self.ends_at
 
@@ -167,6 +171,7 @@ class Recommendations:
         usage = self.workloads.get(workload, {}).get(container)
         if usage is not None:
             return usage
+        # The collector knows more than "nothing": say how much history there is.
         not_yet = self.missing.get((workload, container))
         if not_yet is not None:
             sentence = f"{not_yet.reason} (container {container}): {not_yet.have} of {not_yet.need}"
@@ -177,6 +182,7 @@ class Recommendations:
 
 def workloads_checksum(workloads: Mapping[str, Any]) -> str:
     """Returns the SHA-256 of the workloads as compact JSON with sorted keys."""
+    # Sorted keys: two recommenders that compute the same numbers must write the same checksum.
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(workloads), order="sorted")).hexdigest()
 
 
@@ -201,8 +207,10 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
         return Unreadable(where, str(error))
     if decoded.schema not in READABLE_SCHEMAS:
         return Unreadable(where, f"schema {decoded.schema}; this version reads schema 1 and {SCHEMA_VERSION}")
+    # A document that a person wrote by hand may leave the checksum out.
     if decoded.checksum and decoded.checksum != workloads_checksum(plain_workloads):
         return Unreadable(where, "the checksum does not match: it was changed or cut short")
+    # One impossible number makes the whole shard suspect: a partial one would mix good and damaged recommendations.
     problem = next(_problems(decoded.workloads), None)
     return Unreadable(where, problem) if problem else decoded.workloads
 
@@ -227,6 +235,7 @@ def _percentile_problems(resource: str, percentiles: Percentiles | None) -> Iter
         if v is not None
     ]
     other_amounts = [v for v in (percentiles.request, percentiles.floor, percentiles.pod_use) if v is not None]
+    # Checked before any comparison: `parse` raises for what is not a quantity.
     if not all(map(is_quantity, (*ascending, *other_amounts))):
         yield f"{resource} is not a quantity"
     elif (amounts := [0, *map(parse, ascending)]) != sorted(amounts) or any(parse(v) < 0 for v in other_amounts):
@@ -255,8 +264,9 @@ MAX_SHARDS = 1024
 
 MIN_SHARDS_TO_SPREAD, SPREAD_PART = 16, 4
 """From so many shards on, a namespace with one fourth of the workloads of a shard that became too large is spread.
-Among
-many shards some have two or three large namespaces, however many shards there are."""
+
+Among many shards some have two or three large namespaces, however many shards there are.
+"""
 
 
 class ShardOverflow(ValueError):
@@ -281,6 +291,7 @@ class ShardLayout:
             return _stable_hash(workload) % self.count
         namespace = workload.partition("/")[0]
         width = self.widths.get(namespace, 1)
+        # Neighbouring shards: an observer can list the shards of a namespace without knowing its workloads.
         offset = _stable_hash(workload) % width if width > 1 else 0
         return (_stable_hash(namespace) + offset) % self.count
 
@@ -292,6 +303,8 @@ class ShardLayout:
     def grown(self, names: Iterable[str]) -> ShardLayout:
         """Returns the next larger layout after a shard with these workloads became too large. Raises ShardOverflow."""
         namespaces = Counter(workload.partition("/")[0] for workload in names)
+        # Doubling helps only if several namespaces share the shard. A namespace that is alone in it, or dominates it,
+        # would follow its hash into one shard of any layout, so it is spread instead.
         (largest, workloads), *others = namespaces.most_common()
         if self.by_workload or (
             others and (self.count < MIN_SHARDS_TO_SPREAD or SPREAD_PART * workloads < namespaces.total())
@@ -323,6 +336,7 @@ class ShardAssignment:
     def plan(self, layout: ShardLayout, workloads: Collection[str]) -> dict[int, list[str]]:
         """Returns shard → the workloads that the layout assigns to it; a shard that only holds workloads of other
         shards has an empty list."""
+        # Shards that become empty are listed, too: they must be written once more, without the workloads that left.
         workloads_by_shard: dict[int, list[str]] = {shard: [] for shard in self.of.values()}
         for workload in sorted(workloads):
             workloads_by_shard.setdefault(layout.place(workload), []).append(workload)
@@ -370,6 +384,8 @@ def confidence_at(resource: str, usage: Percentiles, amount: int, confidence: fl
     covered_signs = set(usage.signs) - set(remaining(resource, usage, amount))
     if not covered_signs:
         return confidence
+    # The recommender multiplied the confidence by these factors, so that division takes them out again. A sign of a
+    # newer version has no factor here and changes nothing.
     factor = math.prod(LEFT_OF_CONFIDENCE.get(sign, 1.0) for sign in covered_signs)
     return min(1.0, max(confidence, round(confidence / factor, 2)))
 
@@ -395,5 +411,6 @@ def given(vpa: VerticalPodAutoscaler) -> Iterator[tuple[str, str, VpaRecommendat
                 target = quantity.scheduler_value(resource, container.target.get(resource, 0))
             except NotAQuantity:
                 continue
+            # A target of 0 recommends nothing.
             if target > 0:
                 yield container.container_name, resource, VpaRecommendation(vpa.metadata.name, target)

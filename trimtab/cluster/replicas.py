@@ -36,6 +36,7 @@ def replicas_of(kind: str, owner: Workload) -> Replicas | None:
     """
     spec = owner.spec
     if kind == "DaemonSet":
+        # A DaemonSet has no replica count in its spec; before its controller has looked, its status is 0.
         return Replicas(wanted=owner.status.desired_number_scheduled) if owner.status.observed_generation else None
     if kind == "Job":
         return Replicas(wanted=0 if spec.suspend else min(get(spec.parallelism, 1), get(spec.completions, 1 << 31)))

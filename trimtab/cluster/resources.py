@@ -155,6 +155,7 @@ def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
         if container.resources is UNSET:
             continue
         for name, value in read(container.resources).items():
+            # Written out instead of `plus`: this is the innermost loop of admission and planning.
             running[name] = running.get(name, 0) + quantity.scheduler_value(name, value)
     # Nearly all pods end here.
     if not spec.init_containers and spec.resources is UNSET:

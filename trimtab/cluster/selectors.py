@@ -41,6 +41,7 @@ def requirement_matches(requirement: SelectorRequirement, labels: Mapping[str, s
         case "In":
             return value in requirement.values if value is not None else False
         case "NotIn":
+            # An absent label satisfies NotIn: labels.Requirement.Matches returns true for a missing key.
             return value not in requirement.values if value is not None else True
         case "Exists":
             return value is not None

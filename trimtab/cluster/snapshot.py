@@ -119,12 +119,15 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
     for document in documents:
         kind = document.kind
         if kind == FORBIDDEN_KIND:
+            # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows
+            # the gap.
             forbidden.add(document.entry.removeprefix(f"{FORBIDDEN_KIND} "))
         elif kind is None:
             mistakes.append(
                 document.mistake((), "an API object with a kind", shown(document.value), "is this a manifest?")
             )
         elif kind not in KINDS:
+            # `kubectl get all` returns many kinds that no decision needs; their number is reported.
             ignored[kind] += 1
         elif document.text is None and UNREADABLE in document.value:
             mistakes.append(_capture_mistake(document))
@@ -149,11 +152,13 @@ def _without_repetitions(shapes: list[ApiObject]) -> tuple[ApiObject, ...]:
     """Returns the objects without repetitions. Two files may contain the same object with the same content, which
     counts once; different content stays."""
     metadata_of_all = [shape.metadata for shape in shapes]  # type: ignore[attr-defined]
+    # Nearly always no name repeats, and comparing whole objects is slow.
     if len({(metadata.namespace, metadata.name) for metadata in metadata_of_all}) == len(shapes):
         return tuple(shapes)
     shapes_by_key: dict[tuple[str, str], list[ApiObject]] = {}
     for shape in shapes:
         shapes_of_key = shapes_by_key.setdefault(_key_of(shape), [])
+        # Different contents both stay: the planner then refuses to decide by either of them.
         if shape not in shapes_of_key:
             shapes_of_key.append(shape)
     return tuple(shape for shapes_of_key in shapes_by_key.values() for shape in shapes_of_key)
@@ -171,6 +176,7 @@ def _with_label_selector(document: Document) -> Document:
     spec = document.value.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("selector"), dict):
         return document
+    # To all readers of owners the selector then has one form (core/v1 predates LabelSelector).
     return document.with_value({**document.value, "spec": {**spec, "selector": {"matchLabels": spec["selector"]}}})
 
 
@@ -185,12 +191,15 @@ def decode(document: Document, shape: type[S]) -> S | ConfigError:
         else:
             return decoded
     try:
+        # The quick way may fail because of a null; the text is then decoded into plain values.
         return msgspec.convert(document.value, shape)
     except msgspec.ValidationError:
         pass
     try:
+        # Nulls are removed only now, because that copies the document, and few documents have them.
         return msgspec.convert(without_nulls(document.value), shape)
     except msgspec.ValidationError as error:
+        # msgspec reports the place as a path from the root at the end of its sentence.
         sentence, _, where = str(error).partition(" - at `$")
         path = _parse_path(where.rstrip("`"))
         if missing := _MISSING_FIELD.fullmatch(sentence):

@@ -13,6 +13,7 @@ Seconds = int
 _YEAR_10000 = 253_402_300_800
 
 
+# Many objects share a timestamp, and it is parsed again at every event of a watch.
 @lru_cache(maxsize=65536)
 def seconds(text: str | None) -> Seconds | None:
     """Returns an RFC 3339 timestamp as whole seconds, fractions cut; None if it is absent or not valid."""
@@ -22,6 +23,7 @@ def seconds(text: str | None) -> Seconds | None:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
+    # A timestamp without a zone is UTC, as in every timestamp of the API server.
     return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp())
 
 

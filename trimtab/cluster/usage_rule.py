@@ -75,6 +75,7 @@ def parse(text: str, default: UsageRule = ADAPTIVE) -> UsageRule:
 def _percentile(share: str) -> Decimal | None:
     if share == "adaptive":
         return None
+    # Decimal, not float: 99.9 must compare equal to a published percentile.
     percentile = Decimal(100) if share == "max" else Decimal(share[1:])
     if percentile == 0:
         raise ValueError("a percentile above p0")

@@ -51,12 +51,15 @@ def read_claims(
 
 
 def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) -> Claim:
+    # The scheduler enforces this mode (VolumeRestrictions plugin).
     alone = "ReadWriteOncePod" in shape.spec.access_modes
+    # Not bound yet (WaitForFirstConsumer), or the volume is missing in the snapshot: any node may do.
     if volume is None:
         return Claim(volume="", driver="", nodes=None, alone=alone)
     spec = volume.spec
     return Claim(
         volume=shape.spec.volume_name, driver=_csi_driver(spec), nodes=_reachable_nodes(volume), alone=alone,
+        # Without an attaching driver, ReadWriteOnce is not enforced by Kubernetes (NFS, hostPath).
         one_node=not SHARED_ACCESS_MODES.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
         local=not (spec.local is UNSET and spec.host_path is UNSET),
     )  # fmt: skip
@@ -92,6 +95,7 @@ def _reachable_nodes(volume: PersistentVolume) -> NodeSelector | None:
 def _zone_requirements(labels: Labels) -> Iterator[SelectorRequirement]:
     for label, key in TOPOLOGY_LABELS.items():
         if label in labels:
+            # A regional disk names several zones in one label.
             yield SelectorRequirement(key=key, operator="In", values=tuple(sorted(labels[label].split(ZONE_SEPARATOR))))
 
 

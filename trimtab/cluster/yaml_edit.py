@@ -104,6 +104,7 @@ class _Editor:
         """Returns the text after all edits that turn `before` into `after`."""
         self._edit_value(self.root, before, after, _Slot(0, self.root.is_flow))
         text, offset, parts = self.text, 0, []
+        # Edits are collected first and applied in the order of the text; two that overlap cannot both be right.
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
             if start < offset:
                 raise _NotInPlace
@@ -132,6 +133,7 @@ class _Editor:
         except _NotInPlace:
             del self.edits[edit_count:]
             self._replace(span, after, slot)
+        # Aliases come after their anchor in the text, so its new value is known before they are visited.
         if span.has_anchor and id(span) not in self.now:
             self.now[id(span)] = after
 
@@ -184,6 +186,7 @@ class _Editor:
         for value in merges.values():
             parts = value.items if value.kind == "sequence" else [value]
             values: dict[str, Any] = {}
+            # The first mapping of a merge list takes precedence, so it is applied last.
             for part in reversed(parts):
                 anchored = self.now.get(id(part.target), _UNKNOWN) if part.kind == "alias" else _UNKNOWN
                 if not isinstance(anchored, dict):

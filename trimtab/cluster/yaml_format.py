@@ -137,6 +137,7 @@ def format_scalar(value: Any, quotes: str | None = None) -> str:
         return "'" + value.replace("'", "''") + "'"
     if quotes is None and _PLAIN.fullmatch(value) and not needs_quotes(value):
         return value
+    # A JSON string is a valid double-quoted YAML scalar.
     return json.dumps(value, ensure_ascii=not value.isprintable())
 
 

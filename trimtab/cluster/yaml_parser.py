@@ -27,6 +27,7 @@ def line_beyond_max_depth(text: str) -> int | None:
     libyaml composes recursively in C and would crash the process, so this is checked first. The event stream is flat;
     it is read only if brackets and indentation leave the answer open.
     """
+    # An upper bound of the nesting that costs one pass over the text: nearly all documents end here.
     indentation = max((len(spaces) for spaces in _INDENTATION.findall(text)), default=0)
     if indentation + text.count("[") + text.count("{") < MAX_DEPTH:
         return None
@@ -83,6 +84,8 @@ class YamlComposer:
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            # Merged keys are collected apart, because the mapping's own keys take precedence wherever the merge key is
+            # written.
             if key_node.tag == "tag:yaml.org,2002:merge":
                 merged |= self._merge(value_node)
                 continue

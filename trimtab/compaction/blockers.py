@@ -16,7 +16,7 @@ from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL as CRITICAL_PRIORITY
 from trimtab.cluster.pod import NODE_CRITICAL, PodInfo
-from trimtab.cluster.pool import KEEP, Pool, ProtectCritical, ProtectUnready
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.timestamps import Seconds, seconds_of
 from trimtab.compaction import reasons as r
@@ -26,10 +26,12 @@ from trimtab.compaction.reasons import MISREAD
 def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
     """Returns why an annotation keeps the object; None where it is absent or `false`.
 
-    `whose`: the object for the message, for example "pod web/a".
+    `subject`: the object for the message, for example "pod web/a".
     """
     if value is None or value == "false":
         return None
+    if key == RENAMED_KEEP:
+        return MISREAD(f"{subject} has the annotation {key}, which was renamed: use {KEEP}")
     if value == "true":
         return code(f"{subject} has the annotation {key}: {value}")
     return unreadable_reason(subject, key, value)
@@ -295,7 +297,7 @@ class EvictionChecker:
         if not annotations:
             return None
         subject = f"pod {pod.key}"
-        for key in (KEEP, *pool.keep_pods):
+        for key in (KEEP, RENAMED_KEEP, *pool.keep_pods):
             if (reason := keep_reason(subject, key, annotations.get(key), r.UNSAFE)) is not None:
                 return reason
         if annotations.get(SAFE) in ("false", "on-completion"):

@@ -10,7 +10,7 @@ from math import prod
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
-from trimtab.cluster.pool import KEEP, Pool, PoolIndex, Precedence
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.timestamps import Seconds, open_now
 from trimtab.compaction import reasons as r
@@ -55,6 +55,9 @@ class PlanningContext:
     """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
     moved: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved recently: they are not moved again."""
+    aims: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Pool → nodes that the plan in progress drains: no other node is drained before its pods have settled, and those of
+    them that cannot be drained now receive no pods. A pool without an entry is planned anew."""
     waived_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that count as free to move, whatever keeps them, for plan variants."""
     plans_karpenter: bool = False
@@ -94,6 +97,7 @@ class CandidateChecker:
             or _annotation_reason(node, pool)
             or _state_reason(node, self.context.own_cordons)
             or _autoscaler_candidate_reason(node, pool)
+            or self._not_in_plan_reason(node, pool)
             or self._age_reason(node, pool)
             or self._back_off_reason(node)
             or self._utilization_reason(number, pool)
@@ -117,6 +121,12 @@ class CandidateChecker:
         if namespace is None:
             return None
         return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {namespace}")
+
+    def _not_in_plan_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
+        nodes = self.context.aims.get(pool.name)
+        if nodes is None or node.name in nodes:
+            return None
+        return r.NOT_AIMED_AT(f"the plan in progress in pool {pool.name} keeps node {node.name}")
 
     def _age_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
         if self.context.at is None or node.created is None:
@@ -203,7 +213,7 @@ def _is_slice_host(node: NodeInfo) -> bool:
 
 def keep_annotations(pool: Pool) -> tuple[str, ...]:
     """Returns the annotations that keep a node of this pool."""
-    return (KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
+    return (KEEP, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
 def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:

@@ -52,7 +52,7 @@ LOCAL_VOLUME = Code(
     "local-volume", "Its persistent volume is local to this node.", "Only its own operator can move such a pod."
 )
 GROUP = Code(
-    "pod-group-apart",
+    "pod-group-spans-nodes",
     "It belongs to a group of pods that run all or none, and the group is on several nodes: the eviction of one pod "
     "would stop them all.",
     "Wait until the group ends; a group on one node moves as a whole.",
@@ -95,7 +95,7 @@ MOVED_BEFORE = Code("moved-before", "It was moved recently.", "Wait.")
 UNSETTLED = Code(
     "workload-unsettled", "A pod of its workload was moved recently and is not ready yet.", "Wait until it is ready."
 )
-GOING = Code("pod-going", "It is being deleted already; the node is not empty until it is gone.", "Wait.")
+GOING = Code("pod-terminating", "It is being deleted already; the node is not empty until it is gone.", "Wait.")
 
 # ── nodes ────────────────────────────────────────────────────────────────
 NO_POOL = Code("node-in-no-pool", "No pool contains this node.", "Create a pool for it if it should be compacted.")
@@ -119,7 +119,7 @@ FOREIGN_CORDON = Code(
     "cordoned-by-another", "Another client cordoned it.", "Uncordon it, or wait until that client is done."
 )
 DOUBTFUL_CORDON = Code(
-    "note-not-authentic", "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
+    "annotation-not-authentic", "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
     "See `trimtab doctor`; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
 )  # fmt: skip
 GOING_NODE = Code("node-being-deleted", "Another client is deleting it.", "Nothing.")
@@ -152,12 +152,12 @@ AT_MINIMUM = Code(
     "Lower keep.nodes or keep.nodesPerZone, or the autoscaler's minimum of the group.",
 )
 LAST_OF_ZONE = Code(
-    "last-of-zone",
+    "last-node-of-zone",
     "It is the last node of its zone that receives pods, and volumes or spread constraints need the zone.",
     "Keep one node per zone (keep.nodesPerZone), or delete the volumes and workloads that need the zone.",
 )
 AS_A_WHOLE = Code(
-    "group-goes-as-a-whole",
+    "node-group-scales-as-a-whole",
     "Its node group scales only as a whole (a slice of accelerators): a single empty node would stay forever.",
     "Nothing, or scale the whole group to zero.",
 )
@@ -167,22 +167,26 @@ NO_HEADROOM = Code(
     "Lower the pool's keep.headroom or keep.spare.",
 )
 PAID = Code(
-    "node-already-paid", "A commitment of its pool covers it: it is paid for whether it runs or not.",
+    "node-covered-by-commitment", "A commitment of its pool covers it: it is paid for whether it runs or not.",
     "Lower the pool's commitments when they end.",
 )  # fmt: skip
 NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move.", "Lower the pool's pace.leastGain.")
 BACK_OFF = Code("drain-failed-before", "Its drain failed recently.", "Wait; the wait doubles with each failure.")
-AUTOSCALERS = Code("left-to-autoscaler", "The cluster autoscaler will remove it.", "Nothing.")
+AUTOSCALERS = Code("autoscaler-removes-node", "The cluster autoscaler will remove it.", "Nothing.")
 NOT_TRIED = Code(
-    "node-not-tried", "The plan's effort was spent before the node was tried.",
+    "node-not-evaluated", "The plan's effort was spent before the node was tried.",
     "Nothing: the next plan starts with the cluster as it is then.",
+)  # fmt: skip
+NOT_AIMED_AT = Code(
+    "not-in-the-plan-under-way", "Pods of its pool are moving, and the plan in progress keeps the node.",
+    "Nothing: the next plan is made when they have settled.",
 )  # fmt: skip
 WORTH_KEEPING = Code(
     "receives-pods", "It stays because the plan places pods on it, not because a rule keeps it.",
     "`trimtab plan --explain node NAME` says whether it could be drained instead of others.",
 )  # fmt: skip
-PROMISED = Code("room-promised", "It keeps capacity for a pod that does not run yet.", "Wait until that pod runs.")
-GOES = Code("node-goes", "All its pods fit on other nodes together.", "Nothing.")
+PROMISED = Code("capacity-reserved", "It keeps capacity for a pod that does not run yet.", "Wait until that pod runs.")
+GOES = Code("node-removable", "All its pods fit on other nodes together.", "Nothing.")
 
 # ── pools ────────────────────────────────────────────────────────────────
 EMPTY_POOL = Code("pool-matches-nothing", "No node belongs to the pool.", "Correct its labels.")
@@ -211,4 +215,4 @@ THRESHOLD_TOO_HIGH = Code(
     "The pool leads, but the cluster autoscaler would drain the same nodes in its own order: pods would move twice.",
     "Start the autoscaler with --scale-down-utilization-threshold=0.3 or less, or raise lead.maxThreshold.",
 )
-UNWELL = Code("cluster-unwell", "Too many nodes are not ready.", "Repair them first.")
+UNWELL = Code("too-many-nodes-not-ready", "Too many nodes are not ready.", "Repair them first.")

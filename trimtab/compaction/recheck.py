@@ -21,7 +21,7 @@ from trimtab.compaction.search.waves import replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, exactly
 
-NODE_GONE = Code("node-gone", "The node of the plan no longer exists.", "Nothing.")
+NODE_GONE = Code("node-not-found", "The node of the plan no longer exists.", "Nothing.")
 NODE_CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")
 
 

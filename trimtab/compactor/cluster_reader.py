@@ -38,7 +38,7 @@ KINDS = (
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
 """The kinds that a plan reads, besides some ConfigMaps."""
-UNSEEN = Code("cluster-not-seen", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
+UNSEEN = Code("cluster-not-synced", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
 STALE = Code("data-too-old", "The API server has not been heard of for too long: nothing is done on old data.", "Wait.")
 
 

@@ -107,7 +107,7 @@ class RemovedNodes:
 
 EVICTED = Code("pod-evicted", "The pod was evicted to drain its node.", "Nothing: its successor runs on another node.")
 REFUSED = Code("eviction-refused", "The API server rejected the eviction for now.", "Nothing: it is tried again.")
-IS_EMPTY = Code("node-emptied", "All its pods are ready on other nodes; the cluster autoscaler removes it.", "Nothing.")
+IS_EMPTY = Code("node-drained", "All its pods are ready on other nodes; the cluster autoscaler removes it.", "Nothing.")
 LOOK = 15.0
 """The seconds after which the view is too old for evictions: where writes are slow, a pause must not wait for all of
 them."""

@@ -10,10 +10,10 @@ from trimtab.kube.events import About, Recorder
 
 CONTROLLER = "trimtab.dev/compactor"
 REASONS = {
-    "planned": "CompactionPlanned", "begun": "DrainBegun", "evicted": "PodEvicted", "refused": "EvictionRefused",
-    "emptied": "NodeEmptied", "taken": "NodeTaken", "released": "DrainGivenBack", "dropped": "DrainDropped",
-    "closed": "PoolClosed", "scaled": "WorkloadSurged", "unread": "StateUnreadable",
-    "doubted": "NoteNotAuthentic", "left": "WorkloadLeftSurged",
+    "planned": "CompactionPlanned", "begun": "DrainStarted", "evicted": "PodEvicted", "refused": "EvictionRefused",
+    "emptied": "NodeDrained", "taken": "NodeRemoved", "released": "DrainReverted", "dropped": "DrainAbandoned",
+    "closed": "PoolClosed", "scaled": "WorkloadSurged", "unread": "PoolStateUnreadable",
+    "doubted": "AnnotationNotAuthentic", "left": "WorkloadLeftSurged",
 }  # fmt: skip
 LOUD = frozenset({"released", "closed", "unread", "doubted", "left"})
 """Decisions that are reported as warnings."""

@@ -22,7 +22,7 @@ from trimtab.compactor.actuator import (
     EvictionResult,
 )
 from trimtab.compactor.events import EventRecorder
-from trimtab.compactor.soft_taint import LEAVING
+from trimtab.compactor.soft_taint import LEAVING, is_ours
 from trimtab.kube import evict, nodes
 from trimtab.kube.errors import Conflict, KubeFault, NotFound, RequestRefused
 from trimtab.kube.evict import EvictionStatus as Made
@@ -73,7 +73,7 @@ class KubeActuator:
             return nodes.scale(self.writer, "Deployment", namespace, name, before=before, replicas=replicas)
 
     def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        others = [taint for taint in node.taints if taint.key != LEAVING]
+        others = [taint for taint in node.taints if taint.key != LEAVING and not is_ours(taint, self.teller.namespace)]
         ours = [Taint(key=LEAVING, value=self.teller.namespace, effect="PreferNoSchedule")] if leaving else []
         with _translate_errors():
             nodes.taint(self.writer, node.name, version, (*others, *ours))

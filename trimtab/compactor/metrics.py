@@ -22,20 +22,24 @@ from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
 
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "capacity": ("What the pool's ready nodes have, in cores, bytes or pods by resource.", ("pool", "resource")),
+    "capacity": ("Capacity of the pool's ready nodes, in cores, bytes or pods by resource.", ("pool", "resource")),
     "allocatable": (
-        "What the pool's ready nodes have for pods, in cores, bytes or pods by resource.", ("pool", "resource"),
+        "The allocatable amount of the pool's ready nodes, in cores, bytes or pods by resource.", ("pool", "resource"),
     ),
     "requested": (
-        "What pods bound to the pool's ready nodes ask for, in cores, bytes or pods by resource, DaemonSets included.",
+        "Requests of pods on the pool's ready nodes, in cores, bytes or pods by resource, DaemonSets included.",
         ("pool", "resource"),
     ),
-    "full_nodes": ("Ready nodes that are at least 99 percent full, by what fills them.", ("pool", "resource")),
-    "under_used_nodes": ("Ready nodes at or below the pool's `underUsed` lines now, however short.", ("pool",)),
-    "cost_dollars_per_hour": ("What the pool's nodes cost now; absent where no price is known.", ("pool",)),
-    "unpriced_nodes": ("Nodes whose price nobody says: they are missing in the cost.", ("pool",)),
-    "unread": ("Nodes and pods whose amounts make no sense: they are missing in the sums.", ("pool", "what")),
-    "node_info": ("1 for each node of the pool: joins others' metrics with pools.", ("pool", "node")),
+    "full_nodes": (
+        "Ready nodes that are at least 99 percent full, by the resource that is full.", ("pool", "resource"),
+    ),
+    "under_used_nodes": (
+        "Ready nodes that are at or below the pool's `underUsed` thresholds now, for however short a time.", ("pool",),
+    ),
+    "cost_dollars_per_hour": ("The present cost of the pool's nodes; absent if no price is known.", ("pool",)),
+    "unpriced_nodes": ("Nodes without a known price: the cost does not contain them.", ("pool",)),
+    "unreadable_objects": ("Nodes and pods with invalid amounts: the sums do not contain them.", ("pool", "what")),
+    "node_info": ("1 for each node of the pool: joins the metrics of other exporters with pools.", ("pool", "node")),
 }  # fmt: skip
 _FULL = ("cpu", "memory", "pods", "volumes")
 
@@ -81,7 +85,7 @@ def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: Po
         families["cost_dollars_per_hour"].add_metric([pool], usage.cost / 1_000_000)
     families["unpriced_nodes"].add_metric([pool], usage.unpriced)
     for what in ("nodes", "pods"):
-        families["unread"].add_metric([pool, what], usage.unread[what])
+        families["unreadable_objects"].add_metric([pool, what], usage.unread[what])
     for node in usage.nodes:
         families["node_info"].add_metric([pool, node], 1)
 
@@ -104,32 +108,38 @@ class Metrics:
         def counter(name: str, says: str, *labels: str) -> Counter:
             return Counter(f"{prefix}{name}", says, labels, registry=registry)
 
-        self.nodes = gauge("nodes", "Nodes by what becomes of them: staying, planned, emptying, emptied.",
+        self.nodes = gauge("nodes", "Nodes by state: staying, planned, emptying (being drained), emptied (drained).",
                            "pool", "state")  # fmt: skip
-        self.refusals = gauge("refusals", "Nodes that stay by the last plan, by the reason's code.", "reason")
-        self.evictions = counter("evictions", "Evictions asked for: evicted, or refused by the API server.",
+        self.refusals = gauge("refused_nodes", "Nodes that the last plan does not drain, by reason code.", "reason")
+        self.evictions = counter("evictions", "Evictions by result: evicted, or refused by the API server.",
                                  "pool", "result")  # fmt: skip
-        self.drains = counter("drains", "Drains that ended: the node was taken, released (given back) or dropped.",
+        self.drains = counter("drains", "Drains that ended: taken (node removed), released (uncordoned), dropped.",
                               "pool", "how", "reason")  # fmt: skip
-        self.twice = gauge("moved_twice", "Pods whose predecessor had been moved only a short time before.")
+        self.twice = gauge("repeatedly_moved_pods", "Pods whose predecessor was moved a short time before.")
         self.pending = counter("pending_seconds", "Seconds that successors of evicted pods waited for a node, summed.")
-        self.saved = gauge("saved_nodes", "Nodes that were taken after we emptied them, ever.", "pool")
-        self.gained = gauge("saved", "What the nodes taken after we emptied them save together, in its unit.",
+        self.saved = gauge("removed_nodes", "Nodes that were removed after a drain, since the pool exists.", "pool")
+        self.gained = gauge("savings", "Savings of all nodes removed after a drain, in the unit of the label.",
                             "pool", "unit")  # fmt: skip
         self.worth = gauge(
-            "plan_saves", "What carrying out the last plan would save, in the unit of its label.", "unit"
+            "plan_savings", "What the last plan saves if it is carried out, in the unit of the label.", "unit"
         )
-        self.plan_seconds = gauge("plan_seconds", "How long the last plan took.")
-        self.scaler = gauge("autoscaler_healthy", "1 healthy, 0 ill or silent, NaN: nothing is known of it.")
-        self.closed = gauge("pool_closed", "1 while failures keep the pool closed: nothing begins in it.", "pool")
-        self.paused = gauge("paused", "1 while the switch stops everything.")
-        self.unread = counter("unread_states", "States of pools that could not be read and were put aside.", "pool")
-        self.others = gauge("foreign_nodes", "Nodes with the note of a compactor of another namespace: left alone.")
+        self.plan_seconds = gauge("plan_duration_seconds", "The duration of the last plan.")
+        self.scaler = gauge(
+            "autoscaler_healthy",
+            "1 if the autoscaler is healthy, 0 if it is unhealthy or silent, NaN if that is not known.",
+        )
+        self.closed = gauge("pool_closed", "1 while the pool is closed after failures: no drain starts in it.", "pool")
+        self.paused = gauge("paused", "1 while the compactor is paused.")
+        self.unread = counter("unreadable_states", "States of pools that could not be read and were set aside.", "pool")
+        self.others = gauge(
+            "foreign_nodes", "Nodes with the annotation of a compactor of another namespace: they are left alone."
+        )
         self.doubtful = gauge(
-            "unauthentic_nodes", "Nodes with a note that this compactor did not sign for them: left alone."
+            "unauthentic_nodes",
+            "Nodes with an annotation that this compactor did not sign for them: they are left alone.",
         )
         self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
-        self.faults = counter("faults", "Errors of ours, by what was being done; each is in the log.", "kind")
+        self.faults = counter("errors", "Errors of the compactor by operation; each is in the log.", "kind")
         for kind in KINDS:
             self.faults.labels(kind)
         self._faults: Tally[str] = Tally()

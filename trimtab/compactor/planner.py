@@ -11,6 +11,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Code, NotYet
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.drain import start
 from trimtab.compaction.drain.annotation import DrainAnnotation
@@ -34,8 +35,8 @@ from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.runtime.clock import elapsed
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build
 
-PLANNED = Code("plan-made", "A plan was made that differs from the one before.", "Nothing.")
-BEGUN = Code("drain-begun", "The node is cordoned, and its pods are being evicted.", "Nothing.")
+PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
+BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
 NO_CORDON = Code(
     "cordon-refused", "The API server rejects the cordon: the node is left alone for a while.",
     "Read the message: a webhook or a policy engine rejects it, or `trimtab doctor` reports a missing permission.",
@@ -55,6 +56,18 @@ class PendingSteps:
 
     steps: tuple[DrainStep, ...]
     since: float
+
+
+AIM = 3600
+"""The seconds for which a plan continues while pods move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """The nodes that a plan drains, and when it was made."""
+
+    nodes: frozenset[str]
+    at: Seconds
 
 
 @dataclass(slots=True)
@@ -79,6 +92,8 @@ class CompactionPlanner:
     """Pools that an unexpected error kept out of the last plan."""
     _recorded_nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Pool → nodes whose drains the last dry run recorded."""
+    _aims: dict[str, Aim] = field(default_factory=dict)
+    """Pool → the nodes of the last plan that was made while none of its pods moved."""
 
     def unready(self) -> NotYet | None:
         """Returns why no plan can be made or started now; None when one can. Checked before each."""
@@ -98,8 +113,26 @@ class CompactionPlanner:
         for pool in view.pools:
             self._record_plan(pool, new_plan, view)
             self._record_left_nodes(pool, new_plan, view)
+        self._record_aims(view, active, new_plan)
         self.intent = PendingSteps(self._choose_steps(view, new_plan, active), now)
         return new_plan
+
+    def _aims_in_progress(self, view: ClusterView, active: ActiveDrains) -> dict[str, frozenset[str]]:
+        """Returns the nodes of the plan in progress, for pools whose pods move.
+
+        Many workloads of such a pool lack a pod and must not lose another, so a new plan would choose other nodes, and
+        move pods that have just arrived.
+        """
+        moving = set(active.emptying.values())
+        return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.at < aim.at + AIM}
+
+    def _record_aims(self, view: ClusterView, active: ActiveDrains, new_plan: Plan) -> None:
+        """Records the nodes of this plan, for each pool that may be planned and has no plan in progress."""
+        in_progress = self._aims_in_progress(view, active)
+        for pool in view.pools:
+            if pool.name not in in_progress and pool.name not in new_plan.pools:
+                nodes = frozenset(step.node for step in new_plan.steps if step.pool == pool.name)
+                self._aims[pool.name] = Aim(nodes, view.at)
 
     def _plan_pools(self, model: ClusterModel, view: ClusterView, context: PlanningContext) -> Plan:
         """Returns the plan of all pools; after an unexpected error, without the pools that fail alone."""
@@ -251,7 +284,7 @@ class CompactionPlanner:
         return PlanningContext(
             at=view.at, observations=together(self.books.memories, active.emptying), autoscaler=view.autoscaler,
             moved=moved(self.books.memories.values()), overdue=self._overdue_nodes(view),
-            own_cordons=view.notes.ours, other_compactors=view.notes.others,
+            own_cordons=view.notes.ours, other_compactors=view.notes.others, aims=self._aims_in_progress(view, active),
             unverified={name: str(problem) for name, problem in view.notes.doubtful.items()},
         )  # fmt: skip
 

@@ -124,8 +124,10 @@ class PoolStates:
 
 SERIAL, SIGNATURE = "serial", "signature"
 """Keys of the ConfigMap's data, besides the state itself."""
-UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
+UNREADABLE_STATE_LABEL = "trimtab.dev/unreadable-state"
 """Label of a copied unreadable state; its value is the pool's name."""
+RENAMED_UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
+"""The earlier name of that label: `trimtab install --remove` deletes those ConfigMaps too."""
 LEAP = 1_000_000_000
 """More than the states ever written between two final ones: after a loss the highest used number is unknown."""
 

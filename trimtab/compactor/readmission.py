@@ -43,7 +43,7 @@ TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationController
 WATCHED = WatchTerms(absent=300.0)
 """A CustomResourceDefinition that is installed later is noticed within five minutes."""
 POLICIES_UNSEEN = Code(
-    "policies-not-seen", "Not everything on which policies depend has been read yet.",
+    "policies-not-synced", "Not everything on which policies depend has been read yet.",
     "Wait, or see the log for a missing permission.",
 )  # fmt: skip
 

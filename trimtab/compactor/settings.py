@@ -76,8 +76,8 @@ class Settings(LeaderProcessSettings):
     autoscaler's own limit."""
 
     soft_taint: bool = True
-    """True: nodes that the plan drains get the taint `trimtab.dev/leaving` with the effect PreferNoSchedule, so that
-    successors run on other nodes."""
+    """True: nodes that the plan drains get the taint `trimtab.dev/drain-candidate` with the effect PreferNoSchedule, so
+    that successors run on other nodes."""
 
     scale_namespaces: tuple[str, ...] = ()
     """Namespaces, separated by `:`, in which the compactor's role lets it scale Deployments (`trimtab install

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trimtab.cluster.api.core import Taint
 from trimtab.cluster.node import NodeInfo
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.plan_types import Plan
 from trimtab.compactor.actuator import Actuator, ErrorCollector
 
-LEAVING = "trimtab.dev/leaving"
+LEAVING = "trimtab.dev/drain-candidate"
+RENAMED_LEAVING = "trimtab.dev/leaving"
+"""The key of the same taint before it was renamed: it is removed wherever it is found."""
 MOST = 100
 """The maximum number of writes in one round."""
 
@@ -46,7 +49,7 @@ class LeavingTaint:
         collector = ErrorCollector()
         wanted = frozenset() if view.paused else self.wanted
         existing = (node for node in view.inventory.nodes if node.going is None)
-        for node in [node for node in existing if tainted(node, view.home) != (node.name in wanted)][:MOST]:
+        for node in [node for node in existing if _differs(node, view.home, node.name in wanted)][:MOST]:
             with collector.tried():
                 self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
             if not collector.only_denied:
@@ -61,4 +64,15 @@ class LeavingTaint:
 
 def tainted(node: NodeInfo, home: str) -> bool:
     """Returns whether the node has this compactor's taint, and not one of a compactor of another namespace."""
-    return any(taint.key == LEAVING and taint.value in ("", home) for taint in node.taints)
+    return any(is_ours(taint, home) for taint in node.taints)
+
+
+def is_ours(taint: Taint, home: str) -> bool:
+    """Returns whether the compactor of this namespace wrote the taint, with the present or the earlier key."""
+    return taint.key in (LEAVING, RENAMED_LEAVING) and taint.value in ("", home)
+
+
+def _differs(node: NodeInfo, home: str, wanted: bool) -> bool:
+    """Returns whether a write is needed: the taint is not as wanted, or it has the earlier key."""
+    keys = [taint.key for taint in node.taints if is_ours(taint, home)]
+    return RENAMED_LEAVING in keys or bool(keys) != wanted

@@ -87,6 +87,7 @@ def _list_prices() -> Mapping[str, tuple[int, str]]:
     region = ""
     for line in files("trimtab.machines").joinpath("prices.txt").read_text("utf-8").splitlines():
         if line.startswith("["):
+            # A section begins with `[CLOUD REGION]`; the prices after it are those of the region.
             region = line.strip("[]").split()[1]
         elif line and line[0] != "#":
             name, amount = line.split()
@@ -113,6 +114,7 @@ def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
 
     `settings`: instance type → micro-dollars an hour.
     """
+    # A price file is read before: it has the effective price of this very node, discounts included.
     if node.price is not None:
         return MachinePrice(node.price, PriceSource.FILE)
     by_labels = labelled_price(node.labels, settings)
@@ -120,6 +122,7 @@ def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
         return by_labels
     kind, own_region = node.labels.get(INSTANCE_TYPE, ""), node.labels.get(REGION_LABEL, "")
     amount, region = _list_prices().get(kind, (0, ""))
+    # A price of another region may be wrong by tens of percent; no price is better than a wrong one.
     if amount and own_region and own_region != region:
         return NotYet(
             reason=OTHER_REGION(f"the list price of {kind} is known for {region}; node {node.name} is in {own_region}"),
@@ -131,6 +134,7 @@ def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:
     """Returns the price of a node by its labels, the settings and the list prices; None if none of them has it."""
     price_label = labels.get(LABEL, "")
+    # 0 is not accepted: a node that seems free would never be drained.
     if price_label.isdecimal() and int(price_label) > 0:
         return MachinePrice(int(price_label), PriceSource.LABEL)
     kind, own_region = labels.get(INSTANCE_TYPE, ""), labels.get(REGION_LABEL, "")
@@ -140,6 +144,7 @@ def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> Ma
     if not amount or (own_region and own_region != region):
         return None
     if _is_spot(labels):
+        # A guess: callers that need a reliable price get NotYet instead.
         return MachinePrice(amount * (100 - SPOT_DISCOUNT) // 100, PriceSource.SPOT_DISCOUNT)
     return MachinePrice(amount, PriceSource.LIST if own_region else PriceSource.LIST_REGION_UNKNOWN)
 
@@ -175,6 +180,7 @@ def spot(node: NodeInfo) -> bool:
 
 
 def _is_spot(labels: Mapping[str, str]) -> bool:
+    # Karpenter, EKS and AKS write the word in varying case; GKE's two labels are `true`.
     return any(labels.get(key, "").lower() in ("spot", "true") for key in SPOT)
 
 
@@ -199,7 +205,9 @@ class PriceFile:
 
     def price(self, node: NodeInfo) -> int | None:
         """Returns the price of this node; None if the file has none. A type's price counts in its own region only."""
+        # Without a region the type's price is looked up under the empty region, as in a file without that column.
         region = node.labels.get(REGION_LABEL, "")
+        # A file may identify nodes by several fields; each row says by which.
         for field in {field for field, _, _ in self.nodes}:
             instance_id = _instance_id(node, field)
             for region_key in (region.lower(), "") if instance_id else ():
@@ -237,6 +245,7 @@ def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
     of_type: dict[tuple[str, str], list[int]] = {}
     mistakes: list[ConfigError] = []
     for row in rows:
+        # An empty class counts as a node: files that people write often leave it out.
         if row["AssetClass"] not in ("node", ""):
             continue
         amount = _parse_price(row["MarketPriceHourly"])

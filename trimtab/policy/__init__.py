@@ -1,36 +1,35 @@
-"""What may be done to a pod, and when?
+"""Policies for pods: the policy language, and the decision on what to change in a pod.
 
-podpolicy,             a PodPolicy, as types; the scalars of the language: quantities, percentages, name
+podpolicy,             a PodPolicy as types; checked scalars of the language: quantities, percentages, name
 field_types            patterns, label keys
-schema, status         the JSON Schema and the CRD generated from them; what the cluster shows of a policy's
-                       effect
-load                   files → policies, or every mistake in them
-lint, lint_conflicts,  which valid policies will not do what they say?
+schema, status         the JSON Schema and the CRD generated from the types; the status that shows a policy's effect
+load                   loads policies from files, or reports every mistake in them
+lint, lint_conflicts,  find valid policies that will not do what they say
 lint_fields
-cluster_facts          what a decision may know of the cluster
-facts_cache,           the same, grown with the cluster's changes
+cluster_facts          what a decision may read of the cluster
+facts_cache,           builds the same facts from the changes that watches deliver
 facts_index,
 retained_facts,
 lazy_property
-pod_context            one pod in its surroundings: owners, roles, which autoscalers size it
-autoscalers,           what else sets its fields, and from which usage
-vpa_webhook,
+pod_context            one pod with its surroundings: owners, roles, usage
+autoscalers,           what else sets the pod's fields: VPAs, HPAs, managers that apply the pod again; and the
+vpa_webhook,           recorded usage that requests are computed from
 field_owners,
 recommendation_age,
 recorded_usage
-match,                 does this policy mean this pod and which containers; those that do; those in force
+match,                 which policies match the pod and apply to it; the policies in effect in the cluster
 applicable_policies,
 policy_store
-actions/               one file per action: its settings, and what it would do
-pod_changes            which policy decided which field first; what was changed, left alone, overruled
-affinity_conflicts,    can any node satisfy both of these; actions a pod must have
+actions/               one file per action: its settings, and how it changes a pod
+pod_changes            which policy decided which field first; changed, kept and overruled fields
+affinity_conflicts,    contradictions between conditions on nodes; actions that a pod must have
 required_actions,
 required_action_rules
 clamp_resources,       requests and limits within all bounds; written into the containers
 write_resources
-pod_size_limits        how much one pod may hold
+pod_size_limits        the largest pod that is decided on
 decide                 pod + policies + facts → Decision
-changed_annotation     which policies changed what, written on the pod itself
+changed_annotation     the annotation that records which policies changed what
 validating_policy      a ValidatingAdmissionPolicy for required actions
-reasons                every code of this package
+reasons                every reason code of this package
 """

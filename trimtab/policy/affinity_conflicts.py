@@ -1,6 +1,6 @@
-"""Can any node satisfy both of these? Contradictions between what a pod requires of a node.
+"""Finds contradictions between the conditions that a pod sets on its node.
 
-Only what can be told from the words alone: whether a node with such labels exists is the scheduler's question.
+Only conditions themselves are compared. Whether a node with such labels exists is decided by the scheduler.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """The ORed terms of required node affinity; empty where there is none."""
+    """Returns the ORed terms of required node affinity; empty where there is none."""
     affinity = get(spec.affinity, None)
     node = get(affinity.node_affinity, None) if affinity else None
     required = get(node.required, None) if node else None
@@ -18,51 +18,55 @@ def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
 
 
 def is_empty(term: NodeSelectorTerm) -> bool:
-    """A term without expressions or fields matches no node at all."""
+    """Returns whether the term has neither expressions nor fields: such a term matches no node."""
     return not get(term.match_expressions, ()) and not get(term.match_fields, ())
 
 
 def contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> str | None:
-    """Why no node can satisfy node selector, required affinity and `more` together; None: nothing speaks against it.
+    """Returns why no node can satisfy node selector, required affinity and `more` together; None: nothing contradicts.
 
-    Linear in all that is written: what holds for every term is looked at once, and for a term only the keys it names.
+    Linear in the size of the input: conditions that hold for every term are tested once, and a term tests only the keys
+    that it names.
     """
-    terms, needed = required_terms(spec), [*_selected(spec), *more]
+    terms, needed = required_terms(spec), [*_selector_requirements(spec), *more]
     if not terms and not needed:
         return None
-    base = _Base(needed)
-    if base.impossible:
-        return base.impossible
-    first: _Same | None = None
+    common = _CommonRequirements(needed)
+    if common.impossible:
+        return common.impossible
+    first: _KeyRequirements | None = None
     for term in terms:
+        # It matches no node, so it cannot be the term that makes placement possible.
         if is_empty(term):
             continue
-        impossible = base.with_term(term)
+        impossible = common.with_term(term)
         if impossible is None:
             return None
         first = first or impossible
-    return _sentence(first) if first is not None else None
+    return _describe_conflict(first) if first is not None else None
 
 
-def _selected(spec: PodSpec) -> Iterator[SelectorRequirement]:
+def _selector_requirements(spec: PodSpec) -> Iterator[SelectorRequirement]:
     for key, value in get(spec.node_selector, {}).items():
         yield SelectorRequirement(key=key, operator="In", values=(value,))
 
 
-_Same = tuple[str, list[SelectorRequirement]]
-"""A label's key, and all that is required of it. Of several that are impossible, one becomes a sentence."""
+_KeyRequirements = tuple[str, list[SelectorRequirement]]
+"""A label's key, and everything that is required of it. Where several keys are impossible, the first becomes the
+sentence."""
 
 
-class _Base:
-    """What must hold beside every term."""
+class _CommonRequirements:
+    """The conditions that hold together with every term."""
 
     def __init__(self, requirements: Iterable[SelectorRequirement]) -> None:
         self._by_key = _by_key(requirements)
-        found = next((one for one in self._by_key.items() if _is_impossible(one[1])), None)
-        self.impossible = _sentence(found) if found is not None else None
+        conflict = next((entry for entry in self._by_key.items() if _is_impossible(entry[1])), None)
+        self.impossible = _describe_conflict(conflict) if conflict is not None else None
 
-    def with_term(self, term: NodeSelectorTerm) -> _Same | None:
-        """What no node can satisfy beside the term. Keys that it does not name are possible as they were."""
+    def with_term(self, term: NodeSelectorTerm) -> _KeyRequirements | None:
+        """Returns a key of the term that no node can satisfy together with the common conditions. All other keys were
+        tested once."""
         for key, same in _by_key(get(term.match_expressions, ())).items():
             every = [*self._by_key[key], *same] if key in self._by_key else same
             if _is_impossible(every):
@@ -71,49 +75,55 @@ class _Base:
 
 
 def _by_key(requirements: Iterable[SelectorRequirement]) -> dict[str, list[SelectorRequirement]]:
-    found: dict[str, list[SelectorRequirement]] = {}
+    grouped: dict[str, list[SelectorRequirement]] = {}
     for requirement in requirements:
-        found.setdefault(requirement.key, []).append(requirement)
-    return found
+        grouped.setdefault(requirement.key, []).append(requirement)
+    return grouped
 
 
-def _is_impossible(same: list[SelectorRequirement]) -> bool:
-    """Is no value of one label allowed by all of these? Each value that is written is looked at once."""
-    if len(same) == 1 and (same[0].operator != "In" or same[0].values):
+def _is_impossible(requirements: list[SelectorRequirement]) -> bool:
+    """Returns whether no value of one label satisfies all of these. Each value is read once."""
+    # A single requirement is satisfiable, unless it is In without values.
+    if len(requirements) == 1 and (requirements[0].operator != "In" or requirements[0].values):
         return False
-    operators = {r.operator for r in same}
-    if _is_absent_too(operators):
+    operators = {r.operator for r in requirements}
+    if _requires_presence_and_absence(operators):
         return True
-    wanted = [frozenset(r.values) for r in same if r.operator == "In"]
-    if not wanted:
+    value_sets = [frozenset(r.values) for r in requirements if r.operator == "In"]
+    if not value_sets:
         return False
-    # The smallest first: what is left is never larger, and no set is looked through for the sake of another one.
-    allowed = frozenset.intersection(*sorted(wanted, key=len))
-    allowed -= {value for r in same if r.operator == "NotIn" for value in r.values}
+    # The smallest set first: an intersection costs as much as the smaller set, and it never grows.
+    allowed = frozenset.intersection(*sorted(value_sets, key=len))
+    allowed -= {value for r in requirements if r.operator == "NotIn" for value in r.values}
     if operators & {"Gt", "Lt"}:
-        allowed = _between(same, allowed)
+        allowed = _whole_numbers_between(requirements, allowed)
     return not allowed
 
 
-def _is_absent_too(operators: set[str]) -> bool:
-    """Must the label be there, and be absent?"""
+def _requires_presence_and_absence(operators: set[str]) -> bool:
+    """Returns whether the label must exist and must not exist. NotIn is no demand: it also matches a node without the
+    label."""
     return "DoesNotExist" in operators and not operators.isdisjoint(("In", "Exists", "Gt", "Lt"))
 
 
-def _sentence(impossible: _Same) -> str:
-    """Why no value of this label is allowed by all that is required of it."""
+def _describe_conflict(impossible: _KeyRequirements) -> str:
+    """Returns why no value of this label satisfies all that is required of it."""
     key, same = impossible
-    if _is_absent_too({r.operator for r in same}):
+    if _requires_presence_and_absence({r.operator for r in same}):
         return f"label {key} must both be there and be absent"
-    words = " and ".join(map(_words, same[:_MOST_QUOTED])) + (" and more" if len(same) > _MOST_QUOTED else "")
+    words = " and ".join(map(_describe_requirement, same[:_MAX_QUOTED])) + (
+        " and more" if len(same) > _MAX_QUOTED else ""
+    )
     return f"no value of label {key} is {words}"
 
 
-def _between(same: list[SelectorRequirement], values: frozenset[str]) -> frozenset[str]:
-    """Of the values, the whole numbers within every bound; none where a bound is no number."""
+def _whole_numbers_between(requirements: list[SelectorRequirement], values: frozenset[str]) -> frozenset[str]:
+    """Returns the values that are whole numbers within every bound; none where a bound is no number (Gt and Lt take
+    integers)."""
     try:
-        lowest = max((int(r.values[0]) for r in same if r.operator == "Gt"), default=None)
-        highest = min((int(r.values[0]) for r in same if r.operator == "Lt"), default=None)
+        lowest = max((int(r.values[0]) for r in requirements if r.operator == "Gt"), default=None)
+        highest = min((int(r.values[0]) for r in requirements if r.operator == "Lt"), default=None)
+    # The API server refuses such a requirement; here it only means that no value matches.
     except (ValueError, IndexError):
         return frozenset()
     return frozenset(value for value in values if _is_between(value, lowest, highest))
@@ -127,12 +137,12 @@ def _is_between(value: str, lowest: int | None, highest: int | None) -> bool:
     return (lowest is None or number > lowest) and (highest is None or number < highest)
 
 
-_MOST_QUOTED = 12
-"""Requirements, and values of one, that a sentence quotes: it is for people, and goes out in a warning."""
+# Requirements, and values of one, that a sentence quotes: people read it, and it is sent as a warning.
+_MAX_QUOTED = 12
 
 
-def _words(requirement: SelectorRequirement) -> str:
-    values = ", ".join(requirement.values[:_MOST_QUOTED]) + (", …" if len(requirement.values) > _MOST_QUOTED else "")
+def _describe_requirement(requirement: SelectorRequirement) -> str:
+    values = ", ".join(requirement.values[:_MAX_QUOTED]) + (", …" if len(requirement.values) > _MAX_QUOTED else "")
     return {
         "In": f"in [{values}]",
         "NotIn": f"not in [{values}]",

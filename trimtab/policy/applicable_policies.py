@@ -1,9 +1,8 @@
-"""Which policies can mean this pod at all, and what would each do?
+"""Compiles policies once, and finds the ones that apply to a pod.
 
-Read out of a set of policies once: patterns, actions with their settings, and for a namespace and the kinds of a pod's
-owners the few policies whose `match` does not rule them out by these words alone.
-
-Which policies are asked about this pod?
+A compiled policy holds its patterns and its actions with their settings. An index holds, for a namespace and the kinds
+of a pod's owners, the few policies whose `match` does not exclude them by these two alone. Each of those tests the pod
+itself; the rollout and opt-outs decide which of the matching policies are in effect.
 """
 
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from trimtab.policy.actions import (
     topology_spread,
 )
 from trimtab.policy.match import (
-    Test,
+    PodPredicate,
     allows_opt_out,
     annotations_asked_for,
     asks_for_requests,
@@ -49,96 +48,97 @@ from trimtab.policy.required_action_rules import required_actions
 
 Propose = Callable[[Any, PodChanges, tuple[ContainerRef, ...]], None]
 Unmet = Callable[[Any, PodBeforeAndAfter], str | None]
-"""An action's settings and a result → the field that is not as the action says; None: all of it is."""
+"""An action's settings and a result → the first field that is not as the action requires; None where all are."""
 
+# Field of `Actions` → its changes, and the field that a pod lacks where the action is required. A RuntimeClass comes
+# first: what it brings to the pod decides what placement contradicts.
 ACTIONS: tuple[tuple[str, Propose, Unmet], ...] = (
-    ("runtime_class", runtime_class.propose, runtime_class.unmet),
-    ("overhead", overhead.propose, overhead.unmet),
-    ("priority_class", priority_class.propose, priority_class.unmet),
-    ("requests", requests.propose, requests.unmet),
-    ("limits", limits.propose, limits.unmet),
-    ("placement", placement.propose, placement.unmet),
-    ("topology_spread", topology_spread.propose, topology_spread.unmet),
-    ("scheduler_name", scheduler_name.propose, scheduler_name.unmet),
-    ("termination_grace_period", termination_grace_period.propose, termination_grace_period.unmet),
-    ("empty_dirs", empty_dirs.propose, empty_dirs.unmet),
-    ("safe_to_evict_volumes", safe_to_evict_volumes.propose, safe_to_evict_volumes.unmet),
-    ("labels", labels.propose, labels.unmet),
-    ("annotations", labels.propose_annotations, labels.unmet_annotations),
+    ("runtime_class", runtime_class.propose_changes, runtime_class.find_unmet_field),
+    ("overhead", overhead.propose_changes, overhead.find_unmet_field),
+    ("priority_class", priority_class.propose_changes, priority_class.find_unmet_field),
+    ("requests", requests.propose_changes, requests.find_unmet_field),
+    ("limits", limits.propose_changes, limits.find_unmet_field),
+    ("placement", placement.propose_changes, placement.find_unmet_field),
+    ("topology_spread", topology_spread.propose_changes, topology_spread.find_unmet_field),
+    ("scheduler_name", scheduler_name.propose_changes, scheduler_name.find_unmet_field),
+    ("termination_grace_period", termination_grace_period.propose_changes, termination_grace_period.find_unmet_field),
+    ("empty_dirs", empty_dirs.propose_changes, empty_dirs.find_unmet_field),
+    ("safe_to_evict_volumes", safe_to_evict_volumes.propose_changes, safe_to_evict_volumes.find_unmet_field),
+    ("labels", labels.propose_changes, labels.find_unmet_field),
+    ("annotations", labels.propose_annotation_changes, labels.find_unmet_annotation),
 )
-"""Field of `Actions` → what it would do, and what it misses in a pod where it is required. A class comes first: what
-it brings decides what placement contradicts."""
 
 
 class MatchedPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A policy that meant the pod, and what it is allowed to do about it."""
+    """A policy that matches the pod, and its mode."""
 
     policy: str
     mode: str
 
 
 class RequiredAction(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """An action without which a pod must not run."""
+    """An action that a pod must not run without."""
 
     name: str
-    """As a field of `Actions`."""
+    """The field of `Actions`."""
     word: str
-    """As in a policy."""
+    """The field as a policy's YAML names it."""
     unmet: Unmet
     settings: Any
 
 
 class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """One policy, made ready to be asked."""
+    """One policy with its patterns and settings prepared for evaluation."""
 
     policy: PodPolicy
     name: str
     matched: MatchedPolicy
     applies: bool
-    """Of mode `apply`; the others only watch."""
-    matches: Test
+    """True in mode `apply`; policies in the other modes only watch."""
+    matches: PodPredicate
     """Every condition but the one on the namespace, which is `in_namespace`."""
     actions: tuple[tuple[str, Propose, Any], ...]
-    """What it does: name, function, settings."""
+    """The policy's actions: name, function, settings."""
     required: tuple[RequiredAction, ...]
-    """Those of them without which the pod must not run."""
-    in_namespace: Test
+    """The actions that the pod must not run without."""
+    in_namespace: PodPredicate
     """The condition on the namespace alone."""
     changes_guaranteed: bool
     names_daemons: bool
     names_critical: frozenset[str]
-    """The PriorityClasses of the system that its match names."""
+    """The system's PriorityClasses that the policy's match names."""
     matches_amounts: bool
-    """Does its match ask for annotations or requests, which policies themselves change?"""
+    """The match reads annotations or requests, which policies themselves change."""
     means_container: Callable[[ContainerRef], bool] | None
-    """Of which containers its match speaks; None: of all."""
+    """The containers that the match selects; None: all."""
 
-    def places(self, subject: PodContext) -> tuple[ContainerRef, ...]:
-        """The containers that requests and limits of this policy mean."""
+    def select_containers(self, subject: PodContext) -> tuple[ContainerRef, ...]:
+        """Returns the containers that requests and limits of this policy apply to."""
         return subject.places if self.means_container is None else tuple(filter(self.means_container, subject.places))
 
 
 def turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
-    """All that are switched on, in their order."""
-    return tuple(_turn(policy) for policy in policies.all if policy.spec.enabled)
+    """Compiles all enabled policies, in their order."""
+    return tuple(_compile_policy(policy) for policy in policies.all if policy.spec.enabled)
 
 
 def possible(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-    """The policies, in their order, whose `match` the pod's namespace and the kinds of its owners do not rule out."""
-    return policies.once(_Index).find(subject)
+    """Returns, in their order, the policies that may match the pod by its namespace and its owners' kinds."""
+    return policies.once(_CandidateIndex).find_candidates(subject)
 
 
-def possible_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-    """Those of `possible` whose match asks for annotations or requests."""
-    return policies.once(_AmountsIndex).find(subject)
+def find_candidates_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+    """Returns the candidates whose match reads annotations or requests."""
+    return policies.once(_AmountsCandidateIndex).find_candidates(subject)
 
 
-_MAX_INDEXED = 4096
-"""Pairs of namespace and kinds that are remembered; clusters have hundreds."""
+# Pairs of namespace and kinds that are cached; clusters have hundreds.
+_MAX_CACHED_KEYS = 4096
 
 
-class _Index:
-    """Policies by namespace and kinds of owners. For one thread, or for several that may compute an entry twice."""
+class _CandidateIndex:
+    """Finds candidate policies by namespace and kinds of owners. Threads may share it: at worst two of them compute an
+    entry twice."""
 
     def __init__(self, policies: Policies) -> None:
         self._all = self._turns(policies)
@@ -148,26 +148,28 @@ class _Index:
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return policies.once(turns)
 
-    def find(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+    def find_candidates(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
         kinds = tuple([owner.kind for owner in subject.owners]) or ("Pod",)
         key, labels = (subject.namespace, kinds), subject.namespace_labels
         entry = self._entries.get(key)
-        if entry is None or entry[0] != labels:  # an entry is right for the labels that the namespace had
-            if len(self._entries) >= _MAX_INDEXED:
+        # An entry holds for the labels that the namespace had when it was computed.
+        if entry is None or entry[0] != labels:
+            if len(self._entries) >= _MAX_CACHED_KEYS:
+                # A new dict instead of `clear`: another thread may be reading the old one.
                 self._entries = {}
-            policies = (turn for turn in self._all if _may_be_owned(turn.policy.spec.match, kinds))
+            policies = (turn for turn in self._all if _is_possible_owner(turn.policy.spec.match, kinds))
             entry = self._entries[key] = labels, tuple(turn for turn in policies if turn.in_namespace(subject))
         return entry[1]
 
 
-def _turn(policy: PodPolicy) -> CompiledPolicy:
+def _compile_policy(policy: PodPolicy) -> CompiledPolicy:
     spec = policy.spec
-    given = ((name, propose, getattr(spec.actions, name)) for name, propose, _ in ACTIONS)
-    names = frozenset(required_actions(spec.actions))
+    configured = ((name, propose, getattr(spec.actions, name)) for name, propose, _ in ACTIONS)
+    required_names = frozenset(required_actions(spec.actions))
     required = tuple(
         RequiredAction(name=name, word=to_camel(name), unmet=unmet, settings=getattr(spec.actions, name))
         for name, _, unmet in ACTIONS
-        if name in names
+        if name in required_names
     )
     return CompiledPolicy(
         policy=policy,
@@ -175,123 +177,128 @@ def _turn(policy: PodPolicy) -> CompiledPolicy:
         matched=MatchedPolicy(policy=policy.name, mode=spec.mode),
         applies=spec.mode == "apply",
         matches=pod_test(spec.match),
-        actions=tuple(action for action in given if action[2] is not None),
+        actions=tuple(action for action in configured if action[2] is not None),
         required=required,
         in_namespace=namespace_test(spec.match, required=bool(required)),
         changes_guaranteed=spec.guaranteed == "change",
         names_daemons=names_daemons(policy),
         names_critical=names_critical(policy),
         matches_amounts=bool(annotations_asked_for(spec.match)) or asks_for_requests(spec.match),
+        # None saves a filter over all containers for most policies.
         means_container=None if spec.match.containers is None else containers_test(spec.match.containers),
     )
 
 
-class _AmountsIndex(_Index):
-    """Of `matches_amounts` alone."""
+class _AmountsCandidateIndex(_CandidateIndex):
+    """Finds only candidates with `matches_amounts`."""
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return tuple(turn for turn in policies.once(turns) if turn.matches_amounts)
 
 
-_PATTERN = frozenset("*?[")
+_WILDCARDS = frozenset("*?[")
 
 
-def _may_be_owned(match: Match, kinds: tuple[str, ...]) -> bool:
-    """Could an owner of one of these kinds be meant? Patterns for kinds are left to the match itself."""
-    named = [pattern.partition("/")[0] for pattern in match.owners]
-    return not named or any(kind in kinds or _PATTERN & set(kind) for kind in named)
+def _is_possible_owner(match: Match, kinds: tuple[str, ...]) -> bool:
+    """Returns whether the match may select owners of one of these kinds. Wildcards in kinds are left to the match."""
+    match_kinds = [pattern.partition("/")[0] for pattern in match.owners]
+    return not match_kinds or any(kind in kinds or _WILDCARDS & set(kind) for kind in match_kinds)
 
 
 class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
-    """Who means a pod, and whose share it is in."""
+    """The policies that match a pod, and which of them are in effect for it."""
 
     subject: PodContext
     meaning: tuple[CompiledPolicy, ...]
+    """Policies whose `match` selects the pod."""
     ours: tuple[CompiledPolicy, ...]
-    """Those that are rolled out to the pod's owner, and of whom it has not opted out."""
+    """Policies that are rolled out to the pod's owner and that the pod has not opted out of."""
     opted_out: tuple[CompiledPolicy, ...] = ()
-    """Those that are rolled out to it and allow that it opted out."""
+    """Policies that are rolled out to the pod's owner and that the pod has opted out of."""
 
     @property
     def not_in_rollout(self) -> tuple[FieldKept, ...]:
-        """What is said of the others."""
+        """The matching policies that are not rolled out to the pod's owner, each with the reason."""
         if len(self.meaning) == len(self.ours):
             return ()
-        drawn = (*self.ours, *self.opted_out)
-        return tuple(_left_out(turn.policy) for turn in self.meaning if turn not in drawn)
+        rolled_out = (*self.ours, *self.opted_out)
+        return tuple(_not_in_rollout(turn.policy) for turn in self.meaning if turn not in rolled_out)
 
     @property
     def not_asked(self) -> tuple[FieldKept, ...]:
-        """What is said of the policies that mean the pod and are not asked: outside the rollout, or opted out of."""
+        """The matching policies that have no effect on the pod, each with the reason: outside the rollout, or opted out
+        of."""
         if not self.opted_out:
             return self.not_in_rollout
         reason = opt_out_reason(self.subject)
-        said = tuple(FieldKept(field="", policy=turn.name, reason=reason) for turn in self.opted_out)
-        return (*self.not_in_rollout, *said)
+        opted_out = tuple(FieldKept(field="", policy=turn.name, reason=reason) for turn in self.opted_out)
+        return (*self.not_in_rollout, *opted_out)
 
 
-def ask(policies: Policies, subject: PodContext, like: ApplicablePolicies | None = None) -> ApplicablePolicies:
-    """The policies whose `match` means the pod, in their order.
+def ask(policies: Policies, subject: PodContext, similar: ApplicablePolicies | None = None) -> ApplicablePolicies:
+    """Finds the policies whose `match` selects the pod, in their order.
 
-    like: what was found of a pod before, with the same policies, facts and terms; found again where nothing differs
-    that a `match` asks for.
+    like: the result for an earlier pod, with the same policies, facts and settings; it is reused where nothing differs
+    that a `match` reads.
     """
-    if like is not None and _is_found_again(policies, subject, like):
-        return ApplicablePolicies(subject, like.meaning, like.ours, like.opted_out)
-    return ApplicablePolicies(subject, *subject.once(policies.once(_Chooser)))
+    if similar is not None and _is_same_selection(policies, subject, similar):
+        # Only the pod's context is new; it is the one that actions and reasons read.
+        return ApplicablePolicies(subject, similar.meaning, similar.ours, similar.opted_out)
+    return ApplicablePolicies(subject, *subject.once(policies.once(_PolicySelector)))
 
 
-_Choice = tuple[tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...]]
-"""Policies as in `ApplicablePolicies`, without the subject: what a subject keeps must not lead back to it, or each
-review leaves garbage that only the collector frees."""
+_Selection = tuple[tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...]]
+"""The policies of `ApplicablePolicies` without the pod's context. A context caches this tuple, so it must not refer
+back to the context: each review would leave a reference cycle that only the garbage collector frees."""
 
 
-class _Chooser:
-    """Chooses among one set of policies. A subject keeps what was chosen for it (`PodContext.once`)."""
+class _PolicySelector:
+    """Selects among one set of policies. The pod's context caches the result (`PodContext.compute_once`)."""
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
 
-    def __call__(self, subject: PodContext) -> _Choice:
-        return _chosen(self._policies, subject)
+    def __call__(self, subject: PodContext) -> _Selection:
+        return _select_policies(self._policies, subject)
 
 
-def _chosen(policies: Policies, subject: PodContext) -> _Choice:
-    meaning = tuple([turn for turn in possible(policies, subject) if turn.matches(subject)])
+def _select_policies(policies: Policies, subject: PodContext) -> _Selection:
+    matching = tuple([turn for turn in possible(policies, subject) if turn.matches(subject)])
+    # Only policies that name the class apply to pods that the node or the cluster needs; required actions always do.
     if subject.critical_class:
-        meaning = tuple(turn for turn in meaning if turn.required or subject.critical_class in turn.names_critical)
-    drawn = tuple([turn for turn in meaning if in_rollout(turn.policy, subject)])
+        matching = tuple(turn for turn in matching if turn.required or subject.critical_class in turn.names_critical)
+    rolled_out = tuple([turn for turn in matching if in_rollout(turn.policy, subject)])
+    # Nearly every pod.
     if subject.opt_out is None:
-        return meaning, drawn, ()
-    opted_out = tuple([turn for turn in drawn if allows_opt_out(turn.policy, subject)])
-    return meaning, tuple([turn for turn in drawn if turn not in opted_out]), opted_out
+        return matching, rolled_out, ()
+    opted_out = tuple([turn for turn in rolled_out if allows_opt_out(turn.policy, subject)])
+    return matching, tuple([turn for turn in rolled_out if turn not in opted_out]), opted_out
 
 
-def _is_found_again(policies: Policies, subject: PodContext, like: ApplicablePolicies) -> bool:
-    """Would the same policies be found? So where nothing differs that a `match` or a rollout reads, annotations and
-    requests aside, and where each match that asks for those answers as it did.
-    """
-    return _chosen_by(like.subject) == _chosen_by(subject) and all(
-        turn.matches(subject) is (turn in like.meaning) for turn in possible_by_amounts(policies, subject)
+def _is_same_selection(policies: Policies, subject: PodContext, similar: ApplicablePolicies) -> bool:
+    """Returns whether the same policies would be selected: nothing differs that a `match` or a rollout reads, and every
+    match that reads annotations or requests gives the same answer as before."""
+    return _selection_inputs(similar.subject) == _selection_inputs(subject) and all(
+        turn.matches(subject) is (turn in similar.meaning) for turn in find_candidates_by_amounts(policies, subject)
     )
 
 
-def _chosen_by(subject: PodContext) -> tuple[object, ...]:
-    """All that a `match` or a rollout reads of a pod; the facts, annotations and requests aside."""
+def _selection_inputs(subject: PodContext) -> tuple[object, ...]:
+    """Returns all that a `match` or a rollout reads of a pod, except facts, annotations and requests."""
     pod: Pod = subject.pod
     spec, metadata = pod.spec, pod.metadata
     return (
         metadata.labels, spec.runtime_class_name, spec.priority_class_name, subject.owners,
         metadata.name, metadata.generate_name, subject.namespace, subject.opt_out, spec.service_account_name,
-        [_of(container) for container in (*spec.containers, *spec.init_containers)], len(spec.containers),
+        [_container_inputs(container) for container in (*spec.containers, *spec.init_containers)], len(spec.containers),
     )  # fmt: skip
 
 
-def _of(container: Container) -> tuple[object, ...]:
+def _container_inputs(container: Container) -> tuple[object, ...]:
     return container.name, container.image, container.restart_policy
 
 
-def _left_out(policy: PodPolicy) -> FieldKept:
+def _not_in_rollout(policy: PodPolicy) -> FieldKept:
     reason = reasons.NOT_IN_ROLLOUT(f"rolled out to {policy.spec.rollout}% of owners")
     return FieldKept(field="", policy=policy.name, reason=reason)

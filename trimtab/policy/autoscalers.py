@@ -1,18 +1,17 @@
-"""How does a VerticalPodAutoscaler stand to this pod? The one reader of VPAs, for every process and verb.
+"""Reads how VerticalPodAutoscalers and HorizontalPodAutoscalers affect a pod. All processes and commands use this
+reader.
 
-For each container and resource one number counts, the first of these that there is:
+For each container and resource one number counts, the first of these that exists:
 
-1. the request that is written;
-2. the VPA's own target, where it recommends and its webhook is called for the pod;
-3. P5, from which the VPA grows, where it can correct it on this very pod (see `_cannot_correct`); P95 otherwise.
+1. the request that the author wrote; 2. the VPA's own target, where it recommends one and its webhook is called for the
+pod; 3. P5, from which the VPA grows, where it can correct it on this very pod (see `_why_not_corrected`); P95
+otherwise.
 
 The rules are those of the VPA's own admission controller (target by namespace, kind and name; the oldest VPA counts;
-`Off` does nothing; init containers and sidecars are not its business) and updater.
+`Off` does nothing; init containers and sidecars are ignored) and of its updater.
 
-Does a HorizontalPodAutoscaler count this pod's replicas by its requests?
-
-Utilisation is use divided by request: whoever changes the request of such a pod changes the number of its replicas,
-and whoever first gives it one wakes an autoscaler that could not count until then.
+An HPA that scales by utilization divides use by requests. Another request for such a pod changes the number of its
+replicas, and a first request starts an autoscaler that could not count until then.
 """
 
 from collections.abc import Mapping
@@ -28,84 +27,88 @@ from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.vpa_webhook import ANYWHERE
 
+# The lowest amounts that the VPA recommends, per pod and shared by its containers (recommender flags
+# pod-recommendation-min-cpu-millicores and -memory-mb; the latter counts in units of 1024 * 1024 bytes).
 _FLOOR = {"cpu": "25m", "memory": "250Mi"}
-"""Of what it recommends, and of nothing else. Per pod, shared by its containers (recommender flags
-pod-recommendation-min-cpu-millicores, -memory-mb; the latter counts in units of 1024 * 1024 bytes, whatever it is
-called)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VpaConstraints:
-    """How a VPA stands to one resource of one container."""
+    """The effect of a VPA on one resource of one container."""
 
     name: str
-    """The VPA's."""
+    """The name of the VPA."""
     target: int | None
-    """What it recommends, within its own minAllowed and maxAllowed, in the scheduler's numbers; None: nothing yet."""
+    """The VPA's recommendation within its own minAllowed and maxAllowed, in the scheduler's numbers; None: there is
+    none yet."""
     uncorrected: str
-    """Why it will not correct the requests of this very pod while that runs; empty where it will."""
+    """Why the VPA will not correct the requests of this very pod while it runs; empty where it will."""
     keeps_ratio: bool
-    """controlledValues RequestsAndLimits: it multiplies a limit as it multiplies the request."""
+    """controlledValues is RequestsAndLimits: the VPA multiplies a limit as it multiplies the request."""
     floor: int
-    """The scheduler's number: its minAllowed; and where it evicts, what it would evict below."""
+    """The scheduler's number: the VPA's minAllowed and, where it evicts pods, the amount below which it would evict
+    this one."""
     ceiling: int | None
     growth: int | None = None
-    """What a pod may be resized to where it runs; None: it is not resized there, or nobody knows how far."""
+    """The amount that a running pod may be resized to; None: it is not resized in place, or the amount is not known."""
 
     @property
     def recommends(self) -> bool:
-        """Has it a recommendation? Then its webhook decides."""
+        """True where the VPA has a recommendation; then its webhook decides."""
         return self.target is not None
 
     @property
     def corrects(self) -> bool:
-        """Will it correct a first request on this very pod?"""
+        """True where the VPA will correct a first request on this very pod."""
         return not self.uncorrected
 
 
+# Annotation, followed by the container's name: the VPA gave the container more cpu for its start.
 BOOST = "vpaCpuStartupBoost/"
-"""Annotation, the container's name behind it: the VPA gave the container more cpu for its start."""
 
 
-def boosts(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Is the VPA boosting this container's cpu? What it wrote down to go back to must stay true."""
+def is_boosting_cpu(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+    """Returns whether the VPA is boosting this container's cpu. The VPA recorded the request that it returns to, so
+    that request must stay true."""
     return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
 
 
 def is_sized_by_others(subject: PodContext) -> bool:
-    """Does an annotation of the pod say that a VPA wrote, or boosts, a request of one of its containers?"""
+    """Returns whether an annotation says that a VPA wrote, or boosts, a request of one of the pod's containers."""
     return WRITTEN_BY_VPA in subject.annotations or any(key.startswith(BOOST) for key in subject.annotations)
 
 
+# Annotation of the VPA's webhook: "Pod resources updated by NAME: container 0: cpu request, memory request".
 WRITTEN_BY_VPA = "vpaUpdates"
-"""Annotation of the VPA's webhook: "Pod resources updated by NAME: container 0: cpu request, memory request"."""
 
 
-def has_written(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Does the VPA say that it wrote this request itself? That holds also before any VPA is known here."""
-    if WRITTEN_BY_VPA not in subject.annotations:  # nearly every pod: asked for every container, resource and policy
+def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+    """Returns whether the VPA's annotation says that it wrote this request. It holds also before VPAs are listed."""
+    # True for nearly every pod, and evaluated for every container, resource and policy: it must be cheap.
+    if WRITTEN_BY_VPA not in subject.annotations:
         return False
-    return place.role is Role.MAIN and (str(place.index), resource) in subject.once(_written)
+    return place.role is Role.MAIN and (str(place.index), resource) in subject.once(_requests_written_by_vpa)
 
 
-def _written(subject: PodContext) -> frozenset[tuple[str, str]]:
+def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
     """(index of the container, resource) of each request that the annotation says the VPA wrote."""
-    found = set[tuple[str, str]]()
-    for part in subject.annotations.get(WRITTEN_BY_VPA, "").split(";"):
-        _, mark, written = part.strip().rpartition("container ")
-        index, colon, values = written.partition(": ")
-        if mark and colon:
-            found |= {
+    requests = set[tuple[str, str]]()
+    for sentence in subject.annotations.get(WRITTEN_BY_VPA, "").split(";"):
+        _, marker, container_text = sentence.strip().rpartition("container ")
+        index, colon, values = container_text.partition(": ")
+        if marker and colon:
+            requests |= {
                 (index, value.removesuffix(" request")) for value in values.split(", ") if value.endswith(" request")
             }
-    return frozenset(found)
+    return frozenset(requests)
 
 
 def of(subject: PodContext) -> VerticalPodAutoscaler | None:
-    """The VPA that manages this pod; None where none does, or its webhook cannot act or is not called for it.
+    """Returns the VPA that manages this pod; None where none does, or where its webhook cannot act or is not called for
+    the pod.
 
-    A VPA targets the topmost controller that is well known or can be scaled. Whether a custom one can be scaled is
-    not known here: it is looked at, and so is what stands below it, down to the first well-known one.
+    A VPA targets the topmost controller that is well known or can be scaled. Whether a custom controller can be scaled
+    is not known here: it is tried, and so are the owners below it, down to the first well-known one.
     """
     if not subject.facts.vpas or not _is_called(subject):
         return None
@@ -113,26 +116,29 @@ def of(subject: PodContext) -> VerticalPodAutoscaler | None:
         for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
             if vpa.spec.update_policy.update_mode != "Off":
                 return vpa
+        # The VPA's own fetcher stops at the first well-known controller, too
+        # (vertical-pod-autoscaler/pkg/target/controller_fetcher).
         if owner.kind in _WELL_KNOWN:
             break
     return None
 
 
 def _is_called(subject: PodContext) -> bool:
-    """Is the VPA's webhook called for this pod, as far as that is known?"""
+    """Returns whether the VPA's webhook is called for this pod, as far as that is known."""
     return any(
-        reach == ANYWHERE or reach.includes(subject.namespace_labels, subject.labels)
+        reach == ANYWHERE or reach.includes_pod(subject.namespace_labels, subject.labels)
         for reach in subject.facts.vpa_reach
     )
 
 
 def advised(subject: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
-    """What a VPA says of this container, whether it acts by itself or not (`Off`); the oldest that says anything."""
+    """Returns the recommendation of a VPA for this container, also of a VPA in mode `Off`; the oldest VPA with one
+    counts."""
     for owner in reversed(subject.owners):
         for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
-            for container, about, advice in given(vpa):
+            for container, about, recommendation in given(vpa):
                 if (container, about) == (place.container.name, resource):
-                    return advice
+                    return recommendation
     return None
 
 
@@ -142,151 +148,161 @@ _WELL_KNOWN = frozenset(
 
 
 class VpaConstraintsIndex:
-    """How one VPA stands to the containers of one pod; each is worked out once, however many policies ask."""
+    """The effect of one VPA on the containers of one pod. Each is computed once, however many policies need it."""
 
     def __init__(self, vpa: VerticalPodAutoscaler | None, subject: PodContext) -> None:
         self._containers = len(subject.pod.spec.containers)
-        self._said = None if vpa is None else _read(vpa, subject)
-        self._known: dict[tuple[str, str], VpaConstraints | None] = {}
+        self._vpa = None if vpa is None else _read_vpa(vpa, subject)
+        self._cache: dict[tuple[str, str], VpaConstraints | None] = {}
 
     def of(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
-        """How it stands to this container's resource; None: not at all."""
-        if self._said is None or place.role is not Role.MAIN or resource not in _FLOOR:
+        """Returns the effect on this container's resource; None: there is none."""
+        # The VPA ignores init containers and sidecars, and recommends cpu and memory only.
+        if self._vpa is None or place.role is not Role.MAIN or resource not in _FLOOR:
             return None
         key = (place.container.name, resource)
-        if key not in self._known:
-            self._known[key] = _sizing(self._said, *key, self._containers)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = _build_constraints(self._vpa, *key, self._containers)
+        return self._cache[key]
 
 
-def sizings(subject: PodContext) -> VpaConstraintsIndex:
-    """Of the VPA that manages the pod."""
+def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
+    """Returns the constraints of the VPA that manages the pod."""
     return VpaConstraintsIndex(subject.once(of), subject)
 
 
 def sizing(
     vpa: VerticalPodAutoscaler | None, subject: PodContext, place: ContainerRef, resource: str
 ) -> VpaConstraints | None:
-    """How the VPA stands to this container's resource; None: not at all."""
+    """Returns the effect of this VPA on the container's resource; None: there is none."""
     return VpaConstraintsIndex(vpa, subject).of(place, resource)
 
 
-def _sizing(said: "_Said", container: str, resource: str, containers: int) -> VpaConstraints | None:
-    policy = said.policies.get(container) or said.policies.get("*") or _DEFAULT
+def _build_constraints(content: "_VpaContent", container: str, resource: str, containers: int) -> VpaConstraints | None:
+    policy = content.policies.get(container) or content.policies.get("*") or _DEFAULT_POLICY
     controlled = policy.controlled_resources
+    # ContainerScalingMode and controlledResources as in the VPA's API; an absent list means all resources.
     if policy.mode == "Off" or (not isinstance(controlled, UnsetType) and resource not in controlled):
         return None
-    least = _bound(resource, policy.min_allowed) or 0
-    most = _bound(resource, policy.max_allowed)
-    target = _target(said.targets.get(container), resource, least, most)
-    # Its recommender's own least, whose flags nobody knows here, says nothing once it has recommended something.
-    evicted_below = 0 if said.uncorrected or target is not None else _share(resource, containers)
+    minimum = _scheduler_value_of(resource, policy.min_allowed) or 0
+    maximum = _scheduler_value_of(resource, policy.max_allowed)
+    target = _bounded_target(content.targets.get(container), resource, minimum, maximum)
+    # The recommender's own minimum depends on its flags, which are not known here. It no longer matters once there is
+    # a recommendation.
+    evicted_below = 0 if content.uncorrected or target is not None else _container_floor(resource, containers)
     return VpaConstraints(
-        name=said.name,
+        name=content.name,
         target=target,
-        uncorrected=said.uncorrected,
+        uncorrected=content.uncorrected,
         keeps_ratio=policy.controlled_values == "RequestsAndLimits",
-        floor=max(least, evicted_below),
-        ceiling=most,
-        growth=_growth(said.upper.get(container), resource, target, most) if said.resizes else None,
+        floor=max(minimum, evicted_below),
+        ceiling=maximum,
+        growth=_bounded_growth(content.upper.get(container), resource, target, maximum) if content.resizes else None,
     )
 
 
+# Live pods below which the updater leaves a workload alone where the VPA sets no number (updater flag --min-replicas).
 MIN_REPLICAS = 2
-"""Live pods below which the updater leaves a group alone where the VPA does not say (its flag --min-replicas)."""
-_RAISING = ("", "Auto", "Recreate", "InPlaceOrRecreate", "InPlace")
-"""Modes in which the updater looks at running pods."""
+# Update modes in which the updater looks at running pods.
+_UPDATING_MODES = ("", "Auto", "Recreate", "InPlaceOrRecreate", "InPlace")
+# Update modes in which the VPA resizes pods without an eviction.
 RESIZING = ("InPlaceOrRecreate", "InPlace")
-"""Modes in which it resizes pods without an eviction."""
-_EVICTABLE = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Deployment"})
-"""Owners whose pods come back as they were, so that the updater's eviction leads to better ones."""
+# Owners that create evicted pods again, so that the updater's eviction leads to pods with better requests.
+_EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Deployment"})
 
 
-def _cannot_correct(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
-    """Why the VPA will not raise the requests of this very pod while it runs; empty where it will. It will when
+def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
+    """Returns why the VPA will not raise the requests of this very pod while it runs; empty where it will. It will when
 
     - its mode acts on running pods (not `Initial`; vertical-pod-autoscaler/pkg/updater/logic/updater.go, 1.7);
-    - a controller makes the pod again after an eviction (no Job, no bare pod, no controller that nobody knows here);
-    - that wants at least `minReplicas` pods, 2 unless the VPA says (pods_restriction_factory.go: "Too few replicas");
-    - its eviction requirements let it raise a request.
+    - a controller creates the pod again after an eviction (no Job, no bare pod, no custom controller);
+    - that controller wants at least `minReplicas` pods, 2 unless the VPA sets it (pods_restriction_factory.go: "Too few
+      replicas");
+    - the VPA's eviction requirements let it raise a request.
     """
-    rules = vpa.spec.update_policy
-    if rules.update_mode not in _RAISING:
-        return f"its mode {rules.update_mode} leaves running pods alone"
-    if not subject.owners or subject.owners[0].kind not in _EVICTABLE:
+    update_policy = vpa.spec.update_policy
+    if update_policy.update_mode not in _UPDATING_MODES:
+        return f"its mode {update_policy.update_mode} leaves running pods alone"
+    if not subject.owners or subject.owners[0].kind not in _EVICTABLE_OWNERS:
         return f"it does not evict pods of a {subject.owners[0].kind}" if subject.owners else "it evicts no bare pod"
-    if any(needed.change_requirement == "TargetLowerThanRequests" for needed in rules.eviction_requirements):
+    if any(
+        requirement.change_requirement == "TargetLowerThanRequests"
+        for requirement in update_policy.eviction_requirements
+    ):
         return "its eviction requirements only let it lower requests"
-    least = MIN_REPLICAS if rules.min_replicas is None else rules.min_replicas
-    wanted = subject.replicas
-    if wanted is None and least > 1:
-        return f"how many replicas {subject.top} has is not known, and its updater needs {least}"
-    if wanted is not None and wanted.wanted < least:
-        return f"its updater leaves fewer than {least} replicas alone"
+    min_replicas = MIN_REPLICAS if update_policy.min_replicas is None else update_policy.min_replicas
+    replicas = subject.replicas
+    if replicas is None and min_replicas > 1:
+        return f"the number of replicas of {subject.top} is not known, and its updater needs {min_replicas}"
+    if replicas is not None and replicas.wanted < min_replicas:
+        return f"its updater leaves fewer than {min_replicas} replicas alone"
     return ""
 
 
-def _target(said: ResourceList | None, resource: str, least: int, most: int | None) -> int | None:
-    target = None if said is None else _bound(resource, said)
+def _bounded_target(targets: ResourceList | None, resource: str, minimum: int, maximum: int | None) -> int | None:
+    target = None if targets is None else _scheduler_value_of(resource, targets)
     if target is None:
         return None
-    raised = max(target, least)
-    return raised if most is None else min(raised, most)
+    raised = max(target, minimum)
+    return raised if maximum is None else min(raised, maximum)
 
 
+# Of the target: the most that a pod which is resized in place is taken to need. On a VPA's first days its upper bound
+# itself is a multiple of the target (the margin is one over the days of history; recommender/logic/estimator.go).
 GROWTH_PERCENT = 150
-"""Of its target, the most that a pod which is resized in place is taken to need. The upper bound itself is a multiple
-of that on a VPA's first days (its margin is one over the days of history; recommender/logic/estimator.go)."""
 
 
-def _growth(said: ResourceList | None, resource: str, target: int | None, most: int | None) -> int | None:
-    """The upper bound of the recommendation, within what the VPA allows and half as much again as the target."""
-    upper = None if said is None else _bound(resource, said)
+def _bounded_growth(
+    upper_bounds: ResourceList | None, resource: str, target: int | None, maximum: int | None
+) -> int | None:
+    """Returns the recommendation's upper bound, within what the VPA allows and `GROWTH_PERCENT` of the target."""
+    upper = None if upper_bounds is None else _scheduler_value_of(resource, upper_bounds)
     if upper is None or target is None:
         return None
     bounded = max(target, min(upper, target * GROWTH_PERCENT // 100))
-    return bounded if most is None else min(bounded, most)
+    return bounded if maximum is None else min(bounded, maximum)
 
 
-def _bound(resource: str, written: ResourceList) -> int | None:
-    """The scheduler's number; None where nothing readable is written."""
+def _scheduler_value_of(resource: str, amounts: ResourceList) -> int | None:
+    """Returns the scheduler's number; None where there is no amount, or none that can be parsed."""
     try:
-        return quantity.scheduler_value(resource, written[resource]) if resource in written else None
+        return quantity.scheduler_value(resource, amounts[resource]) if resource in amounts else None
     except NotAQuantity:
         return None
 
 
-def _share(resource: str, containers: int) -> int:
-    """The floor of one container, rounded up to whole millicores and MiB: a floor that is read should be readable."""
+def _container_floor(resource: str, containers: int) -> int:
+    """Returns one container's share of the floor, rounded up to whole millicores and MiB, so that users see round
+    numbers."""
     step = 1 if resource == "cpu" else 1 << 20
     part = quantity.scheduler_value(resource, _FLOOR.get(resource, 0)) // max(1, containers)
     return -(-part // step) * step
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What a VPA says of containers, by their names."""
+class _VpaContent:
+    """The content of a VPA by the names of containers."""
 
     name: str
     uncorrected: str
     policies: Mapping[str, ContainerPolicy]
-    """`*` stands for all that are not named."""
+    """`*` holds for all containers that are not named."""
     targets: Mapping[str, ResourceList]
-    """Of one name, the first counts."""
+    """Where a name occurs twice, the first entry counts."""
     upper: Mapping[str, ResourceList]
-    """The recommendation's upper bounds; likewise."""
+    """The recommendation's upper bounds by name, likewise."""
     resizes: bool
-    """It resizes pods where they run."""
+    """The VPA resizes pods while they run."""
 
 
-_DEFAULT = ContainerPolicy()
+_DEFAULT_POLICY = ContainerPolicy()
 
 
-def _read(vpa: VerticalPodAutoscaler, subject: PodContext) -> _Said:
-    """A VPA and a pod may both name thousands of containers."""
-    policies, targets, upper = _NAMED.of(vpa)
-    return _Said(
-        name=vpa.metadata.name, uncorrected=_cannot_correct(vpa, subject), policies=policies, targets=targets,
+def _read_vpa(vpa: VerticalPodAutoscaler, subject: PodContext) -> _VpaContent:
+    """Reads a VPA for a pod. Indexes by name, because a VPA and a pod may both name thousands of containers."""
+    policies, targets, upper = _BY_NAME.value_for(vpa)
+    return _VpaContent(
+        name=vpa.metadata.name, uncorrected=_why_not_corrected(vpa, subject), policies=policies, targets=targets,
         upper=upper, resizes=vpa.spec.update_policy.update_mode in RESIZING,
     )  # fmt: skip
 
@@ -294,55 +310,58 @@ def _read(vpa: VerticalPodAutoscaler, subject: PodContext) -> _Said:
 def _by_name(
     vpa: VerticalPodAutoscaler,
 ) -> tuple[Mapping[str, ContainerPolicy], Mapping[str, ResourceList], Mapping[str, ResourceList]]:
-    """Policies, targets and upper bounds."""
-    found = tuple(reversed(vpa.status.recommendation.container_recommendations))
+    """Returns policies, targets and upper bounds by container name."""
+    # Reversed, because a dict keeps the last entry of a name and the VPA counts the first.
+    entries = tuple(reversed(vpa.status.recommendation.container_recommendations))
     return (
         {p.container_name: p for p in vpa.spec.resource_policy.container_policies},
-        {r.container_name: r.target for r in found},
-        {r.container_name: r.upper_bound for r in found},
+        {r.container_name: r.target for r in entries},
+        {r.container_name: r.upper_bound for r in entries},
     )
 
 
-_NAMED = Derived(_by_name)
+_BY_NAME = Derived(_by_name)
 
 
 KIND = "HorizontalPodAutoscaler"
 
 
-def by_utilization(subject: PodContext) -> bool:
-    """For the pod or any of its owners; True where HPAs are not listed yet (the cautious reading)."""
+def is_scaled_by_utilization(subject: PodContext) -> bool:
+    """Returns whether an HPA scales an owner of the pod by utilization; True where HPAs are not listed yet (the
+    cautious answer)."""
     if KIND not in subject.facts.known:
         return True
-    return any(found.by_utilization for found in _scaled(subject))
+    return any(hpa.by_utilization for hpa in _hpa_summaries(subject))
 
 
 def max_replicas(subject: PodContext) -> int:
-    """The most replicas that an HPA may make of any of its owners; 0 where none may, or none says."""
-    return max((found.max_replicas for found in _scaled(subject)), default=0)
+    """Returns the most replicas that an HPA may create for any owner of the pod; 0 where no HPA may."""
+    return max((hpa.max_replicas for hpa in _hpa_summaries(subject)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Scaled:
-    """What all HPAs of one owner say together."""
+class _HpaSummary:
+    """The effect of all HPAs of one owner together."""
 
     by_utilization: bool
     max_replicas: int
 
 
-def _scaled(subject: PodContext) -> list[_Scaled]:
-    found = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
-    return [_SCALED.of(hpas) for hpas in found if hpas]
+def _hpa_summaries(subject: PodContext) -> list[_HpaSummary]:
+    by_owner = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
+    return [_SUMMARIES.value_for(hpas) for hpas in by_owner if hpas]
 
 
-def _together(hpas: tuple[HorizontalPodAutoscaler, ...]) -> _Scaled:
-    return _Scaled(any(map(_by_utilization, hpas)), max(hpa.spec.max_replicas for hpa in hpas))
+def _summarize_hpas(hpas: tuple[HorizontalPodAutoscaler, ...]) -> _HpaSummary:
+    return _HpaSummary(any(map(_scales_by_utilization, hpas)), max(hpa.spec.max_replicas for hpa in hpas))
 
 
-_SCALED = Derived(_together)
+_SUMMARIES = Derived(_summarize_hpas)
 
 
-def _by_utilization(hpa: HorizontalPodAutoscaler) -> bool:
-    """One that names no metric is given 80% of cpu (pkg/apis/autoscaling/v2/defaults.go)."""
+def _scales_by_utilization(hpa: HorizontalPodAutoscaler) -> bool:
+    """Returns whether the HPA scales by utilization. One without any metric gets 80% of cpu
+    (pkg/apis/autoscaling/v2/defaults.go)."""
     if hpa.spec.target_cpu_utilization_percentage is not None or not hpa.spec.metrics:
         return True
     return any(map(_is_utilization, hpa.spec.metrics))

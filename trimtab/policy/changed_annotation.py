@@ -1,14 +1,13 @@
-"""Which policies changed what, written on the pod itself.
+"""Reads and writes the annotation `trimtab.dev/changed`, which records on a pod which policies changed what.
+Distinguishes values that LimitRanger wrote from the author's own.
 
-The annotation `trimtab.dev/changed` holds compact JSON: `by` maps each policy to the fields it changed with their
-values, `pod` is a fingerprint of whose pod this is, `at` the time in seconds since 1970, and `sig` a signature of it
-all. Whoever may create a pod may write the annotation, too: a later call decides by it only where the signature is ours
-and seconds old (`read`). For people and reports it tells what was done (`claimed`).
+The annotation holds compact JSON: `by` maps each policy to the fields it changed with their values, `pod` is a
+fingerprint of the pod's identity, `at` the time in seconds since 1970, and `sig` a signature of all of it. Anybody who
+may create a pod may write the annotation, too. So a later call decides by it only where a replica of Trimtab signed it
+seconds ago (`read_trusted_annotation`). For people and reports it shows what was done (`read_claimed_annotation`).
 
-Whose is this value, and who reads it? What stands in a pod was not all written by its author.
-
-LimitRanger fills in the namespace's defaults before webhooks are called, and says so in an annotation. A container may
-read its own limits: as an environment variable, or from a file of the downward API.
+LimitRanger fills in the namespace's defaults before webhooks are called, and records that in an annotation. A container
+may read its own limits: as an environment variable, or from a file of the downward API.
 """
 
 import hashlib
@@ -30,18 +29,18 @@ REMOVED = "removed"
 
 @dataclass(frozen=True, slots=True)
 class ChangedAnnotation:
-    """What earlier calls of ours did to this very pod."""
+    """The changes that earlier calls of Trimtab made to this very pod."""
 
     by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
-    def values(self) -> dict[str, str]:
-        """Field → the value we gave it; fields we removed are not in it."""
+    def value_by_field(self) -> dict[str, str]:
+        """Field → the value that Trimtab gave it; without fields that it removed."""
         return {name: value for fields in self.by.values() for name, value in fields.items() if value != REMOVED}
 
     @property
     def deciders(self) -> dict[str, tuple[str, str | None]]:
-        """Field → the policy that decided it, and its value; None where it removed the field."""
+        """Field → the policy that decided it, and its value; None where the policy removed the field."""
         return {
             name: (policy, None if value == REMOVED else value)
             for policy, fields in self.by.items()
@@ -49,11 +48,11 @@ class ChangedAnnotation:
         }
 
     def of(self, policies: Collection[str]) -> "ChangedAnnotation":
-        """Only what it says of these policies, and of none."""
+        """Returns the part of the annotation that is about these policies, or about no policy at all."""
         return ChangedAnnotation({name: fields for name, fields in self.by.items() if not name or name in policies})
 
 
-class _Written(msgspec.Struct, omit_defaults=True):
+class _AnnotationContent(msgspec.Struct, omit_defaults=True):
     pod: str
     by: dict[str, dict[str, str]]
     at: int = 0
@@ -61,32 +60,34 @@ class _Written(msgspec.Struct, omit_defaults=True):
 
 
 def read(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
-    """The marker that a call of ours wrote on this very pod seconds ago; None for any other, and for none."""
-    written = _decoded(pod) if signer.keys is not None else None
-    if written is None or not signer.is_recent(written.at):
+    """Returns the annotation that a call of Trimtab wrote on this very pod seconds ago; None for any other annotation,
+    and for none."""
+    content = _decode_annotation(pod) if signer.keys is not None else None
+    if content is None or not signer.is_recent(content.at):
         return None
-    if not signer.verifies(written.sig, written.at, *_parts(pod, namespace, written.by)):
+    if not signer.verify_signature(content.sig, content.at, *_signed_parts(pod, namespace, content.by)):
         return None
-    return ChangedAnnotation(written.by)
+    return ChangedAnnotation(content.by)
 
 
 def claimed(pod: Pod, namespace: str) -> ChangedAnnotation | None:
-    """What the annotation says, whoever wrote it; None where it is damaged, not there, or speaks of another pod."""
-    written = _decoded(pod)
-    return ChangedAnnotation(written.by) if written is not None and written.pod == fingerprint(pod, namespace) else None
+    """Returns what the annotation says, whoever wrote it; None where it is damaged, absent, or about another pod."""
+    content = _decode_annotation(pod)
+    is_about_pod = content is not None and content.pod == fingerprint(pod, namespace)
+    return ChangedAnnotation(content.by) if content is not None and is_about_pod else None
 
 
 def text_of(pod: Pod) -> str | None:
-    """The annotation as it stands."""
+    """Returns the text of the annotation; None where the pod has none."""
     return get(pod.metadata.annotations, {}).get(ANNOTATION)
 
 
-def _decoded(pod: Pod) -> _Written | None:
+def _decode_annotation(pod: Pod) -> _AnnotationContent | None:
     text = text_of(pod)
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=_Written)
+        return msgspec.json.decode(text, type=_AnnotationContent)
     except (msgspec.DecodeError, RecursionError):
         return None
 
@@ -94,95 +95,109 @@ def _decoded(pod: Pod) -> _Written | None:
 def write(
     pod: Pod,
     namespace: str,
-    before: ChangedAnnotation | None,
+    earlier_annotation: ChangedAnnotation | None,
     changes: Iterable[FieldChange],
     signer: MarkerSigner = UNSIGNED,
 ) -> tuple[Pod, ChangedAnnotation]:
-    """The pod with a marker that tells of these changes beside the earlier ones, signed where there are keys; and that
-    marker."""
-    last = {found.field: found for found in changes}
-    earlier = before.by if before else {}
+    """Returns the pod with an annotation that holds these changes and the earlier ones, signed where there are keys;
+    and the content of that annotation."""
+    last = {field_change.field: field_change for field_change in changes}
+    earlier = earlier_annotation.by if earlier_annotation else {}
+    # A field has one decider: a new change replaces the entry of an earlier call, also of another policy.
     by = {policy: {name: v for name, v in fields.items() if name not in last} for policy, fields in earlier.items()}
-    for found in last.values():
-        by.setdefault(found.policy, {})[found.field] = REMOVED if found.after is None else str(found.after)
-    told = {policy: fields for policy, fields in by.items() if fields}
-    at = signer.at if signer.keys is not None else 0
-    signature = signer.sign(at, *_parts(pod, namespace, told)) if signer.keys is not None else ""
-    written = _Written(pod=fingerprint(pod, namespace), by=told, at=at, sig=signature)
-    text = msgspec.json.encode(written, order="sorted").decode()
-    return _with(pod, {**get(pod.metadata.annotations, {}), ANNOTATION: text}), ChangedAnnotation(told)
+    for field_change in last.values():
+        value = REMOVED if field_change.after is None else str(field_change.after)
+        by.setdefault(field_change.policy, {})[field_change.field] = value
+    fields_by_policy = {policy: fields for policy, fields in by.items() if fields}
+    timestamp = signer.timestamp_seconds if signer.keys is not None else 0
+    signature = (
+        signer.sign_parts(timestamp, *_signed_parts(pod, namespace, fields_by_policy))
+        if signer.keys is not None
+        else ""
+    )
+    content = _AnnotationContent(pod=fingerprint(pod, namespace), by=fields_by_policy, at=timestamp, sig=signature)
+    text = msgspec.json.encode(content, order="sorted").decode()
+    return _with_annotations(pod, {**get(pod.metadata.annotations, {}), ANNOTATION: text}), ChangedAnnotation(
+        fields_by_policy
+    )
 
 
-def without(pod: Pod) -> Pod:
-    """The pod without any marker."""
-    kept = {k: v for k, v in get(pod.metadata.annotations, {}).items() if k != ANNOTATION}
-    return _with(pod, kept)
+def remove_annotation(pod: Pod) -> Pod:
+    """Returns the pod without the annotation."""
+    annotations = {k: v for k, v in get(pod.metadata.annotations, {}).items() if k != ANNOTATION}
+    return _with_annotations(pod, annotations)
 
 
-def _with(pod: Pod, annotations: dict[str, str]) -> Pod:
+def _with_annotations(pod: Pod, annotations: dict[str, str]) -> Pod:
     return change(pod, metadata=change(pod.metadata, annotations=annotations))
 
 
 def fingerprint(pod: Pod, namespace: str) -> str:
-    """Whose pod this is: namespace, names, controller.
+    """Returns a hash of the pod's identity: namespace, names and controller.
 
-    Nothing that another webhook may change between our two calls (it adds a sidecar, it rewrites images).
+    It covers nothing that another webhook may change between two calls of Trimtab (it adds a sidecar, it rewrites
+    images).
     """
-    return hashlib.blake2b("\n".join(_identity(pod, namespace)).encode(), digest_size=6).hexdigest()
+    # Six bytes are enough: the fingerprint only finds annotations that were copied; the signature covers the identity
+    # itself.
+    return hashlib.blake2b("\n".join(_pod_identity(pod, namespace)).encode(), digest_size=6).hexdigest()
 
 
-def _identity(pod: Pod, namespace: str) -> list[str]:
+def _pod_identity(pod: Pod, namespace: str) -> list[str]:
     metadata: Metadata = pod.metadata
     owner = metadata.controller
     return [namespace, metadata.name, metadata.generate_name, f"{owner.kind}/{owner.name}" if owner else ""]
 
 
-def _parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """What is signed: whose pod this is, the UID of its controller included, and what was decided."""
+def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """Returns what is signed: the pod's identity with the UID of its controller, and all recorded changes."""
     owner = pod.metadata.controller
-    said = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")
-    return (*_identity(pod, namespace), owner.uid if owner else "", said)
+    # Sorted keys give every replica the same bytes to sign.
+    text = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")
+    return (*_pod_identity(pod, namespace), owner.uid if owner else "", text)
 
 
 LIMIT_RANGER = "kubernetes.io/limit-ranger"
-_SET = re.compile(r"(.+) (request|limit) for (init )?container (\S+)")
+_DEFAULTED = re.compile(r"(.+) (request|limit) for (init )?container (\S+)")
 
 
 def is_defaulted(subject: PodContext, place: ContainerRef, side: Literal["request", "limit"], resource: str) -> bool:
-    """Did LimitRanger put this value in? By its annotation: "LimitRanger plugin set: cpu, memory request for container
-    app; cpu limit for init container prepare" (plugin/pkg/admission/limitranger/admission.go)."""
+    """Returns whether LimitRanger filled in this value, by its annotation: "LimitRanger plugin set: cpu, memory request
+    for container app; cpu limit for init container prepare" (plugin/pkg/admission/limitranger/admission.go)."""
+    # Most namespaces have no LimitRange.
     if LIMIT_RANGER not in subject.annotations:
         return False
-    return (place.part, place.container.name, side, resource) in subject.once(_defaulted)
+    return (place.part, place.container.name, side, resource) in subject.once(_defaulted_values)
 
 
-def _defaulted(subject: PodContext) -> frozenset[tuple[str, str, str, str]]:
-    said = subject.annotations.get(LIMIT_RANGER, "").partition(": ")[2]
-    found = (_SET.fullmatch(part.strip()) for part in said.split(";")) if said else ()
+def _defaulted_values(subject: PodContext) -> frozenset[tuple[str, str, str, str]]:
+    sentences = subject.annotations.get(LIMIT_RANGER, "").partition(": ")[2]
+    matches = (_DEFAULTED.fullmatch(part.strip()) for part in sentences.split(";")) if sentences else ()
     return frozenset(
         ("initContainers" if match[3] else "containers", match[4], match[2], resource.strip())
-        for match in found
+        for match in matches
         if match is not None
         for resource in match[1].split(",")
     )
 
 
 def is_limit_read(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Does any container read this limit?"""
-    fields = subject.once(_fields_read)
+    """Returns whether any container reads this limit."""
+    fields = subject.once(_limits_read)
     return bool(fields) and (place.container.name, f"limits.{resource}") in fields
 
 
-def _fields_read(subject: PodContext) -> frozenset[tuple[str, str]]:
-    """(container, field) of all that is read; containers of a pod have names of their own."""
-    return frozenset((field.container_name, field.resource) for field in _fields(subject))
+def _limits_read(subject: PodContext) -> frozenset[tuple[str, str]]:
+    """Returns (container, field) of every resource field that is read. Container names are unique within a pod."""
+    return frozenset((field.container_name, field.resource) for field in _resource_fields(subject))
 
 
-def _fields(subject: PodContext) -> Iterator[ResourceField]:
+def _resource_fields(subject: PodContext) -> Iterator[ResourceField]:
     for place in subject.places:
         for source in [env.value_from for env in place.container.env if env.value_from is not None]:
             field = source.resource_field_ref
             if field is not None:
+                # An environment variable without a container's name means its own container (core/v1 ResourceFieldRef).
                 name = field.container_name or place.container.name
                 yield ResourceField(container_name=name, resource=field.resource)
     for volume in subject.pod.spec.volumes:

@@ -1,7 +1,8 @@
-"""Requests and limits together: what do all bounds leave of what the policies want?
+"""Brings the requests and limits that policies want within all bounds that hold for them.
 
-One invariant above all: the pod stays valid if our second call never comes. So a limit that a LimitRange would put
-back, or that it or a quota demands, stays; and a request is never above a limit that is there or may come back.
+One invariant is above all others: the pod stays valid if the webhook is not called a second time. So a limit that a
+LimitRange would set again, or that a LimitRange or a quota demands, stays; and a request is never above a limit that
+exists or may be set again.
 """
 
 from fractions import Fraction
@@ -19,16 +20,16 @@ from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_defaulted
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodContext
-from trimtab.policy.recorded_usage import known_usage
-from trimtab.policy.write_resources import ClampedResource, rewrite
+from trimtab.policy.recorded_usage import find_recorded_usage
+from trimtab.policy.write_resources import ClampedResource, write_clamped_resources
 
 _NO_BOUNDS = LimitRangeBounds()
+# Policies name few factors, and every container is multiplied by each of them.
 _factor = lru_cache(maxsize=256)(Fraction)
-"""Policies name few, and every container meets each of them."""
 
 
 class _ContainerResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One resource of one container: what is written, what is wanted, what bounds it."""
+    """One resource of one container: what the author wrote, what policies want, and what bounds it."""
 
     subject: PodContext
     place: ContainerRef
@@ -49,326 +50,371 @@ class _ContainerResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return f"{self.place.name}.limits.{self.resource}"
 
 
-def settle(draft: PodChanges) -> None:
-    """Turn the wants of all policies into the containers of the draft's pod."""
-    keys = sorted({**draft.requests, **draft.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
-    if not keys or _pod_level(draft):
+def clamp_resources(pod_changes: PodChanges) -> None:
+    """Clamps the requests and limits of all policies, and writes them into the containers of the pod."""
+    # Sorted by the position of the container, so that reasons and patches have the same order every time.
+    keys = sorted({**pod_changes.requests, **pod_changes.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
+    if not keys or _leaves_pod_level(pod_changes):
         return
-    subject = draft.subject
-    bounds, sizes = subject.facts.bounds.get(subject.namespace, {}), subject.once(autoscalers.sizings)
-    cells = [
+    subject = pod_changes.subject
+    bounds, vpa_constraints = (
+        subject.facts.bounds.get(subject.namespace, {}),
+        subject.once(autoscalers.index_vpa_constraints),
+    )
+    resources = [
         _ContainerResource(
             subject=subject, place=key[0], resource=key[1], bounds=bounds.get(key[1], _NO_BOUNDS),
-            request=draft.requests.get(key), limit=draft.limits.get(key),
+            request=pod_changes.requests.get(key), limit=pod_changes.limits.get(key),
             written_request=requests_of(key[0].container.resources).get(key[1]),
-            written_limit=limits_of(key[0].container.resources).get(key[1]), vpa=sizes.of(*key),
+            written_limit=limits_of(key[0].container.resources).get(key[1]), vpa=vpa_constraints.of(*key),
         )
         for key in keys
     ]  # fmt: skip
-    obstacles = _Obstacles(draft)
-    rewrite(
-        draft,
-        [_settled(draft, _straight(draft, _guarded(draft, _as_applied(draft, cell))), obstacles) for cell in cells],
+    obstacles = _Obstacles(pod_changes)
+    # The order matters: values that may not change are dropped before limits are checked for a circle, so that only
+    # requests that are really set count.
+    write_clamped_resources(
+        pod_changes,
+        [
+            _clamp(
+                pod_changes,
+                _drop_circular_limit(
+                    pod_changes,
+                    _drop_unasked_qos_changes(pod_changes, _drop_applied_values(pod_changes, resource_state)),
+                ),
+                obstacles,
+            )
+            for resource_state in resources
+        ],
     )
 
 
-def _pod_level(draft: PodChanges) -> bool:
-    """Pod-level resources own the pod's size: the containers below them are left alone (KEP-2837, sum rule)."""
-    whole = draft.subject.pod.spec.resources
-    if not any(name in side(whole) for side in (requests_of, limits_of) for name in POD_LEVEL):
+def _leaves_pod_level(draft: PodChanges) -> bool:
+    """Returns whether the pod sets resources for itself; then the containers are left alone (KEP-2837: the sum of the
+    containers' requests must not exceed the pod's)."""
+    pod_resources = draft.subject.pod.spec.resources
+    if not any(name in side(pod_resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
         return False
     reason = reasons.POD_LEVEL_RESOURCES("the pod sets resources for all its containers together")
-    for want in (*draft.requests.values(), *draft.limits.values()):
-        draft.leave("resources", reason, policy=want.policy)
+    for wanted in (*draft.requests.values(), *draft.limits.values()):
+        draft.leave_unchanged("resources", reason, policy=wanted.policy)
     return True
 
 
-def _as_applied(draft: PodChanges, cell: _ContainerResource) -> _ContainerResource:
-    """What its author wrote stays in a pod that may be applied again: of a pod that exists, neither may change."""
-    request, limit = cell.request, cell.limit
+def _drop_applied_values(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
+    """Drops values that would replace what the author wrote in a pod that may be applied again: the API server lets
+    neither a request nor a limit of an existing pod change."""
+    request, limit = state.request, state.limit
     if (
         request is not None
-        and cell.written_request is not None
-        and draft.stays_applied(cell.request_name, request.policy)
+        and state.written_request is not None
+        and draft.must_stay_applied(state.request_name, request.policy)
     ):
-        cell = replace(cell, request=None)
-    if limit is not None and cell.written_limit is not None and draft.stays_applied(cell.limit_name, limit.policy):
-        cell = replace(cell, limit=None)
-    return cell
+        state = replace(state, request=None)
+    if (
+        limit is not None
+        and state.written_limit is not None
+        and draft.must_stay_applied(state.limit_name, limit.policy)
+    ):
+        state = replace(state, limit=None)
+    return state
 
 
-def _guarded(draft: PodChanges, cell: _ContainerResource) -> _ContainerResource:
-    """A Guaranteed pod keeps its class of service unless the policy says `guaranteed: change`."""
-    if cell.subject.qos is not QoS.GUARANTEED or cell.resource not in POD_LEVEL:  # only these make the class
-        return cell
+def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
+    """Drops changes to a Guaranteed pod unless the policy says `guaranteed: change`."""
+    # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
+    if state.subject.qos is not QoS.GUARANTEED or state.resource not in POD_LEVEL:
+        return state
     reason = reasons.GUARANTEED_LEFT_ALONE("the pod is Guaranteed, and the policy does not say `guaranteed: change`")
-    if cell.request is not None and not cell.request.changes_guaranteed:
-        draft.leave(cell.request_name, reason, policy=cell.request.policy)
-        cell = replace(cell, request=None)
-    if cell.limit is not None and not cell.limit.changes_guaranteed:
-        draft.leave(cell.limit_name, reason, policy=cell.limit.policy)
-        cell = replace(cell, limit=None)
-    return cell
+    if state.request is not None and not state.request.changes_guaranteed:
+        draft.leave_unchanged(state.request_name, reason, policy=state.request.policy)
+        state = replace(state, request=None)
+    if state.limit is not None and not state.limit.changes_guaranteed:
+        draft.leave_unchanged(state.limit_name, reason, policy=state.limit.policy)
+        state = replace(state, limit=None)
+    return state
 
 
-def _straight(draft: PodChanges, cell: _ContainerResource) -> _ContainerResource:
-    """A limit that follows the request stays where that request is a share of the limit."""
-    want = cell.limit
-    share = draft.shares.get((cell.place, cell.resource))
-    if want is None or want.factor is None or share is None:
-        return cell
-    # All of the limit, and exactly the request, agree with each other: that settles.
-    if _factor(want.factor) * share.percent == 100 and not share.bounded:
-        return cell
+def _drop_circular_limit(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
+    """Drops a limit that follows the request where that request is a share of the limit."""
+    wanted_limit = state.limit
+    share = draft.shares.get((state.place, state.resource))
+    if wanted_limit is None or wanted_limit.factor is None or share is None:
+        return state
+    # A request of 100% of the limit and a limit of once the request agree with each other: both stay.
+    if _factor(wanted_limit.factor) * share.percent == 100 and not share.bounded:
+        return state
     reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
-    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy)
-    return replace(cell, limit=None)
+    draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted_limit.policy)
+    return replace(state, limit=None)
 
 
-def _settled(draft: PodChanges, cell: _ContainerResource, obstacles: "_Obstacles") -> ClampedResource:
-    standing = _standing_limit(draft, cell, obstacles)
-    request, request_reason = _request(draft, cell, standing)
-    limit = _limit(draft, cell, standing, request)
-    if cell.resource == "memory" and limit is not None and limit == cell.written_limit:
-        _report_below_peak(draft, cell, limit)
+def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> ClampedResource:
+    """Clamps the request and the limit of one resource of one container."""
+    fixed_limit = _fixed_limit(draft, state, obstacles)
+    request, request_reason = _clamp_request(draft, state, fixed_limit)
+    limit = _clamp_limit(draft, state, fixed_limit, request)
+    if state.resource == "memory" and limit is not None and limit == state.written_limit:
+        _report_below_peak(draft, state, limit)
     return ClampedResource(
-        place=cell.place,
-        resource=cell.resource,
+        place=state.place,
+        resource=state.resource,
         request=request,
         limit=limit,
-        request_want=cell.request and replace(cell.request, reason=request_reason or cell.request.reason),
-        limit_want=cell.limit,
+        request_want=state.request and replace(state.request, reason=request_reason or state.request.reason),
+        limit_want=state.limit,
     )
 
 
-def _standing_limit(draft: PodChanges, cell: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
-    """The limit that will stand whatever the request becomes; None: there is none, or it follows the request."""
-    if cell.limit is None:
-        back = cell.bounds.default
-        return cell.written_limit if cell.written_limit is not None or back is None else back.value
-    if cell.limit.factor is not None:
+def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
+    """Returns the limit that will hold whatever the request becomes; None: there is none, or it follows the request."""
+    if state.limit is None:
+        default_limit = state.bounds.default
+        return state.written_limit if state.written_limit is not None or default_limit is None else default_limit.value
+    if state.limit.factor is not None:
         return None
-    obstacle = obstacles.of(cell)
+    obstacle = obstacles.obstacle_for(state)
     if obstacle is None:
         return None
-    draft.leave(cell.limit_name, obstacle, loud=True, policy=cell.limit.policy)
-    return cell.written_limit
+    draft.leave_unchanged(state.limit_name, obstacle, loud=True, policy=state.limit.policy)
+    return state.written_limit
 
 
 class _Obstacles:
-    """Why the limits of a resource cannot be removed. It is the same for all containers of a pod, so it is looked for
-    once: a quota's scopes are asked about the whole pod."""
+    """Why the limits of a resource cannot be removed. The answer is the same for all containers of a pod and is
+    computed once, because the scopes of quotas are tested against the whole pod."""
 
     def __init__(self, draft: PodChanges) -> None:
         self._draft = draft
-        self._known: dict[str, Reason | None] = {}
+        self._reasons: dict[str, Reason | None] = {}
 
-    def of(self, cell: _ContainerResource) -> Reason | None:
-        """None: they can."""
-        if cell.resource not in self._known:
-            self._known[cell.resource] = _obstacle(self._draft, cell)
-        return self._known[cell.resource]
+    def obstacle_for(self, state: _ContainerResource) -> Reason | None:
+        """Returns why the limit of this resource cannot be removed; None: it can."""
+        if state.resource not in self._reasons:
+            self._reasons[state.resource] = _find_obstacle(self._draft, state)
+        return self._reasons[state.resource]
 
 
-def _obstacle(draft: PodChanges, cell: _ContainerResource) -> Reason | None:
-    """Why the limit cannot be removed; None: it can."""
-    facts, resource = cell.subject.facts, cell.resource
+def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | None:
+    """Returns why the limit cannot be removed; None: it can."""
+    facts, resource = state.subject.facts, state.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.known:
         return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas are not listed yet")
-    back = cell.bounds.limit_comes_back
-    if back is not None:
-        return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {back.by} brings a {resource} limit back, or demands one")
-    whole = _bounds_pods(cell)
-    if whole is not None:
-        return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {whole} bounds the {resource} limits of the whole pod")
+    bound = state.bounds.limit_comes_back
+    if bound is not None:
+        return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {bound.by} brings a {resource} limit back, or demands one")
+    limit_range = _limit_range_for_pods(state)
+    if limit_range is not None:
+        return reasons.LIMIT_RANGE_KEEPS_LIMIT(
+            f"LimitRange {limit_range} bounds the {resource} limits of the whole pod"
+        )
     # The pod as decided so far: another PriorityClass may bring it under another quota.
-    quota = counts_limit(facts.quotas.get(cell.subject.namespace, ()), draft.pod, resource)
+    quota = counts_limit(facts.quotas.get(state.subject.namespace, ()), draft.changed_pod, resource)
     return reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} counts limits.{resource}") if quota else None
 
 
-def _bounds_pods(cell: _ContainerResource) -> str | None:
-    """The LimitRange whose Pod item needs every container to have a limit of this resource."""
-    for limit_range in cell.subject.facts.limit_ranges.get(cell.subject.namespace, ()):
+def _limit_range_for_pods(state: _ContainerResource) -> str | None:
+    """Returns the LimitRange whose item for pods requires every container to have a limit of this resource."""
+    # LimitRanger adds up the containers for an item of type Pod, and a container without a limit fails the check
+    # (plugin/pkg/admission/limitranger/admission.go).
+    for limit_range in state.subject.facts.limit_ranges.get(state.subject.namespace, ()):
         for item in limit_range.spec.limits:
-            if item.type == "Pod" and (cell.resource in item.max or cell.resource in item.max_limit_request_ratio):
+            if item.type == "Pod" and (state.resource in item.max or state.resource in item.max_limit_request_ratio):
                 return limit_range.metadata.name
     return None
 
 
-def _request(
-    draft: PodChanges, cell: _ContainerResource, standing: Written | None
+def _clamp_request(
+    draft: PodChanges, state: _ContainerResource, fixed_limit: Written | None
 ) -> tuple[Written | None, Reason | None]:
-    """The request that will stand, and the last bound that moved it."""
-    want = cell.request
-    if want is None or want.value is None:
-        return _unwanted_request(cell, standing), None
-    sizing = cell.vpa
-    if sizing is not None and sizing.keeps_ratio and standing is not None:
-        reason = reasons.VPA_RATIO(f"VPA {sizing.name} keeps the limit:request ratio, and the limit {standing} stays")
-        draft.leave(cell.request_name, reason, loud=True, policy=want.policy)
-        return cell.written_request, None
-    number, moved = quantity.scheduler_value(cell.resource, want.value), None
-    floors, ceilings = _floors(cell, standing), _ceilings(cell, standing)
-    for least, says in floors:
-        if number < least:
-            number, moved = least, reasons.REQUEST_RAISED(f"{want.reason}; {says} {_text(cell, least)}")
-    for most, says in ceilings:
-        if number > most:
-            number, moved = most, reasons.REQUEST_CAPPED(f"{want.reason}; {says} {_text(cell, most)}")
-    hard = [least for least, says in floors if says.startswith("LimitRange")]
-    if number <= 0 or any(number < least for least in hard):
-        reason = reasons.LIMIT_RANGE_REFUSES(f"no {cell.resource} request meets LimitRange and limit together")
-        draft.leave(cell.request_name, reason, loud=True, policy=want.policy)
-        return cell.written_request, None
-    return quantity.format_quantity(cell.resource, number), moved
+    """Returns the request after all bounds, and the reason for the last bound that changed it."""
+    wanted = state.request
+    if wanted is None or wanted.value is None:
+        return _unchanged_request(state, fixed_limit), None
+    vpa = state.vpa
+    # The VPA would multiply the limit by its target divided by the request: a smaller request means a larger limit.
+    if vpa is not None and vpa.keeps_ratio and fixed_limit is not None:
+        reason = reasons.VPA_RATIO(f"VPA {vpa.name} keeps the limit:request ratio, and the limit {fixed_limit} stays")
+        draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
+        return state.written_request, None
+    number, bound_reason = quantity.scheduler_value(state.resource, wanted.value), None
+    floors, ceilings = _request_floors(state, fixed_limit), _request_ceilings(state, fixed_limit)
+    for floor, sentence in floors:
+        if number < floor:
+            number, bound_reason = floor, reasons.REQUEST_RAISED(f"{wanted.reason}; {sentence} {_format(state, floor)}")
+    # Ceilings after floors: a request above its limit or above the largest node is worse than one below a minimum.
+    for ceiling, sentence in ceilings:
+        if number > ceiling:
+            number, bound_reason = (
+                ceiling,
+                reasons.REQUEST_CAPPED(f"{wanted.reason}; {sentence} {_format(state, ceiling)}"),
+            )
+    limit_range_floors = [floor for floor, sentence in floors if sentence.startswith("LimitRange")]
+    # A LimitRange is enforced by the API server; a policy's wish is not worth a refused pod.
+    if number <= 0 or any(number < floor for floor in limit_range_floors):
+        reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request meets LimitRange and limit together")
+        draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
+        return state.written_request, None
+    return quantity.format_quantity(state.resource, number), bound_reason
 
 
-def _unwanted_request(cell: _ContainerResource, standing: Written | None) -> Written | None:
-    """A request that only stood because its limit did (API defaulting) is written out before the limit goes."""
-    if cell.written_request is None and cell.limit is not None and cell.limit.factor is None and standing is None:
-        return cell.written_limit
-    return cell.written_request
+def _unchanged_request(state: _ContainerResource, fixed_limit: Written | None) -> Written | None:
+    """Returns the request that no policy wants to change. A request that only exists because the API server copied the
+    limit is written out before the limit is removed."""
+    if state.written_request is None and state.limit is not None and state.limit.factor is None and fixed_limit is None:
+        return state.written_limit
+    return state.written_request
 
 
-def _floors(cell: _ContainerResource, standing: Written | None) -> list[tuple[int, str]]:
-    found = []
-    sizing = cell.vpa
-    if sizing is not None:
-        found.append((sizing.floor, f"VPA {sizing.name} would not leave it below"))
-    low, ratio = cell.bounds.min, cell.bounds.ratio
-    if ratio is not None and standing is not None:
-        least = -(-quantity.parse(standing) * quantity.NANO // quantity.parse(ratio.value))
-        found.append((_up(cell, least), f"LimitRange {ratio.by} ratio asks for"))
-    if low is not None:
-        found.append((quantity.scheduler_value(cell.resource, low.value), f"LimitRange {low.by} min is"))
-    return found
+def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
+    """Returns (scheduler's number, phrase for the reason) of all lower bounds."""
+    floors = []
+    vpa = state.vpa
+    if vpa is not None:
+        floors.append((vpa.floor, f"VPA {vpa.name} would not leave it below"))
+    minimum, ratio = state.bounds.min, state.bounds.ratio
+    if ratio is not None and fixed_limit is not None:
+        floor = -(-quantity.parse(fixed_limit) * quantity.NANO // quantity.parse(ratio.value))
+        floors.append((_round_up_nano(state, floor), f"LimitRange {ratio.by} ratio asks for"))
+    if minimum is not None:
+        floors.append((quantity.scheduler_value(state.resource, minimum.value), f"LimitRange {minimum.by} min is"))
+    return floors
 
 
-def _ceilings(cell: _ContainerResource, standing: Written | None) -> list[tuple[int, str]]:
-    found = []
-    sizing, high = cell.vpa, cell.bounds.max
-    largest = cell.subject.facts.largest_node.get(cell.resource)
-    if largest and "/" not in cell.resource:  # fewer pieces of a device than were asked for help nobody
-        found.append((largest, "the largest node holds"))
-    if sizing is not None and sizing.ceiling is not None:
-        found.append((sizing.ceiling, f"VPA {sizing.name} maxAllowed is"))
-    if high is not None:
-        found.append((_down(cell, high.value), f"LimitRange {high.by} max is"))
-    if standing is not None:
-        found.append((_down(cell, standing), "the limit is"))
-    return found
+def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
+    """Returns (scheduler's number, phrase for the reason) of all upper bounds."""
+    ceilings = []
+    vpa, maximum = state.vpa, state.bounds.max
+    largest = state.subject.facts.largest_node.get(state.resource)
+    # A device is not capped: a container that asks for four of them cannot work with two.
+    if largest and "/" not in state.resource:
+        ceilings.append((largest, "the largest node holds"))
+    if vpa is not None and vpa.ceiling is not None:
+        ceilings.append((vpa.ceiling, f"VPA {vpa.name} maxAllowed is"))
+    if maximum is not None:
+        ceilings.append((_round_down(state, maximum.value), f"LimitRange {maximum.by} max is"))
+    if fixed_limit is not None:
+        ceilings.append((_round_down(state, fixed_limit), "the limit is"))
+    return ceilings
 
 
-def _limit(
-    draft: PodChanges, cell: _ContainerResource, standing: Written | None, request: Written | None
+def _clamp_limit(
+    draft: PodChanges, state: _ContainerResource, fixed_limit: Written | None, request: Written | None
 ) -> Written | None:
-    """The limit that will stand."""
-    limit = _wanted_limit(cell, standing, request)
-    if cell.limit is None or cell.limit.factor is None or limit is None:
+    """Returns the limit after all bounds."""
+    limit = _wanted_limit(state, fixed_limit, request)
+    if state.limit is None or state.limit.factor is None or limit is None:
         return limit
-    if cell.resource == "memory":
-        return _not_deadly(draft, cell, limit)
-    return _not_lowered(draft, cell, limit) if cell.resource == "ephemeral-storage" else limit
+    if state.resource == "memory":
+        return _limit_above_peak(draft, state, limit)
+    return _limit_not_lowered(draft, state, limit) if state.resource == "ephemeral-storage" else limit
 
 
-HEADROOM = 15
-"""Percent above the greatest use that is known: a memory limit at or below it kills the container."""
+# Percent above the greatest use that is known: a memory limit at or below that use kills the container.
+PEAK_HEADROOM_PERCENT = 15
 
 
-def _not_deadly(draft: PodChanges, cell: _ContainerResource, limit: Written) -> Written | None:
-    """A memory limit that follows a request, where it kills nothing that is known to live; the limit that is written
+def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> Written | None:
+    """Returns a memory limit that follows a request and does not kill a container at its known use; the author's limit
     where it might:
 
-    - it is raised to the known peak and a headroom;
-    - it follows no request that is a mere default: then nothing is known of what the container needs;
-    - the author's own limit is never lowered. Where that is below the peak, it is told.
+    - the limit is raised to the known peak and a headroom;
+    - it follows no request that is a mere default, because nothing is known then of what the container needs;
+    - the author's own limit is never lowered. Where that limit is below the peak, a reason says so.
     """
-    assert cell.limit is not None
-    policy, written, number = cell.limit.policy, cell.written_limit, quantity.scheduler_value("memory", limit)
-    usage = known_usage(cell.subject, cell.place, "memory")
+    assert state.limit is not None
+    policy, author_limit, amount = state.limit.policy, state.written_limit, quantity.scheduler_value("memory", limit)
+    usage = find_recorded_usage(state.subject, state.place, "memory")
     peak = None if usage is None or usage.max is None else quantity.scheduler_value("memory", usage.max)
-    if peak is None and usage is None and (cell.place, "memory") in draft.guesses:
+    # Without any record a default may be far too small, and as a limit it kills.
+    if peak is None and usage is None and (state.place, "memory") in draft.guesses:
         reason = reasons.LIMIT_AFTER_DEFAULT("the request is a mere default, and no use of memory is known")
-        draft.leave(cell.limit_name, reason, loud=True, policy=policy)
-        return written
+        draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
+        return author_limit
     if usage is not None and peak is not None:
-        least = -(-peak * (100 + HEADROOM) // 100 // (1 << 20)) * (1 << 20)
-        highest = None if cell.bounds.max is None else _down(cell, cell.bounds.max.value)
-        if number < least and highest is not None and highest < least:
-            reason = reasons.LIMIT_BELOW_PEAK(f"a LimitRange allows {_text(cell, highest)}, the peak is {usage.max}")
-            draft.leave(cell.limit_name, reason, loud=True, policy=policy)
-            return written
-        number = max(number, least)
-    return _not_lowered(
+        # Whole MiB, rounded up: `-(-a // b)` divides and rounds up.
+        lowest = -(-peak * (100 + PEAK_HEADROOM_PERCENT) // 100 // (1 << 20)) * (1 << 20)
+        highest = None if state.bounds.max is None else _round_down(state, state.bounds.max.value)
+        if amount < lowest and highest is not None and highest < lowest:
+            reason = reasons.LIMIT_BELOW_PEAK(f"a LimitRange allows {_format(state, highest)}, the peak is {usage.max}")
+            draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
+            return author_limit
+        amount = max(amount, lowest)
+    return _limit_not_lowered(
         draft,
-        cell,
-        limit if number == quantity.scheduler_value("memory", limit) else quantity.format_quantity("memory", number),
+        state,
+        limit if amount == quantity.scheduler_value("memory", limit) else quantity.format_quantity("memory", amount),
     )
 
 
-def _not_lowered(draft: PodChanges, cell: _ContainerResource, limit: Written) -> Written:
-    """The limit, or the author's own where that is higher: what a container may use today it may use tomorrow."""
-    assert cell.limit is not None
-    written, number = cell.written_limit, quantity.scheduler_value(cell.resource, limit)
-    if written is None or is_defaulted(cell.subject, cell.place, "limit", cell.resource):
+def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Written) -> Written:
+    """Returns the limit, or the author's own limit where that is higher: a container may go on using what it may use
+    today."""
+    assert state.limit is not None
+    author_limit, amount = state.written_limit, quantity.scheduler_value(state.resource, limit)
+    if author_limit is None or is_defaulted(state.subject, state.place, "limit", state.resource):
         return limit
-    if number >= quantity.scheduler_value(cell.resource, written):
+    if amount >= quantity.scheduler_value(state.resource, author_limit):
         return limit
-    if not draft.is_ours(cell.limit_name, written):
-        sentence = f"the limit {written} is the author's, and {_text(cell, number)} is less"
-        draft.leave(cell.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=cell.limit.policy)
-    return written
+    # The second call sees the limit of the first one, which is not the author's.
+    if not draft.was_set_before(state.limit_name, author_limit):
+        sentence = f"the limit {author_limit} is the author's, and {_format(state, amount)} is less"
+        draft.leave_unchanged(state.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=state.limit.policy)
+    return author_limit
 
 
-def _report_below_peak(draft: PodChanges, cell: _ContainerResource, limit: Written) -> None:
-    """The author's own limit stays; whoever reads reasons learns that it kills."""
-    usage = known_usage(cell.subject, cell.place, "memory")
+def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> None:
+    """Records that the author's limit, which stays, is below the known peak."""
+    usage = find_recorded_usage(state.subject, state.place, "memory")
     if usage is None or usage.max is None or quantity.compare(usage.max, limit) <= 0:
         return
-    want = cell.limit or cell.request
+    wanted = state.limit or state.request
     reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, and the container was seen to use {usage.max}")
-    draft.leave(cell.limit_name, reason, loud=True, policy=want.policy if want is not None else None)
+    draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None)
 
 
-def _wanted_limit(cell: _ContainerResource, standing: Written | None, request: Written | None) -> Written | None:
-    """As the policy says it."""
-    want = cell.limit
-    if want is None:
-        return cell.written_limit
-    if want.factor is None:
-        return standing
+def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, request: Written | None) -> Written | None:
+    """Returns the limit that the policy asks for, within what LimitRanges allow."""
+    wanted = state.limit
+    if wanted is None:
+        return state.written_limit
+    if wanted.factor is None:
+        return fixed_limit
     if request is None:
-        return cell.written_limit
-    ratio = cell.bounds.ratio
-    factor = _factor(want.factor)
+        return state.written_limit
+    ratio = state.bounds.ratio
+    factor = _factor(wanted.factor)
     if ratio is not None:
+        # maxLimitRequestRatio of a LimitRange bounds limit divided by request.
         factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO))
-    number = _times(quantity.scheduler_value(cell.resource, request), factor)
-    if cell.bounds.max is not None:
-        number = min(number, _down(cell, cell.bounds.max.value))
-    # A limit that only repeats the request repeats its very text, so that nothing is rounded apart.
+    amount = _multiply(quantity.scheduler_value(state.resource, request), factor)
+    if state.bounds.max is not None:
+        amount = min(amount, _round_down(state, state.bounds.max.value))
+    # A limit equal to the request repeats its text, so that rounding cannot make the two differ.
     return (
         request
-        if number <= quantity.scheduler_value(cell.resource, request)
-        else quantity.format_quantity(cell.resource, number)
+        if amount <= quantity.scheduler_value(state.resource, request)
+        else quantity.format_quantity(state.resource, amount)
     )
 
 
-def _times(number: int, factor: Fraction) -> int:
-    """The whole part of the product, in whole numbers alone: a product of fractions is reduced to lowest terms, which
-    costs more than all the rest of a limit."""
+def _multiply(number: int, factor: Fraction) -> int:
+    """Returns the whole part of the product. It computes with integers only: a product of fractions is reduced to
+    lowest terms, which costs more than everything else about a limit."""
     product = number * factor.numerator
     return product // factor.denominator if product >= 0 else -(-product // factor.denominator)
 
 
-def _down(cell: _ContainerResource, written: Written) -> int:
-    """The scheduler's number, rounded down: what may not be passed."""
-    return quantity.parse(written) // (10**6 if cell.resource == "cpu" else quantity.NANO)
+def _round_down(state: _ContainerResource, amount: Written) -> int:
+    """Returns the scheduler's number, rounded down: an upper bound."""
+    # Amounts are parsed in nano units; the scheduler counts cpu in millicores and everything else in whole units.
+    return quantity.parse(amount) // (10**6 if state.resource == "cpu" else quantity.NANO)
 
 
-def _up(cell: _ContainerResource, nano: int) -> int:
-    return -(-nano // (10**6 if cell.resource == "cpu" else quantity.NANO))
+def _round_up_nano(state: _ContainerResource, nano: int) -> int:
+    """Returns the scheduler's number, rounded up: a lower bound."""
+    return -(-nano // (10**6 if state.resource == "cpu" else quantity.NANO))
 
 
-def _text(cell: _ContainerResource, number: int) -> str:
-    return quantity.format_quantity(cell.resource, number)
+def _format(state: _ContainerResource, number: int) -> str:
+    return quantity.format_quantity(state.resource, number)

@@ -1,13 +1,10 @@
-"""What does a decision need to know of the cluster?
+"""Holds what a decision may read of the cluster: `ClusterFacts`, filled from a snapshot file or from watches.
 
-One port, `ClusterFacts`, filled from a snapshot file now and from watches in a process. Absent is not empty: a kind
-that nobody has listed yet is not in `known`, and what depends on it is not decided.
+Absent is not empty: a kind that has not been listed yet is not in `known`, and nothing is decided that depends on it.
 
-Which facts did a decision rest on, and are they still the same?
-
-`watched` hands out facts that note each question asked of them. Whoever keeps an answer keeps the `FactDependencies`
-beside it and asks `verdict` when newer facts have come: the answer may be given again exactly where every question
-would be answered as it was. Nothing has to know which facts an action, a match or a check reads.
+`track_dependencies` returns facts that record every question asked of them. A cache keeps these `FactDependencies` with
+a response and calls `check_freshness` when newer facts arrive: the response may be reused exactly where every question
+would be answered as before. No other code has to know which facts an action, a match or a check reads.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -55,96 +52,99 @@ EVERYTHING = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """Indexed once, read many times. All mappings are by name, or by namespace where the object has one."""
+    """Facts about the cluster, indexed once and read many times. Mappings are keyed by name, or by namespace where the
+    object has one."""
 
     known: frozenset[str] = EVERYTHING
-    """Kinds that have been listed at least once. A kind outside it is unknown, not empty."""
+    """Kinds that have been listed at least once. A kind outside this set is unknown, not empty."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     limit_ranges: Mapping[str, tuple[LimitRange, ...]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, LimitRangeBounds]] = field(default_factory=dict)
-    """Namespace → resource → what its LimitRanges say of containers; made of `limit_ranges`."""
+    """Namespace → resource → the bounds that its LimitRanges set for containers; computed from `limit_ranges`."""
     quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
     vpas: Mapping[tuple[str, str, str], tuple[VerticalPodAutoscaler, ...]] = field(default_factory=dict)
     """(namespace, kind, name) of the target → its VPAs, oldest first."""
     vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
-    """Which pods the VPA's own webhook is called for; empty where it cannot act: what a VPA manages is static then."""
+    """Pods that the VPA's own webhook is called for; empty where it cannot act: pods that a VPA manages are static
+    then."""
     hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
     """(namespace, kind, name) of the target → its HPAs, in order of name."""
     owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
-    """(namespace, kind, name) → its controller; None where it is known to have none."""
+    """(namespace, kind, name) → its controller; None where the object is known to have none."""
     replicas: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → the pods that it wants; without those that do not say."""
+    """(namespace, kind, name) of an owner → the pods that it wants; owners without such a number are absent."""
     updated: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → pods of its present template that exist, where there are any."""
+    """(namespace, kind, name) of an owner → existing pods of its current template, where there are any."""
     created: Mapping[tuple[str, str, str], Seconds] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner without a controller → when it was made, where that is known."""
+    """(namespace, kind, name) of an owner without a controller → its creation time, where that is known."""
     recommendations: Recommendations = field(default_factory=Recommendations)
     largest_node: Mapping[str, int] = field(default_factory=dict)
     """Resource → the most that one node of the cluster can hold; empty where no node is known."""
     nodes: NodeShapes = NO_NODES
-    """The kinds of nodes that take pods, and what runs on each of them anyway."""
+    """The shapes of nodes that take pods, and the DaemonSets that run on each of them."""
     machines: Machines = field(default_factory=dict)
-    """(label, value) that one node alone has → that node, in order of name; without cordoned nodes."""
+    """(label, value) that a single node has → that node, in order of name; without cordoned nodes."""
     problems: tuple[Unreadable, ...] = ()
-    """What was there and made no sense."""
+    """Objects that could not be decoded."""
 
     @property
     def vpa_acts(self) -> bool:
-        """Is the VPA's own webhook able to act on any pod?"""
+        """True where the VPA's own webhook can act on any pod."""
         return bool(self.vpa_reach)
 
-    def above(self, namespace: str, owner: Owner) -> Owner | None:
-        """The owner's own controller, as far as it is known or its name tells.
+    def find_controller(self, namespace: str, owner: Owner) -> Owner | None:
+        """Returns the owner's own controller, as far as it is known or follows from the owner's name.
 
-        A Job not listed yet tells its CronJob: its name ends in the minute of its schedule (eight digits).
+        The CronJob of a Job that is not listed yet follows from the Job's name, which ends in the minute of the
+        schedule (eight digits).
         """
         key = (namespace, owner.kind, owner.name)
         if key in self.owners or owner.kind != "Job":
             return self.owners.get(key)
+        # pkg/controller/cronjob/utils.go, `getJobName`: "{name}-{minutes since 1970}".
         base, dash, minute = owner.name.rpartition("-")
-        known = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
-        return Owner("CronJob", base) if known else None
+        is_listed = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
+        return Owner("CronJob", base) if is_listed else None
 
     def chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
-        """The pod's controllers, nearest first."""
-        return chain(pod.metadata, namespace, self.above)
+        """Returns the pod's controllers, the nearest first."""
+        return chain(pod.metadata, namespace, self.find_controller)
 
 
 NOTHING_KNOWN = ClusterFacts(known=frozenset())
-"""Before the first list of anything: what depends on the cluster is left alone and told as missing."""
+"""The facts before the first list of any kind: fields that depend on the cluster are left alone and reported."""
 
 
 def from_snapshot(
     snapshot: Snapshot, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE, own_namespace: str = OWN_NAMESPACE
 ) -> ClusterFacts:
-    """Everything a decision may ask, from one snapshot; what is not in it is taken not to exist."""
-    replicas, updated = _counts(snapshot)
-    shapes, closed, machines = _nodes(snapshot)
+    """Builds the facts of one snapshot. Objects that are not in it are taken not to exist."""
+    replicas, updated = _replica_counts(snapshot)
+    shapes, closed, machines = _node_shapes(snapshot)
     growing = growing_groups_of_any(snapshot.all(ConfigMap))
     by_target = sorted(snapshot.all(DaemonSet), key=lambda d: (d.metadata.namespace or "default", d.metadata.name))
-    found = map(daemon_of, by_target)
-    daemons = tuple(daemon for daemon in found if daemon is not None)
-    ranges = _by_namespace(snapshot.all(LimitRange))
-    recommendations, problems = _recommendations(snapshot.all(ConfigMap), own_namespace)
+    daemons = tuple(daemon for daemon in map(daemon_of, by_target) if daemon is not None)
+    ranges = _group_by_namespace(snapshot.all(LimitRange))
+    recommendations, problems = _decode_recommendations(snapshot.all(ConfigMap), own_namespace)
     return ClusterFacts(
         namespaces={n.metadata.name: get(n.metadata.labels, {}) for n in snapshot.all(Namespace)},
         runtime_classes={c.metadata.name: c for c in snapshot.all(RuntimeClass)},
         priority_classes={c.metadata.name: c for c in snapshot.all(PriorityClass)},
         limit_ranges=ranges,
-        bounds={namespace: container_bounds(found) for namespace, found in ranges.items()},
-        quotas=_by_namespace(snapshot.all(ResourceQuota)),
-        vpas=_by_target(snapshot.all(VerticalPodAutoscaler)),
+        bounds={namespace: container_bounds(items) for namespace, items in ranges.items()},
+        quotas=_group_by_namespace(snapshot.all(ResourceQuota)),
+        vpas=_group_vpas(snapshot.all(VerticalPodAutoscaler)),
         vpa_reach=vpa_reach,
-        hpas=_hpas(snapshot.all(HorizontalPodAutoscaler)),
-        owners=_owners(snapshot),
+        hpas=_group_hpas(snapshot.all(HorizontalPodAutoscaler)),
+        owners=_owner_mapping(snapshot),
         replicas=replicas,
         updated=updated,
-        created=_created(snapshot),
+        created=_creation_times(snapshot),
         recommendations=recommendations,
-        largest_node=largest_of(shapes),
-        nodes=nodes_of(shapes, daemons, closed, growing),
+        largest_node=largest_allocatable(shapes),
+        nodes=build_node_shapes(shapes, daemons, closed, growing),
         machines=machines,
         problems=problems,
     )
@@ -154,283 +154,302 @@ _Namespaced = TypeVar("_Namespaced", LimitRange, ResourceQuota)
 Target = tuple[str, str, str]
 
 
-def home(found: LimitRange | ResourceQuota) -> str:
-    """The namespace it speaks for."""
-    return found.metadata.namespace or "default"
+def namespace_of(item: LimitRange | ResourceQuota) -> str:
+    """Returns the namespace that the object applies to."""
+    return item.metadata.namespace or "default"
 
 
-def by_name(found: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
-    """The order within a namespace, so that equal facts give equal decisions."""
-    return found.metadata.name
+def name_order(item: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
+    """Returns the sort key within a namespace, so that equal facts give equal decisions."""
+    return item.metadata.name
 
 
-def by_age(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
-    """The oldest counts."""
+def age_order(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
+    """Returns the sort key of VPAs: the oldest comes first, and it is the one that counts."""
+    # RFC 3339 timestamps in UTC sort as text.
     return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
 
 
 def vpa_target(vpa: VerticalPodAutoscaler) -> Target:
-    """The VPA itself keys by namespace, kind and name (not the API group)."""
+    """Returns the key of the VPA's target. The VPA itself keys by namespace, kind and name, not by API group."""
     return (vpa.metadata.namespace or "default", vpa.spec.target_ref.kind, vpa.spec.target_ref.name)
 
 
 def hpa_target(hpa: HorizontalPodAutoscaler) -> Target:
+    """Returns the key of the HPA's target."""
     return (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
 
 
-def _by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Namespaced, ...]]:
-    found: dict[str, list[_Namespaced]] = {}
-    for item in sorted(objects, key=by_name):
-        found.setdefault(home(item), []).append(item)
-    return {namespace: tuple(items) for namespace, items in found.items()}
+def _group_by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Namespaced, ...]]:
+    grouped: dict[str, list[_Namespaced]] = {}
+    for item in sorted(objects, key=name_order):
+        grouped.setdefault(namespace_of(item), []).append(item)
+    return {namespace: tuple(items) for namespace, items in grouped.items()}
 
 
-def _by_target(vpas: Iterable[VerticalPodAutoscaler]) -> dict[Target, tuple[VerticalPodAutoscaler, ...]]:
-    found: dict[Target, list[VerticalPodAutoscaler]] = {}
-    for vpa in sorted(vpas, key=by_age):
-        found.setdefault(vpa_target(vpa), []).append(vpa)
-    return {target: tuple(same) for target, same in found.items()}
+def _group_vpas(vpas: Iterable[VerticalPodAutoscaler]) -> dict[Target, tuple[VerticalPodAutoscaler, ...]]:
+    grouped: dict[Target, list[VerticalPodAutoscaler]] = {}
+    for vpa in sorted(vpas, key=age_order):
+        grouped.setdefault(vpa_target(vpa), []).append(vpa)
+    return {target: tuple(same) for target, same in grouped.items()}
 
 
-def _hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[Target, tuple[HorizontalPodAutoscaler, ...]]:
-    found: dict[Target, list[HorizontalPodAutoscaler]] = {}
-    for hpa in sorted(hpas, key=by_name):
-        found.setdefault(hpa_target(hpa), []).append(hpa)
-    return {target: tuple(same) for target, same in found.items()}
+def _group_hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[Target, tuple[HorizontalPodAutoscaler, ...]]:
+    grouped: dict[Target, list[HorizontalPodAutoscaler]] = {}
+    for hpa in sorted(hpas, key=name_order):
+        grouped.setdefault(hpa_target(hpa), []).append(hpa)
+    return {target: tuple(same) for target, same in grouped.items()}
 
 
-def _owners(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
-    found: dict[tuple[str, str, str], Owner | None] = {}
+def _owner_mapping(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
+    owners: dict[tuple[str, str, str], Owner | None] = {}
     for kind, item in snapshot.workloads():
-        above = item.metadata.controller
+        controller = item.metadata.controller
+        # Manifests in files may leave the namespace out; `kubectl` then uses the one of its context.
         key = (item.metadata.namespace or "default", kind, item.metadata.name)
-        found[key] = Owner(above.kind, above.name) if above else None
-    return found
+        owners[key] = Owner(controller.kind, controller.name) if controller else None
+    return owners
 
 
-def _counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Target, int]]:
-    """What owners want, and how many pods of their present template they have."""
+def _replica_counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Target, int]]:
+    """Returns the replicas that owners want, and the existing pods of their current template."""
     replicas: dict[Target, Replicas] = {}
     updated: dict[Target, int] = {}
     for kind, item in snapshot.workloads():
-        key, have = (item.metadata.namespace or "default", kind, item.metadata.name), updated_of(kind, item)
-        # As in a process, where of ReplicaSets only the metadata is read: see `held.COUNTED`.
-        told = kind == "ReplicaSet"
-        wanted = replicas_told(item.metadata) if told else replicas_of(kind, item)
+        key, existing = (item.metadata.namespace or "default", kind, item.metadata.name), updated_of(kind, item)
+        # A process watches only the metadata of ReplicaSets (see `retained_facts.COUNTED`). A snapshot must give the
+        # same facts, so the numbers of a ReplicaSet's spec and status are not read here either.
+        is_metadata_only = kind == "ReplicaSet"
+        wanted = replicas_told(item.metadata) if is_metadata_only else replicas_of(kind, item)
         if wanted is not None:
             replicas[key] = wanted
-            if have and not told:
-                updated[key] = have
+            if existing and not is_metadata_only:
+                updated[key] = existing
     return replicas, updated
 
 
-def _created(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
-    found: dict[tuple[str, str, str], Seconds] = {}
+def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
+    times: dict[tuple[str, str, str], Seconds] = {}
     for kind, item in snapshot.workloads():
-        moment = creation(item.metadata)
-        if item.metadata.controller is None and moment is not None:
-            found[item.metadata.namespace or "default", kind, item.metadata.name] = moment
-    return found
+        timestamp = creation_time(item.metadata)
+        # Only the topmost owner decides whether a recommendation is older than the workload.
+        if item.metadata.controller is None and timestamp is not None:
+            times[item.metadata.namespace or "default", kind, item.metadata.name] = timestamp
+    return times
 
 
-def _nodes(snapshot: Snapshot) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...], Machines]:
-    """The kinds of nodes, open and closed, and which node is of which."""
+def _node_shapes(snapshot: Snapshot) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...], Machines]:
+    """Returns the shapes of open and of closed nodes, and the nodes that alone have a label's value."""
     counter = ShapeCounter()
-    seen = [found for found in map(seen_node, snapshot.all(Node)) if found is not None]
+    nodes = [node for node in map(seen_node, snapshot.all(Node)) if node is not None]
     machines: dict[Machine, tuple[OneMachine, ...]] = {}
-    for node in sorted(seen, key=lambda found: found.name):
-        for one in counter.put(node):
-            machines[one.machine] = (*machines.get(one.machine, ()), one)
+    for node in sorted(nodes, key=lambda item: item.name):
+        for single in counter.put(node):
+            machines[single.machine] = (*machines.get(single.machine, ()), single)
     return (*shapes_by_state(counter.shapes()), machines)
 
 
-def nodes_of(
+def build_node_shapes(
     shapes: tuple[NodeShape, ...],
     daemons: tuple[PodSpec, ...],
     closed: tuple[NodeShape, ...],
     growing: tuple[str, ...] | None,
 ) -> NodeShapes:
-    """The one that stands for nothing, where nothing is known."""
-    found = NodeShapes(shapes, daemons, closed, growing)
-    return NO_NODES if found == NO_NODES else found
+    """Returns the node shapes; `NO_NODES` itself where nothing is known."""
+    nodes = NodeShapes(shapes, daemons, closed, growing)
+    # One object for "no nodes": `FactDependencies` compares nodes by identity.
+    return NO_NODES if nodes == NO_NODES else nodes
 
 
-def creation(metadata: Metadata) -> Seconds | None:
-    """When the object was made; None where that is not written, or makes no sense."""
+def creation_time(metadata: Metadata) -> Seconds | None:
+    """Returns the creation time; None where the object has none, or one that cannot be parsed."""
     return seconds(metadata.creation_timestamp)
 
 
-def _recommendations(maps: Iterable[ConfigMap], own_namespace: str) -> tuple[Recommendations, tuple[Unreadable, ...]]:
-    """In order of name: where two shards speak of one workload, the last counts."""
+def _decode_recommendations(
+    maps: Iterable[ConfigMap], own_namespace: str
+) -> tuple[Recommendations, tuple[Unreadable, ...]]:
+    """Decodes the shards in order of name: where two shards hold one workload, the last counts."""
     workloads: dict[str, Mapping[str, ContainerUsage]] = {}
     problems: list[Unreadable] = []
-    for shard in sorted(maps, key=lambda found: found.metadata.name):
-        found = shard_of(shard, own_namespace)
-        if isinstance(found, Unreadable):
-            problems.append(found)
+    # Watches deliver shards in any order; the order of names makes both ways of building facts agree.
+    for shard in sorted(maps, key=lambda item: item.metadata.name):
+        decoded = decode_shard(shard, own_namespace)
+        if isinstance(decoded, Unreadable):
+            problems.append(decoded)
         else:
-            workloads |= found or {}
+            workloads |= decoded or {}
     return Recommendations(workloads), tuple(problems)
 
 
-def shard_of(found: ConfigMap, own_namespace: str) -> Workloads | Unreadable | None:
-    """A shard of recommendations, or what is wrong with it; None: it is none.
+def decode_shard(config_map: ConfigMap, own_namespace: str) -> Workloads | Unreadable | None:
+    """Decodes a shard of recommendations. Returns what is wrong with it where it cannot be decoded, and None where the
+    ConfigMap is no shard.
 
-    Only our own namespace is believed: a label is something that every tenant can write.
+    Only Trimtab's own namespace is trusted: every tenant can write a label.
     """
-    if get(found.metadata.labels, {}).get(LABEL) != "v1" or found.metadata.namespace != own_namespace:
+    if get(config_map.metadata.labels, {}).get(LABEL) != "v1" or config_map.metadata.namespace != own_namespace:
         return None
-    return decode(f"ConfigMap {found.metadata.namespace}/{found.metadata.name}", found.data.get(KEY, ""))
+    name = f"ConfigMap {config_map.metadata.namespace}/{config_map.metadata.name}"
+    return decode(name, config_map.data.get(KEY, ""))
 
 
-def largest_of(shapes: Iterable[NodeShape]) -> dict[str, int]:
-    """Per resource, the most that one kind of nodes can hold."""
-    found: dict[str, int] = {}
+def largest_allocatable(shapes: Iterable[NodeShape]) -> dict[str, int]:
+    """Returns the largest allocatable amount of any node shape, per resource."""
+    largest: dict[str, int] = {}
     for shape in shapes:
-        found = larger(found, shape.allocatable)
-    return found
+        largest = larger(largest, shape.allocatable)
+    return largest
 
 
 class Freshness(Enum):
-    """What newer facts mean for a decision made with older ones."""
+    """How newer facts affect a decision that was made with older ones."""
 
     SAME = auto()
-    """It would read the very same."""
+    """The decision would read exactly the same."""
     USED = auto()
-    """All that differs is how much of a quota is used, or how many pods an owner has: no decision reads that, the
-    check before sending does."""
+    """Only the used part of a quota differs, or the number of pods of an owner: decisions do not read these, the check
+    of the outcome does."""
     NODES = auto()
-    """Kinds of nodes came or went, or daemons, which only that check reads; perhaps a use differs, too."""
+    """Node shapes or DaemonSets differ, which only that check reads; a quota's use may differ, too."""
     OTHER = auto()
 
 
-class _Mark(Enum):
+class _SpecialKey(Enum):
     ABSENT = auto()
     WHOLE = auto()
     """The key of a question about a mapping as a whole."""
     ANY = auto()
-    """The key of the question whether there is anything in it."""
+    """The key of the question whether a mapping is empty."""
 
 
 _Question = tuple[str, Hashable]
-"""A field of Facts, and the key asked for."""
+"""A field of `ClusterFacts`, and the key that was read."""
 
-_UNREAD = frozenset({"problems", "nodes"})
-"""Told to people, never decided by; or compared apart."""
+# `problems` are reported and never decide anything; `nodes` are compared on their own.
+_UNTRACKED_FIELDS = frozenset({"problems", "nodes"})
 
 
 class FactDependencies(msgspec.Struct, eq=False, gc=False):
-    """Every question asked of the facts with its answer; grows while a decision is made."""
+    """Every question asked of the facts, with its answer. It grows while a decision is made."""
 
     plain: tuple[Any, ...]
-    """Fields of the facts that are not asked by key; all taken as read."""
+    """Fields of the facts that are no mappings; all of them count as read."""
     nodes: NodeShapes
-    """Every check of an outcome asks for them; replaced by those that it was made with last."""
-    seen: dict[_Question, Any]
-    """What was asked by key. The facts themselves are not held: they would be kept alive, version by version."""
+    """The node shapes. Every check of an outcome reads them; they are replaced by those that the last check used."""
+    answers: dict[_Question, Any]
+    """What was read by key. The facts themselves are not referenced: that would keep every version of them in memory.
+    """
 
     @property
     def quotas(self) -> bool:
-        """Was a quota read, so that `Freshness.USED` may come?"""
-        return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.seen.items())
+        """True where a quota was read, so that `Freshness.USED` is possible."""
+        return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.answers.items())
 
     def since(self, facts: ClusterFacts) -> Freshness:
-        """Would all that was read be read again from these facts?"""
-        if not all(map(_alike, self.plain, _plain(facts))):
+        """Returns whether these facts would give the same answers to all questions."""
+        if not all(map(_is_unchanged, self.plain, _plain_values(facts))):
             return Freshness.OTHER
-        found = Freshness.SAME if facts.nodes is self.nodes else Freshness.NODES
-        for (name, key), before in self.seen.items():
-            now = _asked(facts, name, key)
-            if _alike(before, now):
+        freshness = Freshness.SAME if facts.nodes is self.nodes else Freshness.NODES
+        for (name, key), earlier in self.answers.items():
+            current = _answer_question(facts, name, key)
+            if _is_unchanged(earlier, current):
                 continue
-            if name != _COUNTS and not (name == "quotas" and _same_but_used(before, now)):
+            # Numbers of existing pods and the used part of quotas change with every pod that starts.
+            if name != _COUNTS_FIELD and not (name == "quotas" and _differs_in_use_only(earlier, current)):
                 return Freshness.OTHER
-            found = found if found is Freshness.NODES else Freshness.USED
-        return found
+            freshness = freshness if freshness is Freshness.NODES else Freshness.USED
+        return freshness
 
 
 def watched(facts: ClusterFacts) -> tuple[ClusterFacts, FactDependencies]:
-    """The same facts, and what is read of them from now on."""
-    seen: dict[_Question, Any] = {}
-    values: dict[str, Any] = {name: getattr(facts, name) for name in _NOT_KEYED}
-    for name in _KEYED:
-        values[name] = _Noted(name, getattr(facts, name), seen)
+    """Returns the same facts, and a record of what is read of them from now on."""
+    answers: dict[_Question, Any] = {}
+    values: dict[str, Any] = {name: getattr(facts, name) for name in _UNKEYED_FIELDS}
+    for name in _KEYED_FIELDS:
+        values[name] = _RecordingMapping(name, getattr(facts, name), answers)
     usage = facts.recommendations
-    values[_USAGE] = Recommendations(_Noted(_USAGE, usage.workloads, seen), usage.missing)
-    return ClusterFacts(**values), FactDependencies(_plain(facts), facts.nodes, seen)
+    values[_USAGE_FIELD] = Recommendations(_RecordingMapping(_USAGE_FIELD, usage.workloads, answers), usage.missing)
+    return ClusterFacts(**values), FactDependencies(_plain_values(facts), facts.nodes, answers)
 
 
-def _plain(facts: ClusterFacts) -> tuple[Any, ...]:
-    return tuple([getattr(facts, name) for name in _PLAIN])
+def _plain_values(facts: ClusterFacts) -> tuple[Any, ...]:
+    return tuple([getattr(facts, name) for name in _PLAIN_FIELDS])
 
 
-class _Noted(Mapping[Any, Any]):
-    """A mapping that writes down what it is asked."""
+class _RecordingMapping(Mapping[Any, Any]):
+    """A mapping that records the keys that are read, with their values."""
 
-    __slots__ = ("_inner", "_name", "_seen")
+    __slots__ = ("_answers", "_inner", "_name")
 
-    def __init__(self, name: str, inner: Mapping[Any, Any], seen: dict[_Question, Any]) -> None:
-        self._name, self._inner, self._seen = name, inner, seen
+    def __init__(self, name: str, inner: Mapping[Any, Any], answers: dict[_Question, Any]) -> None:
+        self._name, self._inner, self._answers = name, inner, answers
 
     def get(self, key: Any, default: Any = None) -> Any:
-        found = self._seen[self._name, key] = self._inner.get(key, _Mark.ABSENT)
-        return default if found is _Mark.ABSENT else found
+        # A key that is absent is recorded, too: the decision changes when the object appears.
+        value = self._answers[self._name, key] = self._inner.get(key, _SpecialKey.ABSENT)
+        return default if value is _SpecialKey.ABSENT else value
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.get(key, _Mark.ABSENT)
-        if found is _Mark.ABSENT:
+        value = self.get(key, _SpecialKey.ABSENT)
+        if value is _SpecialKey.ABSENT:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: object) -> bool:
-        return self.get(key, _Mark.ABSENT) is not _Mark.ABSENT
+        return self.get(key, _SpecialKey.ABSENT) is not _SpecialKey.ABSENT
 
     def __bool__(self) -> bool:
-        found = self._seen[self._name, _Mark.ANY] = bool(self._inner)
-        return found
+        is_filled = self._answers[self._name, _SpecialKey.ANY] = bool(self._inner)
+        return is_filled
 
     def __iter__(self) -> Iterator[Any]:
-        self._seen[self._name, _Mark.WHOLE] = self._inner
+        self._answers[self._name, _SpecialKey.WHOLE] = self._inner
         return iter(self._inner)
 
     def __len__(self) -> int:
-        self._seen[self._name, _Mark.WHOLE] = self._inner
+        self._answers[self._name, _SpecialKey.WHOLE] = self._inner
         return len(self._inner)
 
 
-_USAGE = "recommendations"
-_COUNTS = "updated"
-"""How many pods an owner has changes with every pod, and is read beside a quota's use."""
-_EMPTY = ClusterFacts()
-_KEYED = tuple(f.name for f in fields(ClusterFacts) if isinstance(getattr(_EMPTY, f.name), Mapping))
-_NOT_KEYED = tuple(f.name for f in fields(ClusterFacts) if f.name not in {*_KEYED, _USAGE})
-_PLAIN = tuple(f.name for f in fields(ClusterFacts) if f.name not in {*_KEYED, *_UNREAD, _USAGE})
+_USAGE_FIELD = "recommendations"
+# How many pods an owner has changes with every pod, and is read together with a quota's use.
+_COUNTS_FIELD = "updated"
+_EMPTY_FACTS = ClusterFacts()
+_KEYED_FIELDS = tuple(f.name for f in fields(ClusterFacts) if isinstance(getattr(_EMPTY_FACTS, f.name), Mapping))
+_UNKEYED_FIELDS = tuple(f.name for f in fields(ClusterFacts) if f.name not in {*_KEYED_FIELDS, _USAGE_FIELD})
+_PLAIN_FIELDS = tuple(
+    f.name for f in fields(ClusterFacts) if f.name not in {*_KEYED_FIELDS, *_UNTRACKED_FIELDS, _USAGE_FIELD}
+)
 
 
-def _asked(facts: ClusterFacts, name: str, key: Hashable) -> Any:
-    mapping: Mapping[Any, Any] = facts.recommendations.workloads if name == _USAGE else getattr(facts, name)
-    if key is _Mark.WHOLE:
+def _answer_question(facts: ClusterFacts, name: str, key: Hashable) -> Any:
+    mapping: Mapping[Any, Any] = facts.recommendations.workloads if name == _USAGE_FIELD else getattr(facts, name)
+    if key is _SpecialKey.WHOLE:
         return mapping
-    return bool(mapping) if key is _Mark.ANY else mapping.get(key, _Mark.ABSENT)
+    return bool(mapping) if key is _SpecialKey.ANY else mapping.get(key, _SpecialKey.ABSENT)
 
 
 _PLAIN_TYPES = (bool, int, str, frozenset, Owner, type(None))
 
 
-def _alike(before: Any, now: Any) -> bool:
-    """The same object, as everything is that did not change; or a plain value that says the same.
+def _is_unchanged(earlier: Any, current: Any) -> bool:
+    """Returns whether a value is unchanged: the same object, or an equal value of a plain type.
 
-    Equal is not enough for the rest: two equal mappings may still be written out in another order.
+    Facts keep objects that did not change, so identity is the rule. Equality is not enough for the other types: two
+    equal mappings may still be encoded in another order.
     """
-    return before is now or (type(before) is type(now) and isinstance(before, _PLAIN_TYPES) and before == now)
+    return earlier is current or (
+        type(earlier) is type(current) and isinstance(earlier, _PLAIN_TYPES) and earlier == current
+    )
 
 
-def _same_but_used(before: Any, now: Any) -> bool:
-    if before is _Mark.ABSENT or now is _Mark.ABSENT or not isinstance(before, tuple):
+def _differs_in_use_only(earlier: Any, current: Any) -> bool:
+    if earlier is _SpecialKey.ABSENT or current is _SpecialKey.ABSENT or not isinstance(earlier, tuple):
         return False
-    return list(map(_without_use, before)) == list(map(_without_use, now))
+    return list(map(_without_use, earlier)) == list(map(_without_use, current))
 
 
 def _without_use(quota: ResourceQuota) -> tuple[Any, ...]:
-    """All that is read of a quota but `status.used`."""
+    """Returns all that decisions read of a quota, that is, everything but `status.used`."""
     return quota.metadata.name, quota.spec, quota.status.hard

@@ -1,7 +1,8 @@
-"""What do these policies make of this pod?
+"""Decides what a set of policies changes in one pod, and records a reason for everything that changes or stays.
 
-Pure: the same pod, policies, facts and terms give the same decision. Policies are asked in their order; the first to
-decide a field wins. A failing action costs its own policy's turn and is told; it never costs the pod.
+The decision is pure: the same pod, policies, facts and settings give the same decision. Policies act in their order,
+and the first policy that decides a field wins. An action that fails loses the turn of its own policy and is reported;
+it never blocks the pod.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from trimtab.policy import changed_annotation, reasons, required_actions
 from trimtab.policy.actions import overhead, priority_class, runtime_class
 from trimtab.policy.applicable_policies import ApplicablePolicies, CompiledPolicy, MatchedPolicy, ask
 from trimtab.policy.changed_annotation import ChangedAnnotation
-from trimtab.policy.clamp_resources import settle
+from trimtab.policy.clamp_resources import clamp_resources
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.match import MatchDependencies, always_left_alone, match_asks, opt_out_reason
 from trimtab.policy.pod_changes import FieldChange, FieldKept, PodChanges
@@ -27,30 +28,32 @@ from trimtab.policy.podpolicy import Policies
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What was decided about one pod, with all reasons.
+    """The outcome of the policies for one pod, with all reasons.
 
-    A struct that the collector does not follow: thousands are remembered, and nothing in them leads back to them.
+    The garbage collector does not track this struct (`gc=False`): the response cache holds thousands of decisions, and
+    nothing in a decision refers back to it.
     """
 
     pod: Pod
-    """As it will be; the very object that came in where nothing changes."""
+    """The pod as it will be; the very object that came in where nothing changes."""
     changes: tuple[FieldChange, ...] = ()
     left: tuple[FieldKept, ...] = ()
     would: tuple[FieldChange, ...] = ()
-    """What policies in mode `warn` and `audit` would have changed."""
+    """Changes that policies in mode `warn` and `audit` would have made."""
     matched: tuple[MatchedPolicy, ...] = ()
     skipped: Reason | None = None
-    """Why no policy was asked at all."""
+    """Why no policy was evaluated at all."""
     denied: Reason | None = None
     """Why the pod must not be created; nothing else counts then."""
     failures: tuple[str, ...] = ()
-    """Our bugs: which action of which policy failed, and how."""
+    """Bugs of Trimtab: which action of which policy failed, and with which exception."""
     marker: ChangedAnnotation | None = None
-    """What was written on the pod; None where nothing was."""
+    """The annotation that was written on the pod; None where none was."""
 
     @property
     def modes(self) -> dict[str, str]:
-        return {found.policy: found.mode for found in self.matched}
+        """Policy → its mode, for every policy that matches the pod."""
+        return {policy.policy: policy.mode for policy in self.matched}
 
 
 def decide(
@@ -63,13 +66,13 @@ def decide(
     watching: bool = True,
     marked: ChangedAnnotation | None = None,
 ) -> Decision:
-    """The decision on one pod. Never raises for what a pod or policy may hold.
+    """Decides on one pod. Never raises, whatever the pod or a policy holds.
 
-    watching: also ask the policies in mode `warn` and `audit` what they would do, and say why fields stay as they
-    are; without it `would` is empty and `left` tells of whole policies only.
+    watching: also evaluate the policies in mode `warn` and `audit`, and record why fields stay as they are. Without it
+    `would` is empty and `left` holds reasons for whole policies only.
 
-    What one policy changes may be what another one asks for (a label, a class): policies are asked again until
-    nothing more changes, so that a second call of ours finds nothing to do. A field that is decided stays decided.
+    One policy may change what another policy matches by (a label, a class). So the policies are evaluated until nothing
+    more changes, and a second call of the webhook finds nothing to do. A field that is decided stays decided.
     """
     subject = PodContext(pod=pod, namespace=namespace, facts=facts, terms=terms)
     return decided(subject, policies, watching=watching, marked=marked)[0]
@@ -84,140 +87,162 @@ def decided(
     marked: ChangedAnnotation | None = None,
     is_marker_read: bool = False,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """`decide`, and who was asked at last (None where nobody was).
+    """Decides as `decide` does, and also returns the policies that applied last (None where none was evaluated).
 
-    like: who was asked about a pod before, with the same policies, facts, namespace and terms. It saves work where
-    nothing that they are chosen by differs, and changes nothing (a law).
+    like: the policies that applied to an earlier pod, with the same policies, facts, namespace and settings. It saves
+    work where nothing that they are selected by differs, and never changes the decision (a property test holds it).
 
-    marked: what earlier calls did to the pod, on the word of whoever asks. None: what the pod's own marker says, where
-    its signature is ours and seconds old.
-    is_marker_read: `marked` is that, or None where there is none to believe: it is not read again.
+    marked: what earlier calls did to the pod, on the caller's word. None: what the pod's own annotation says, where a
+    replica of Trimtab signed it within the last seconds.
+
+    is_marker_read: `marked` is that, or None where there is nothing to trust; the annotation is not read again.
     """
     pod, namespace = subject.pod, subject.namespace
     if marked is None and not is_marker_read:
         marked = changed_annotation.read(pod, namespace, subject.terms.signer)
-    decision, asked = _once(subject, policies, watching, like, marked)
-    first = asked
-    for _ in range(_MOST_ROUNDS):
-        if first is None or not _asked_for(first.subject, decision, policies.once(match_asks)):
+    decision, applicable = _decide_round(subject, policies, watching, like, marked)
+    first = applicable
+    for _ in range(_MAX_ROUNDS):
+        if first is None or not _needs_another_round(first.subject, decision, policies.once(match_asks)):
             break
+        # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
         subject = first.subject.as_now(decision.pod)
-        again, asked = _once(subject, policies, watching, asked, marked, is_confirmed=True)
-        if again.denied is not None:
-            return change(again, pod=pod), asked
-        if again.pod is decision.pod:
+        next_decision, applicable = _decide_round(subject, policies, watching, applicable, marked, is_confirmed=True)
+        if next_decision.denied is not None:
+            return change(next_decision, pod=pod), applicable
+        if next_decision.pod is decision.pod:
             break
-        decision = _together(decision, again)
-    if watching and first is not None and asked is not None and decision.denied is None:
-        denied = required_actions.refusal(first, asked, decision.pod, decision.left)
+        decision = _merge_rounds(decision, next_decision)
+    # Required actions are checked against the pod as it will be, after the last round: a later round may supply what
+    # an earlier one lacked.
+    if watching and first is not None and applicable is not None and decision.denied is None:
+        denied = required_actions.find_refusal(first, applicable, decision.pod, decision.left)
         if denied is not None:
-            return change(decision, pod=pod, changes=(), skipped=None, denied=denied), asked
-    return decision, asked
+            return change(decision, pod=pod, changes=(), skipped=None, denied=denied), applicable
+    return decision, applicable
 
 
-_MOST_ROUNDS = 5
-"""Chains of policies are short; each round decides at least one more field."""
-_ASKED_FOR = (runtime_class.FIELD, priority_class.FIELD)
+# Chains of policies are short, and each round decides at least one more field.
+_MAX_ROUNDS = 5
+_MATCHED_FIELDS = (runtime_class.FIELD, priority_class.FIELD)
 
 
-def _asked_for(came: PodContext, decision: Decision, asks: MatchDependencies) -> bool:
-    """Did anything change that a policy's `match`, or another action, may ask for?"""
+def _needs_another_round(first_subject: PodContext, decision: Decision, dependencies: MatchDependencies) -> bool:
+    """Returns whether anything changed by which a policy's `match`, or another action, may select pods."""
     is_sized = False
-    for found in decision.changes:
-        name = found.field
-        if name.startswith("labels[") or name in _ASKED_FOR:
+    for field_change in decision.changes:
+        name = field_change.field
+        if name.startswith("labels[") or name in _MATCHED_FIELDS:
             return True
-        if asks.annotations and name.startswith("annotations[") and name[12:-1] in asks.annotations:
+        if dependencies.annotations and name.startswith("annotations[") and name[12:-1] in dependencies.annotations:
             return True
         is_sized = is_sized or ".requests." in name or ".limits." in name
-    return is_sized and (asks.requests or came.qos is not qos(decision.pod.spec))
+    return is_sized and (dependencies.requests or first_subject.qos is not qos(decision.pod.spec))
 
 
-def _together(first: Decision, again: Decision) -> Decision:
-    """Two rounds as one decision: what the second says of fields that the first changed is no news."""
-    changes = {found.field: found for found in first.changes}
-    told = set(changes)
-    if runtime_class.FIELD in told:  # the server fills the new class's overhead in after us, not between two rounds
-        told.add(overhead.FIELD)
-    for found in again.changes:
-        before = changes[found.field].before if found.field in changes else found.before
-        changes[found.field] = change(found, before=before)
-    said, would = set(first.left), {found.field for found in first.would}
+def _merge_rounds(first: Decision, second: Decision) -> Decision:
+    """Merges two rounds into one decision, without what the second one says of fields that the first one changed."""
+    changes = {field_change.field: field_change for field_change in first.changes}
+    changed_fields = set(changes)
+    # The RuntimeClass admission plugin fills in the new class's overhead after the webhook, not between two rounds.
+    if runtime_class.FIELD in changed_fields:
+        changed_fields.add(overhead.FIELD)
+    for field_change in second.changes:
+        before = changes[field_change.field].before if field_change.field in changes else field_change.before
+        changes[field_change.field] = change(field_change, before=before)
+    reported, would = set(first.left), {field_change.field for field_change in first.would}
     return change(
-        again,
+        second,
         changes=tuple(changes.values()),
-        left=(*first.left, *(x for x in again.left if x.field not in told and x not in said)),
-        would=(*first.would, *(x for x in again.would if x.field not in would)),
-        matched=(*first.matched, *(x for x in again.matched if x not in first.matched)),
-        failures=(*first.failures, *(x for x in again.failures if x not in first.failures)),
+        left=(*first.left, *(x for x in second.left if x.field not in changed_fields and x not in reported)),
+        would=(*first.would, *(x for x in second.would if x.field not in would)),
+        matched=(*first.matched, *(x for x in second.matched if x not in first.matched)),
+        failures=(*first.failures, *(x for x in second.failures if x not in first.failures)),
     )
 
 
-def _once(
+def _decide_round(
     subject: PodContext,
     policies: Policies,
     watching: bool,
-    like: ApplicablePolicies | None,
-    before: ChangedAnnotation | None,
+    similar: ApplicablePolicies | None,
+    earlier_marker: ChangedAnnotation | None,
     *,
     is_confirmed: bool = False,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """One round: every policy is asked about the pod as it is.
+    """Evaluates every policy once, on the pod as it is.
 
-    is_confirmed: a round before gave this very pod. Where nothing changes any more, nobody reads what policies that
-    only watch would do: the round before has said it.
+    is_confirmed: an earlier round gave this very pod. Where nothing changes any more, the changes of policies that only
+    watch are not computed again: the earlier round holds them.
     """
     pod = subject.pod
+    # First, and cheap: pods of system namespaces are the ones that must not wait.
     skipped = always_left_alone(subject)
     if skipped is not None:
         return Decision(pod=pod, skipped=skipped), None
-    asked = ask(policies, subject, like)
-    if subject.critical_class and not asked.meaning:
+    applicable = ask(policies, subject, similar)
+    # Before opt-outs, because the reason that names the PriorityClass helps more.
+    if subject.critical_class and not applicable.meaning:
         left_alone = reasons.CRITICAL_POD(f"the pod's PriorityClass is {subject.critical_class}")
-        return Decision(pod=pod, skipped=left_alone), asked
-    if subject.opt_out is not None and not asked.ours:
-        return Decision(pod=pod, skipped=opt_out_reason(subject)), asked
-    turns = asked.ours if watching else tuple([turn for turn in asked.ours if turn.applies])
-    draft, failures, trials = _draft(subject, turns, before, silent=not watching)
-    decision = _decision(draft, subject, failures, before)
+        return Decision(pod=pod, skipped=left_alone), applicable
+    if subject.opt_out is not None and not applicable.ours:
+        return Decision(pod=pod, skipped=opt_out_reason(subject)), applicable
+    # A tuple of a list comprehension costs less than one of a generator; this runs for every review.
+    turns = applicable.ours if watching else tuple([turn for turn in applicable.ours if turn.applies])
+    pod_changes, failures, trials = _apply_policies(subject, turns, earlier_marker, silent=not watching)
+    decision = _build_decision(pod_changes, subject, failures, earlier_marker)
     is_news = decision.pod is not pod or not is_confirmed
-    decision = _told(decision, asked, _would(draft, turns, trials) if trials and is_news else ())
-    if before is None and changed_annotation.ANNOTATION in subject.annotations:
-        decision = change(decision, left=(*decision.left, _not_believed(subject)))
-    return decision, asked
+    decision = _with_policy_results(
+        decision, applicable, _watched_changes(pod_changes, turns, trials) if trials and is_news else ()
+    )
+    if earlier_marker is None and changed_annotation.ANNOTATION in subject.annotations:
+        decision = change(decision, left=(*decision.left, _untrusted_marker(subject)))
+    return decision, applicable
 
 
-def _told(decision: Decision, asked: ApplicablePolicies, would: tuple[FieldChange, ...]) -> Decision:
-    """With what is said of whole policies."""
-    left = (*decision.left, *asked.not_asked) if asked.meaning else (_NOBODY,)
-    return change(decision, left=left, matched=tuple([turn.matched for turn in asked.ours]), would=would)
-
-
-_NOBODY = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod"))
-
-
-def _decision(
-    draft: PodChanges, subject: PodContext, failures: list[str], before: ChangedAnnotation | None
+def _with_policy_results(
+    decision: Decision, applicable: ApplicablePolicies, would: tuple[FieldChange, ...]
 ) -> Decision:
+    """Returns the decision with the results for whole policies: which matched, and which did not apply."""
+    left = (*decision.left, *applicable.not_asked) if applicable.meaning else (_NO_POLICY_MATCHES,)
+    return change(decision, left=left, matched=tuple([turn.matched for turn in applicable.ours]), would=would)
+
+
+_NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod"))
+
+
+def _build_decision(
+    draft: PodChanges, subject: PodContext, failures: list[str], earlier_marker: ChangedAnnotation | None
+) -> Decision:
+    """Builds the decision from the changes, and writes the `trimtab.dev/changed` annotation where anything changed."""
+    # A denied pod is not created, so no other change matters.
     if draft.denied is not None:
         return Decision(pod=subject.pod, denied=draft.denied, left=tuple(draft.left), failures=tuple(failures))
-    pod, written = draft.pod, None
+    pod, new_marker = draft.changed_pod, None
     if draft.changes:
-        pod, written = changed_annotation.write(pod, subject.namespace, before, draft.changes, subject.terms.signer)
-    elif before is None and changed_annotation.ANNOTATION in subject.annotations and not _stays_unverified(subject):
-        pod = changed_annotation.without(pod)
+        pod, new_marker = changed_annotation.write(
+            pod, subject.namespace, earlier_marker, draft.changes, subject.terms.signer
+        )
+    # An annotation that no replica signed just now says nothing about this pod: it was copied from another object.
+    elif (
+        earlier_marker is None
+        and changed_annotation.ANNOTATION in subject.annotations
+        and not _keeps_unverified_marker(subject)
+    ):
+        pod = changed_annotation.remove_annotation(pod)
     return Decision(
-        pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures), marker=written
+        pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures), marker=new_marker
     )
 
 
-def _stays_unverified(subject: PodContext) -> bool:
-    """Without a key a marker that speaks of this pod stays as it is: it may be our own, and only informs."""
+def _keeps_unverified_marker(subject: PodContext) -> bool:
+    """Returns whether an annotation of this very pod stays without a check: without keys it may be Trimtab's own, and
+    it only informs."""
     return subject.terms.signer.keys is None and changed_annotation.claimed(subject.pod, subject.namespace) is not None
 
 
-def _not_believed(subject: PodContext) -> FieldKept:
+def _untrusted_marker(subject: PodContext) -> FieldKept:
     if subject.terms.signer.keys is None:
         reason = reasons.MARKER_UNVERIFIED("no signing key is at hand to verify the marker")
     else:
@@ -226,113 +251,122 @@ def _not_believed(subject: PodContext) -> FieldKept:
 
 
 _Trial = tuple[int, tuple[Any, ...]]
-"""The place of a policy among the turns, and where the draft stood when its turn came."""
+"""The index of a policy among all that apply, and the savepoint before its turn."""
 
 
-def _draft(
-    subject: PodContext, turns: tuple[CompiledPolicy, ...], before: ChangedAnnotation | None, *, silent: bool
+def _apply_policies(
+    subject: PodContext, turns: tuple[CompiledPolicy, ...], earlier_marker: ChangedAnnotation | None, *, silent: bool
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
-    """The pod after all policies that apply, what failed, and the policies that would act.
+    """Returns the pod after all policies that apply, the failures, and the policies that would act.
 
-    before: what an earlier call of ours did to this very pod. The policies that would act: those in mode `warn` or
-    `audit` that decided anything when their turn came; that is taken back at once.
+    before: what an earlier call of Trimtab did to this very pod. The policies that would act are those in mode `warn`
+    or `audit` that decide anything in their turn; what they decide is taken back at once.
     """
     try:
-        return _every_turn(subject, turns, before, silent=silent, is_guarded=False)
-    except Exception:  # noqa: BLE001 - a guard costs more than most steps: it is there once something has failed
-        return _every_turn(subject, turns, before, silent=silent, is_guarded=True)
+        return _evaluate_policies(subject, turns, earlier_marker, silent=silent, is_guarded=False)
+    except Exception:  # noqa: BLE001 - a guard costs more than most steps: the second pass has it, the first has not
+        # Policies are pure, so the second pass repeats the first one and takes back only the step that fails.
+        return _evaluate_policies(subject, turns, earlier_marker, silent=silent, is_guarded=True)
 
 
-def _every_turn(
+def _evaluate_policies(
     subject: PodContext,
     turns: tuple[CompiledPolicy, ...],
-    before: ChangedAnnotation | None,
+    earlier_marker: ChangedAnnotation | None,
     *,
     silent: bool,
     is_guarded: bool,
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
-    draft = PodChanges(
+    pod_changes = PodChanges(
         subject=subject,
         silent=silent,
         is_guarded=is_guarded,
-        applied_before=before.values if before else {},
-        decided_before=before.deciders if before else {},
+        applied_before=earlier_marker.value_by_field if earlier_marker else {},
+        decided_before=earlier_marker.deciders if earlier_marker else {},
     )
     failures: list[str] = []
     trials: list[_Trial] = []
-    for place, turn in enumerate(turns):
+    for index, turn in enumerate(turns):
         if turn.applies:
-            _take(turn, draft, failures)
+            _run_policy(turn, pod_changes, failures)
         else:
-            stands = draft.kept()
-            if _is_eager(turn, draft, stands):
-                trials.append((place, stands))
-    _finish(draft, failures)
-    return draft, failures, trials
+            savepoint = pod_changes.create_savepoint()
+            if _would_decide(turn, pod_changes, savepoint):
+                trials.append((index, savepoint))
+    _run_final_steps(pod_changes, failures)
+    return pod_changes, failures, trials
 
 
-def _finish(draft: PodChanges, failures: list[str]) -> None:
-    """What follows from all turns together."""
+def _run_final_steps(draft: PodChanges, failures: list[str]) -> None:
+    """Runs the steps that follow from all policies together: requests and limits within bounds, and the overhead."""
+    # No policy alone is responsible for what follows.
     draft.policy = ""
-    for name, finish in (("requests and limits", settle), ("overhead", overhead.finish)):
-        _safely(name, finish, (draft,), draft, failures)
+    for name, step in (("requests and limits", clamp_resources), ("overhead", overhead.finish_overhead)):
+        _run_step(name, step, (draft,), draft, failures)
 
 
-def _take(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) -> None:
+def _run_policy(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) -> None:
     draft.policy = turn.name
     draft.changes_guaranteed = turn.changes_guaranteed
     draft.names_daemons = turn.names_daemons
-    places, withheld = turn.places(draft.subject), draft.subject.withheld
+    places, withheld = turn.select_containers(draft.subject), draft.subject.withheld
     for name, propose, settings in turn.actions:
-        why = withheld.get((turn.name, name)) if withheld else None
-        if why is not None:
-            draft.leave(name, why, loud=True)
+        reason = withheld.get((turn.name, name)) if withheld else None
+        if reason is not None:
+            draft.leave_unchanged(name, reason, loud=True)
         elif draft.is_guarded:
-            _safely(name, propose, (settings, draft, places), draft, failures)
+            _run_step(name, propose, (settings, draft, places), draft, failures)
         else:
             propose(settings, draft, places)
 
 
-def _is_eager(turn: CompiledPolicy, draft: PodChanges, stands: tuple[Any, ...]) -> bool:
-    """Would this policy decide anything now? What it decides and says is taken back, to where the draft `stands`."""
-    _take(turn, draft, [])
-    eager = draft.moved_since(stands)
-    draft.restore(stands)
-    return eager
+def _would_decide(turn: CompiledPolicy, draft: PodChanges, savepoint: tuple[Any, ...]) -> bool:
+    """Returns whether this policy would decide anything now. Everything it decides and records is taken back to the
+    savepoint."""
+    _run_policy(turn, draft, [])
+    would_decide = draft.changed_since(savepoint)
+    draft.restore_savepoint(savepoint)
+    return would_decide
 
 
-def _safely(
-    name: str, step: Callable[..., None], given: tuple[Any, ...], draft: PodChanges, failures: list[str]
+def _run_step(
+    name: str, step: Callable[..., None], arguments: tuple[Any, ...], draft: PodChanges, failures: list[str]
 ) -> None:
-    """One step; where it fails, a guarded draft is as it was before it. Without a guard it raises."""
+    """Runs one step. Where it fails, guarded changes are as they were before the step; without a guard it raises."""
     if not draft.is_guarded:
-        step(*given)
+        step(*arguments)
         return
-    before = draft.kept()
+    savepoint = draft.create_savepoint()
     try:
-        step(*given)
+        step(*arguments)
+    # The API server refuses such a pod anyway, with its own message; this is no bug of Trimtab.
     except NotAQuantity as error:
-        draft.restore(before)
-        draft.leave(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
+        draft.restore_savepoint(savepoint)
+        draft.leave_unchanged(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
-        draft.restore(before)
+        draft.restore_savepoint(savepoint)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
-        draft.leave(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
+        draft.leave_unchanged(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
 
 
-def _would(draft: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_Trial]) -> tuple[FieldChange, ...]:
-    """What each policy that only watches would change beside all those that apply. The draft is used up by it.
+def _watched_changes(
+    draft: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_Trial]
+) -> tuple[FieldChange, ...]:
+    """Returns what each policy that only watches would change beside all policies that apply. It consumes the draft.
 
-    One that decides nothing in its turn changes nothing for those after it either: only the others are tried. The
-    turns before its own are as they were; the draft goes back to it from the last one to the first.
+    A policy that decides nothing in its turn changes nothing for later ones either, so only the others are tried.
     """
     draft.silent = draft.is_guarded = True
-    found: list[FieldChange] = []
-    for place, stands in reversed(trials):
-        draft.restore(stands)
-        watching, failures = turns[place], list[str]()
-        for turn in (watching, *[later for later in turns[place + 1 :] if later.applies]):
-            _take(turn, draft, failures)
-        _finish(draft, failures)
-        found = [*(made for made in draft.changes if made.policy == watching.name), *found]
-    return tuple(found)
+    would_change: list[FieldChange] = []
+    # From the last policy to the first: a savepoint can only be restored while later entries are still there to drop.
+    for index, savepoint in reversed(trials):
+        draft.restore_savepoint(savepoint)
+        watched, failures = turns[index], list[str]()
+        for turn in (watched, *[later for later in turns[index + 1 :] if later.applies]):
+            _run_policy(turn, draft, failures)
+        _run_final_steps(draft, failures)
+        would_change = [
+            *(field_change for field_change in draft.changes if field_change.policy == watched.name),
+            *would_change,
+        ]
+    return tuple(would_change)

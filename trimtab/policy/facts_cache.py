@@ -1,15 +1,15 @@
-"""Facts that grow with the cluster: told what came and went, and whole at any moment.
+"""Builds `ClusterFacts` step by step from the changes that watches deliver.
 
-    held = holds(own_namespace)                                     # what is kept of an object
-    gathering = Gathering(own_namespace)
-    gathering.put("LimitRange", ("team-a", "guard"), held["LimitRange"](item))
-    gathering.drop("Namespace", ("", "team-b"))
-    facts = gathering.facts(known)
+    projections = projections_by_kind(own_namespace)                  # what is retained of an object
+    cache = FactsCache(own_namespace)
+    cache.put("LimitRange", ("team-a", "guard"), projections["LimitRange"](item))
+    cache.drop("Namespace", ("", "team-b"))
+    facts = cache.build_facts(known)
 
-Every part of the facts that does not differ from the time before is the very same object, and so is every value in
-a part that does: whoever remembers what followed from one may look it up by identity. The same objects give the same
-facts whatever came in between: `from_snapshot` of what is there now, but that a shard of recommendations that turned
-bad keeps what it said last. Not for two threads.
+Every part of the facts that is unchanged is the very same object as before, and so is every unchanged value in a part
+that changed. So a cache of what was computed from a value may look it up by identity. The same objects give the same
+facts in any order of changes, and the same as `from_snapshot` of these objects; only a shard of recommendations that
+becomes unreadable keeps its last content. Not for use by two threads.
 """
 
 from dataclasses import fields
@@ -21,10 +21,10 @@ from trimtab.policy.cluster_facts import (
     EVERYTHING,
     OWN_NAMESPACE,
     ClusterFacts,
-    by_age,
-    by_name,
-    home,
+    age_order,
     hpa_target,
+    name_order,
+    namespace_of,
     vpa_target,
 )
 from trimtab.policy.facts_index import (
@@ -46,16 +46,16 @@ from trimtab.policy.vpa_webhook import EVERYWHERE, WebhookReach
 
 
 class FactsCache:
-    """What was told of the cluster so far."""
+    """The cluster's objects as received so far, reduced to what decisions read."""
 
     def __init__(self, own_namespace: str = OWN_NAMESPACE) -> None:
         self._namespaces = NamespaceFacts(own_namespace)
         self._runtime_classes: NamedFacts[RuntimeClass] = NamedFacts()
         self._priority_classes: NamedFacts[PriorityClass] = NamedFacts()
         self._limit_ranges = LimitRangeFacts()
-        self._quotas: GroupedMap[Key, str, ResourceQuota] = GroupedMap(home, by_name)
-        self._vpas: GroupedMap[Key, Target, VerticalPodAutoscaler] = GroupedMap(vpa_target, by_age)
-        self._hpas: GroupedMap[Key, Target, HorizontalPodAutoscaler] = GroupedMap(hpa_target, by_name)
+        self._quotas: GroupedMap[Key, str, ResourceQuota] = GroupedMap(namespace_of, name_order)
+        self._vpas: GroupedMap[Key, Target, VerticalPodAutoscaler] = GroupedMap(vpa_target, age_order)
+        self._hpas: GroupedMap[Key, Target, HorizontalPodAutoscaler] = GroupedMap(hpa_target, name_order)
         self._owners = OwnerFacts()
         self._nodes = NodeFacts(self._owners)
         self._shards = RecommendationShards()
@@ -68,58 +68,56 @@ class FactsCache:
         }  # fmt: skip
         self._last = ClusterFacts()
 
-    def put(self, kind: str, key: Key, held: Any) -> None:
-        """It is there, and this is kept of it (see `held`)."""
-        self._parts[kind].put(key, held)
+    def put(self, kind: str, key: Key, retained: Any) -> None:
+        """Adds or replaces an object, in the reduced form that `retained_facts` gives it."""
+        self._parts[kind].put(key, retained)
 
     def drop(self, kind: str, key: Key) -> None:
-        """It is gone. What was never there may go, too."""
+        """Removes an object. Removing one that is not there changes nothing."""
         self._parts[kind].drop(key)
 
     @property
     def paused(self) -> bool:
-        """Does our own namespace say that every change stops?"""
+        """True where Trimtab's own namespace says that all changes stop."""
         return self._namespaces.paused
 
     def facts(
         self, known: frozenset[str] = EVERYTHING, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
     ) -> ClusterFacts:
-        """Everything told, indexed. The same object as last time where nothing differs."""
-        if vpa_reach == self._last.vpa_reach:  # the same object, by which readers tell that nothing changed
+        """Returns everything received so far as facts; the same object as last time where nothing differs."""
+        # Equal becomes identical: readers compare by identity to see that nothing changed.
+        if vpa_reach == self._last.vpa_reach:
             vpa_reach = self._last.vpa_reach
-        found = ClusterFacts(
+        facts = ClusterFacts(
             known=known,
-            namespaces=self._namespaces.whole(),
-            runtime_classes=self._runtime_classes.whole(),
-            priority_classes=self._priority_classes.whole(),
-            limit_ranges=self._limit_ranges.whole(),
-            bounds=self._limit_ranges.bounds(),
-            quotas=self._quotas.whole(),
-            vpas=self._vpas.whole(),
+            namespaces=self._namespaces.current_mapping(),
+            runtime_classes=self._runtime_classes.current_mapping(),
+            priority_classes=self._priority_classes.current_mapping(),
+            limit_ranges=self._limit_ranges.current_mapping(),
+            bounds=self._limit_ranges.bounds_by_namespace(),
+            quotas=self._quotas.current_mapping(),
+            vpas=self._vpas.current_mapping(),
             vpa_reach=vpa_reach,
-            hpas=self._hpas.whole(),
-            owners=self._owners.above(),
-            created=self._owners.created(),
-            replicas=self._owners.replicas(),
-            updated=self._owners.updated(),
-            recommendations=self._shards.whole(),
-            largest_node=self._nodes.largest(),
-            nodes=self._nodes.whole(),
-            machines=self._nodes.machines(),
-            problems=self._shards.problems(),
+            hpas=self._hpas.current_mapping(),
+            owners=self._owners.controller_by_owner(),
+            created=self._owners.creation_by_owner(),
+            replicas=self._owners.replicas_by_owner(),
+            updated=self._owners.updated_by_owner(),
+            recommendations=self._shards.current_recommendations(),
+            largest_node=self._nodes.largest_allocatable(),
+            nodes=self._nodes.current_shapes(),
+            machines=self._nodes.nodes_by_machine(),
+            problems=self._shards.unreadable_shards(),
         )
-        if not _same(self._last, found):
-            self._last = found
+        if not _is_same(self._last, facts):
+            self._last = facts
         return self._last
 
 
-_SMALL = frozenset({"known", "problems"})
-"""Parts that are compared by value; the others are the same object or differ."""
-
-
-def _same(a: ClusterFacts, b: ClusterFacts) -> bool:
-    for part in fields(ClusterFacts):
-        mine, other = getattr(a, part.name), getattr(b, part.name)
-        if mine is not other and not (part.name in _SMALL and mine == other):
+def _is_same(last: ClusterFacts, new: ClusterFacts) -> bool:
+    for field in fields(ClusterFacts):
+        mine, other = getattr(last, field.name), getattr(new, field.name)
+        # Mappings that are equal are the same object; only the kinds that are known and the problems are built anew.
+        if mine is not other and not (isinstance(mine, frozenset | tuple) and mine == other):
             return False
     return True

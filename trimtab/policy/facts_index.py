@@ -1,8 +1,8 @@
-"""Mappings that readers may keep while they grow: replaced, never written to, and what stays equal stays the same.
+"""Indexes the objects of the cluster for `FactsCache`: each class takes changes and returns a mapping of the current
+state.
 
-The parts of facts that are more than a table: each is told what came and went, and is whole at any moment.
-
-All take (namespace, name) as the key, and what `held` leaves of an object as the value.
+A mapping that a reader holds is never written to; it is replaced. What stays equal stays the same object. All classes
+take (namespace, name) as the key and, as the value, what `retained_facts` keeps of an object.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Workloads
 from trimtab.cluster.replicas import Replicas
 from trimtab.cluster.timestamps import Seconds
-from trimtab.policy.cluster_facts import by_name, home, largest_of, nodes_of
+from trimtab.policy.cluster_facts import build_node_shapes, largest_allocatable, name_order, namespace_of
 from trimtab.policy.retained_facts import RetainedNamespace, RetainedOwner
 
 K = TypeVar("K")
@@ -35,71 +35,73 @@ Value = TypeVar("Value")
 G = TypeVar("G")
 
 
-class _Gone:
-    """Nothing that anybody holds is equal to it."""
+class _Removed:
+    """The type of the marker for removed keys. Nothing is equal to the marker."""
 
 
-_GONE: Final = _Gone()
+_REMOVED: Final = _Removed()
 
 
 class PersistentMap(Generic[K, Value]):
-    """A mapping in two states: as it was read last, and what was told since."""
+    """A mapping with pending changes: the state as it was read last, and all changes since."""
 
     def __init__(self) -> None:
-        self._now: dict[K, Value] = {}
-        self._next: dict[K, Value | _Gone] = {}
+        self._current: dict[K, Value] = {}
+        self._pending: dict[K, Value | _Removed] = {}
 
     def put(self, key: K, value: Value) -> None:
-        """A value equal to the one that is there changes nothing: the old object stays."""
-        if key in self._now and self._now[key] == value:
-            self._next.pop(key, None)
+        """Sets a value. A value equal to the current one changes nothing: the old object stays."""
+        if key in self._current and self._current[key] == value:
+            self._pending.pop(key, None)
         else:
-            self._next[key] = value
+            self._pending[key] = value
 
     def drop(self, key: K) -> None:
-        if key in self._now:
-            self._next[key] = _GONE
+        if key in self._current:
+            self._pending[key] = _REMOVED
         else:
-            self._next.pop(key, None)
+            self._pending.pop(key, None)
 
-    def whole(self) -> Mapping[K, Value]:
-        """Everything told so far. The same object as last time unless something differs; it never changes."""
-        if self._next:
+    def current_mapping(self) -> Mapping[K, Value]:
+        """Returns the mapping with all changes so far; the same object as last time unless something differs. It never
+        changes."""
+        if self._pending:
             # A copy takes a millisecond for fifty thousand entries, a loop over them sixty.
-            found = self._now.copy()
-            for key, value in self._next.items():
-                if isinstance(value, _Gone):
-                    del found[key]
+            mapping = self._current.copy()
+            for key, value in self._pending.items():
+                if isinstance(value, _Removed):
+                    del mapping[key]
                 else:
-                    found[key] = value
-            self._now, self._next = found, {}
-        return self._now
+                    mapping[key] = value
+            self._current, self._pending = mapping, {}
+        return self._current
 
 
 class GroupedMap(Generic[K, G, Value]):
-    """Objects by what they belong to: the LimitRanges of a namespace, the VPAs of a workload."""
+    """Objects grouped by what they belong to: the LimitRanges of a namespace, the VPAs of a workload."""
 
     def __init__(self, group: Callable[[Value], G], order: Callable[[Value], Any]) -> None:
         self._group = group
         self._order = order
         self._table: PersistentMap[G, tuple[Value, ...]] = PersistentMap()
         self._members: dict[G, dict[K, Value]] = {}
-        self._where: dict[K, G] = {}
+        self._group_of: dict[K, G] = {}
+        # Groups to sort again when they are read next: once for all changes, however many they are.
         self._changed: set[G] = set()
-        """Groups to put together again: once for all that came, however many they are."""
 
     def put(self, key: K, value: Value) -> None:
         group = self._group(value)
-        if self._where.get(key, group) != group:
+        # An object may move to another group, such as a VPA with a new target.
+        if self._group_of.get(key, group) != group:
             self.drop(key)
         members = self._members.setdefault(group, {})
         if key in members and members[key] == value:
             return
-        self._where[key], members[key] = group, value
+        self._group_of[key], members[key] = group, value
         self._changed.add(group)
 
     def drop(self, key: K) -> None:
-        group = self._where.pop(key, None)
+        group = self._group_of.pop(key, None)
         if group is None:
             return
         members = self._members[group]
@@ -108,34 +110,36 @@ class GroupedMap(Generic[K, G, Value]):
             del self._members[group]
         self._changed.add(group)
 
-    def of(self, group: G) -> tuple[Value, ...]:
-        """Those of one group in their order."""
+    def sorted_members(self, group: G) -> tuple[Value, ...]:
+        """Returns the objects of one group in their order."""
         return tuple(sorted(self._members.get(group, {}).values(), key=self._order))
 
-    def whole(self) -> Mapping[G, tuple[Value, ...]]:
-        """As `PersistentMap.whole`."""
+    def current_mapping(self) -> Mapping[G, tuple[Value, ...]]:
+        """Returns group → objects in their order; see `PersistentMap.current_mapping`."""
         for group in self._changed:
-            found = self.of(group)
-            self._table.put(group, found) if found else self._table.drop(group)
+            members = self.sorted_members(group)
+            self._table.put(group, members) if members else self._table.drop(group)
         self._changed.clear()
-        return self._table.whole()
+        return self._table.current_mapping()
 
 
 V = TypeVar("V")
 
 Key = tuple[str, str]
-"""(namespace, name); the namespace is empty for what has none."""
+"""(namespace, name); the namespace is empty for cluster-scoped objects."""
 Target = tuple[str, str, str]
 """(namespace, kind, name)."""
 
 
 class FactsTable(Protocol):
+    """Takes the changes of one kind of objects."""
+
     def put(self, key: Key, value: Any, /) -> None: ...
     def drop(self, key: Key, /) -> None: ...
 
 
 class NamedFacts(Generic[V]):
-    """Objects without a namespace."""
+    """Cluster-scoped objects by name."""
 
     def __init__(self) -> None:
         self._table: PersistentMap[str, V] = PersistentMap()
@@ -146,12 +150,12 @@ class NamedFacts(Generic[V]):
     def drop(self, key: Key) -> None:
         self._table.drop(key[1])
 
-    def whole(self) -> Mapping[str, V]:
-        return self._table.whole()
+    def current_mapping(self) -> Mapping[str, V]:
+        return self._table.current_mapping()
 
 
 class NamespaceFacts:
-    """Their labels; and what our own says about us."""
+    """The labels of namespaces, and whether Trimtab's own namespace pauses all changes."""
 
     def __init__(self, own: str) -> None:
         self._own = own
@@ -168,42 +172,42 @@ class NamespaceFacts:
         if key[1] == self._own:
             self.paused = False
 
-    def whole(self) -> Mapping[str, Labels]:
-        return self._labels.whole()
+    def current_mapping(self) -> Mapping[str, Labels]:
+        return self._labels.current_mapping()
 
 
 class LimitRangeFacts:
-    """By namespace, and what those of a namespace say together."""
+    """The LimitRanges of each namespace, and the bounds that they set for containers together."""
 
     def __init__(self) -> None:
-        self._ranges: GroupedMap[Key, str, LimitRange] = GroupedMap(home, by_name)
+        self._ranges: GroupedMap[Key, str, LimitRange] = GroupedMap(namespace_of, name_order)
         self._bounds: PersistentMap[str, Mapping[str, LimitRangeBounds]] = PersistentMap()
 
     def put(self, key: Key, value: LimitRange) -> None:
         self._ranges.put(key, value)
-        self._bound(key[0] or "default")
+        self._update_bounds(key[0] or "default")
 
     def drop(self, key: Key) -> None:
         self._ranges.drop(key)
-        self._bound(key[0] or "default")
+        self._update_bounds(key[0] or "default")
 
-    def _bound(self, namespace: str) -> None:
-        found = self._ranges.of(namespace)
-        if found:
-            self._bounds.put(namespace, container_bounds(found))
+    def _update_bounds(self, namespace: str) -> None:
+        ranges = self._ranges.sorted_members(namespace)
+        if ranges:
+            self._bounds.put(namespace, container_bounds(ranges))
         else:
             self._bounds.drop(namespace)
 
-    def whole(self) -> Mapping[str, tuple[LimitRange, ...]]:
-        return self._ranges.whole()
+    def current_mapping(self) -> Mapping[str, tuple[LimitRange, ...]]:
+        return self._ranges.current_mapping()
 
-    def bounds(self) -> Mapping[str, Mapping[str, LimitRangeBounds]]:
-        return self._bounds.whole()
+    def bounds_by_namespace(self) -> Mapping[str, Mapping[str, LimitRangeBounds]]:
+        return self._bounds.current_mapping()
 
 
 class OwnerFacts:
-    """Owners of pods of every kind: who controls them, since when those without a controller are there, how many pods
-    they want, how many of the newest exist."""
+    """Owners of pods of every kind: their controllers, the creation time of those without a controller, the replicas
+    that they want, and the existing pods of their current template."""
 
     def __init__(self) -> None:
         self._above: PersistentMap[Target, Owner | None] = PersistentMap()
@@ -212,27 +216,28 @@ class OwnerFacts:
         self._updated: PersistentMap[Target, int] = PersistentMap()
         self._daemons: PersistentMap[Target, PodSpec] = PersistentMap()
 
-    def above(self) -> Mapping[Target, Owner | None]:
-        return self._above.whole()
+    def controller_by_owner(self) -> Mapping[Target, Owner | None]:
+        return self._above.current_mapping()
 
-    def created(self) -> Mapping[Target, Seconds]:
-        return self._created.whole()
+    def creation_by_owner(self) -> Mapping[Target, Seconds]:
+        return self._created.current_mapping()
 
-    def replicas(self) -> Mapping[Target, Replicas]:
-        return self._replicas.whole()
+    def replicas_by_owner(self) -> Mapping[Target, Replicas]:
+        return self._replicas.current_mapping()
 
-    def updated(self) -> Mapping[Target, int]:
-        return self._updated.whole()
+    def updated_by_owner(self) -> Mapping[Target, int]:
+        return self._updated.current_mapping()
 
-    def daemons(self) -> Mapping[Target, PodSpec]:
-        return self._daemons.whole()
+    def daemon_by_owner(self) -> Mapping[Target, PodSpec]:
+        return self._daemons.current_mapping()
 
     def put(self, target: Target, value: RetainedOwner) -> None:
+        # None is a value here: it says that the owner is known to have no controller.
         self._above.put(target, value.above)
-        _put_known(self._created, target, value.created)
-        _put_known(self._replicas, target, value.replicas)
-        _put_known(self._updated, target, value.updated or None)
-        _put_known(self._daemons, target, value.daemon)
+        _put_or_drop(self._created, target, value.created)
+        _put_or_drop(self._replicas, target, value.replicas)
+        _put_or_drop(self._updated, target, value.updated or None)
+        _put_or_drop(self._daemons, target, value.daemon)
 
     def drop(self, target: Target) -> None:
         self._above.drop(target)
@@ -242,7 +247,7 @@ class OwnerFacts:
         self._daemons.drop(target)
 
 
-def _put_known(table: PersistentMap[Target, V], target: Target, value: V | None) -> None:
+def _put_or_drop(table: PersistentMap[Target, V], target: Target, value: V | None) -> None:
     if value is None:
         table.drop(target)
     else:
@@ -250,7 +255,7 @@ def _put_known(table: PersistentMap[Target, V], target: Target, value: V | None)
 
 
 class KindOwnerFacts:
-    """One kind of owners among all."""
+    """The owners of one kind, as a part of `OwnerFacts`."""
 
     def __init__(self, kind: str, owners: OwnerFacts) -> None:
         self._kind = kind
@@ -263,72 +268,78 @@ class KindOwnerFacts:
         self._owners.drop(self._target(key))
 
     def _target(self, key: Key) -> Target:
+        # The same default as in `from_snapshot`.
         return (key[0] or "default", self._kind, key[1])
 
 
-def _machine_of(one: OneMachine) -> Machine:
-    return one.machine
+def _machine_of(single: OneMachine) -> Machine:
+    return single.machine
 
 
-def _node_of(one: OneMachine) -> str:
-    return one.node
+def _node_of(single: OneMachine) -> str:
+    return single.node
 
 
 class NodeFacts:
-    """The kinds of nodes there are, with the daemons on them, and which node is of which kind."""
+    """The shapes of nodes with the DaemonSets on them, and the nodes that alone have a label's value."""
 
     def __init__(self, owners: OwnerFacts) -> None:
         self._counter = ShapeCounter()
         self._owners = owners
         self._machines: GroupedMap[tuple[str, Machine], Machine, OneMachine] = GroupedMap(_machine_of, _node_of)
         self._machine_of: dict[str, tuple[Machine, ...]] = {}
-        self._stands: tuple[int, Mapping[Target, PodSpec], tuple[str, ...] | None] = (0, {}, None)
+        self._state: tuple[int, Mapping[Target, PodSpec], tuple[str, ...] | None] = (0, {}, None)
         self._whole = NO_NODES
         self._largest: Mapping[str, int] = {}
+        # The autoscaler's node groups that may get a first node; None where no status lists the groups.
         self.growing: tuple[str, ...] | None = None
-        """Of the autoscaler's groups those that may get a first node; None where nobody tells the groups."""
 
     def put(self, key: Key, value: SeenNode | None) -> None:
         if value is None:
             self.drop(key)
             return
-        found = self._counter.put(value)
+        single_nodes = self._counter.put(value)
+        # A node may lose a label that it alone had: that entry would otherwise stay for ever.
         for machine in self._machine_of.get(key[1], ()):
             if machine not in value.machine:
                 self._machines.drop((key[1], machine))
         self._machine_of[key[1]] = value.machine
-        for one in found:
-            self._machines.put((key[1], one.machine), one)
+        for single in single_nodes:
+            self._machines.put((key[1], single.machine), single)
 
     def drop(self, key: Key) -> None:
         self._counter.drop(key[1])
         for machine in self._machine_of.pop(key[1], ()):
             self._machines.drop((key[1], machine))
 
-    def machines(self) -> Machines:
-        return self._machines.whole()
+    def nodes_by_machine(self) -> Machines:
+        return self._machines.current_mapping()
 
-    def whole(self) -> NodeShapes:
-        """The same object while no kind comes or goes, no daemon changes and no group begins or ends to grow."""
-        stands = (self._counter.changes, self._owners.daemons(), self.growing)
-        if stands[0] != self._stands[0] or stands[1] is not self._stands[1] or stands[2] != self._stands[2]:
-            daemons = stands[1]
-            self._stands = stands
+    def current_shapes(self) -> NodeShapes:
+        """Returns the node shapes; the same object while no shape, no DaemonSet and no growing node group changes."""
+        state = (self._counter.changes, self._owners.daemon_by_owner(), self.growing)
+        if state[0] != self._state[0] or state[1] is not self._state[1] or state[2] != self._state[2]:
+            daemons = state[1]
+            self._state = state
+            # Rebuilt only when a shape appears or disappears, not for each of thousands of nodes.
             shapes, closed = shapes_by_state(self._counter.shapes())
-            whole = nodes_of(shapes, tuple(daemons[target] for target in sorted(daemons)), closed, self.growing)
-            self._whole = self._whole if whole == self._whole else whole
-            found = largest_of(shapes)
-            self._largest = self._largest if found == self._largest else found
+            node_shapes = build_node_shapes(
+                shapes, tuple(daemons[target] for target in sorted(daemons)), closed, self.growing
+            )
+            self._whole = self._whole if node_shapes == self._whole else node_shapes
+            largest = largest_allocatable(shapes)
+            # Equal values keep the old object, because readers compare by identity.
+            self._largest = self._largest if largest == self._largest else largest
         return self._whole
 
-    def largest(self) -> Mapping[str, int]:
-        """Resource → the most that one node can hold; the same object while it stays that much."""
-        self.whole()
+    def largest_allocatable(self) -> Mapping[str, int]:
+        """Returns resource → the largest amount that one node can hold; the same object while it does not change."""
+        self.current_shapes()
         return self._largest
 
 
 class AutoscalerStatus:
-    """What the cluster autoscaler tells of its groups, for the nodes."""
+    """The node groups that the cluster autoscaler lists in its status, passed on to the node shapes."""
 
     def __init__(self, nodes: NodeFacts) -> None:
         self._nodes = nodes
@@ -341,47 +352,47 @@ class AutoscalerStatus:
 
 
 class RecommendationShards:
-    """Recommendations from several ConfigMaps. One that turned bad keeps what it said last, and is named."""
+    """Recommendations from several ConfigMaps. An unreadable shard is reported and keeps its last content."""
 
     def __init__(self) -> None:
         self._shards: dict[str, Workloads] = {}
-        self._bad: dict[str, Unreadable] = {}
+        self._unreadable: dict[str, Unreadable] = {}
         self._workloads: PersistentMap[str, Mapping[str, ContainerUsage]] = PersistentMap()
-        self._told = Recommendations(self._workloads.whole())
+        self._last = Recommendations(self._workloads.current_mapping())
         self._problems: tuple[Unreadable, ...] = ()
 
     def put(self, key: Key, value: Workloads | Unreadable | None) -> None:
         if isinstance(value, Unreadable):
-            self._bad[key[1]] = value
+            self._unreadable[key[1]] = value
         else:
-            self._bad.pop(key[1], None)
-            self._change(key[1], value or {})
+            self._unreadable.pop(key[1], None)
+            self._replace_shard(key[1], value or {})
 
     def drop(self, key: Key) -> None:
-        self._bad.pop(key[1], None)
-        self._change(key[1], {})
+        self._unreadable.pop(key[1], None)
+        self._replace_shard(key[1], {})
 
-    def _change(self, shard: str, after: Workloads) -> None:
-        before = self._shards.pop(shard, {})
-        if after:
-            self._shards[shard] = after
-        for workload in before.keys() | after.keys():
-            # Where two shards speak of one workload, the last in order of name counts.
-            said = [name for name in self._shards if workload in self._shards[name]]
-            if said:
-                self._workloads.put(workload, self._shards[max(said)][workload])
+    def _replace_shard(self, shard: str, later: Workloads) -> None:
+        earlier = self._shards.pop(shard, {})
+        if later:
+            self._shards[shard] = later
+        for workload in earlier.keys() | later.keys():
+            # Where two shards hold one workload, the last in order of name counts, as in `from_snapshot`.
+            shards = [name for name in self._shards if workload in self._shards[name]]
+            if shards:
+                self._workloads.put(workload, self._shards[max(shards)][workload])
             else:
                 self._workloads.drop(workload)
 
-    def whole(self) -> Recommendations:
-        workloads = self._workloads.whole()
-        if workloads is not self._told.workloads:
-            self._told = Recommendations(workloads)
-        return self._told
+    def current_recommendations(self) -> Recommendations:
+        workloads = self._workloads.current_mapping()
+        if workloads is not self._last.workloads:
+            self._last = Recommendations(workloads)
+        return self._last
 
-    def problems(self) -> tuple[Unreadable, ...]:
-        """In order of name; the same object while they are the same."""
-        found = tuple(self._bad[name] for name in sorted(self._bad))
-        if found != self._problems:
-            self._problems = found
+    def unreadable_shards(self) -> tuple[Unreadable, ...]:
+        """Returns the unreadable shards in order of name; the same object while nothing differs."""
+        problems = tuple(self._unreadable[name] for name in sorted(self._unreadable))
+        if problems != self._problems:
+            self._problems = problems
         return self._problems

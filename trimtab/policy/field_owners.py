@@ -1,13 +1,13 @@
-"""Which fields of this pod will somebody apply again?
+"""Finds the fields of a pod that will be applied again.
 
-Of a pod that exists the API server lets almost no field change. So whoever applies a pod itself a second time must find
-what they wrote: another value there, and their apply is refused.
+The API server lets almost no field of an existing pod change. So a user who applies the pod itself a second time must
+find the values that they wrote: where Trimtab put another value, the API server refuses that apply.
 
-- `kubectl apply` keeps what it wrote in an annotation of the pod;
-- server-side apply is known by `metadata.managedFields`, field by field: an entry of operation `Apply` names what its
-  manager wrote. Flux's kustomize-controller applies in no other way.
+- `kubectl apply` stores what it wrote in an annotation of the pod;
+- server-side apply is recorded in `metadata.managedFields`: an entry of operation `Apply` lists the fields that its
+  manager wrote. Flux's kustomize-controller applies in this way only.
 
-What nobody wrote may be added: neither looks at it again.
+Fields that nobody wrote may be added: neither kind of apply compares them.
 """
 
 import re
@@ -18,112 +18,117 @@ import msgspec
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.policy.pod_context import PodContext
 
+# The annotation that `kubectl apply` compares with at the next apply.
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""What `kubectl apply` compares with at the next time."""
 
 Path = tuple[str, ...]
-"""Keys of `fieldsV1`, one within another (apimachinery, FieldsV1: `f:` a field, `k:` an entry of a list)."""
+"""Keys of `fieldsV1`, from the outermost to the innermost (apimachinery, FieldsV1: `f:` a field, `k:` an entry of a
+list)."""
 
 
-class _WrittenSpec(msgspec.Struct):
+class _LastAppliedSpec(msgspec.Struct):
     tolerations: list[msgspec.Raw] | None = None
 
 
-class _Written(msgspec.Struct):
-    """The annotation `APPLIED`: a pod as its author wrote it, as far as it is asked here."""
+class _LastApplied(msgspec.Struct):
+    """The annotation `APPLIED`: the pod as its author wrote it, reduced to what is read here."""
 
-    spec: _WrittenSpec
+    spec: _LastAppliedSpec
 
 
-class _Entry(ApiObject, frozen=True, kw_only=True):
-    """An entry of `managedFields`; what it names is decoded only where it tells of an apply."""
+class _ManagedFieldsEntry(ApiObject, frozen=True, kw_only=True):
+    """An entry of `managedFields`. Its fields are decoded only for an apply."""
 
     manager: str = ""
     operation: str = ""
     fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="fieldsV1")
 
 
-class _Metadata(ApiObject, frozen=True, kw_only=True):
-    managed_fields: tuple[_Entry, ...] = ()
+class _ManagedMetadata(ApiObject, frozen=True, kw_only=True):
+    managed_fields: tuple[_ManagedFieldsEntry, ...] = ()
 
 
-class _Managed(ApiObject, frozen=True, kw_only=True):
-    metadata: _Metadata = _Metadata()
+class _ManagedPod(ApiObject, frozen=True, kw_only=True):
+    metadata: _ManagedMetadata = _ManagedMetadata()
 
 
-_managed = msgspec.json.Decoder(_Managed)
-_APPLY = b'"Apply"'
+_managed_decoder = msgspec.json.Decoder(_ManagedPod)
+_APPLY_WORD = b'"Apply"'
 
 
 def applied_by(subject: PodContext, field: str) -> str:
-    """Who will ask again for the value of this field that its author wrote; empty where nobody will.
+    """Returns the manager that will apply the author's value of this field again; empty where none will.
 
-    field: as it is named in changes. It is asked only where a value would go or a list would grow; that is when the
-    managed fields are read for the first time.
+    field: its name in `FieldChange`. The function is called only where a value would be replaced or a list would grow,
+    so managed fields are seldom decoded.
     """
-    if _is_client_side(subject):
+    if _is_applied_client_side(subject):
         return "kubectl apply"
-    tree = subject.once(_server_side)
+    tree = subject.once(_server_side_tree)
     if tree is _NOTHING:  # nearly every pod
         return ""
-    return "server-side apply" if tree is _EVERYTHING or _names(tree, path_of(field)) else ""
+    return "server-side apply" if tree is _EVERYTHING or _contains_path(tree, path_of(field)) else ""
 
 
 def grows_applied(subject: PodContext, field: Literal["tolerations", "nodeSelector"]) -> bool:
-    """Would one more entry be taken away at the next apply, and that apply be refused?
+    """Returns whether one more entry would be removed at the next apply, so that the API server refuses that apply.
 
-    Both compare tolerations as one list, server-side apply node selectors, too, if their author wrote any.
+    Both kinds of apply compare tolerations as one list. Server-side apply compares node selectors as a whole, too,
+    where their author wrote any.
     """
-    if not _is_client_side(subject):
+    if not _is_applied_client_side(subject):
         return bool(applied_by(subject, field))
+    # `kubectl apply` merges maps key by key: a key that the author did not write stays.
     if field == "nodeSelector":
         return False
     try:
-        return bool(msgspec.json.decode(subject.annotations[APPLIED], type=_Written).spec.tolerations)
+        return bool(msgspec.json.decode(subject.annotations[APPLIED], type=_LastApplied).spec.tolerations)
     except (msgspec.DecodeError, RecursionError):
         return True
 
 
-def _is_client_side(subject: PodContext) -> bool:
-    """A pod with an owner has the annotation from its template: only the owner is applied again."""
+def _is_applied_client_side(subject: PodContext) -> bool:
+    """Returns whether `kubectl apply` wrote the pod itself. A pod with an owner has the annotation from its template:
+    only the owner is applied again."""
     return APPLIED in subject.annotations and not subject.owners
 
 
 Tree = dict[str, Any]
 """`fieldsV1`: key → the tree below it."""
+# The tree of managed fields that cannot be decoded: they count as an apply of everything.
 _EVERYTHING: Tree = {}
-"""Of managed fields that make no sense: an apply of everything."""
 _NOTHING: Tree = {}
 
 
-def _server_side(subject: PodContext) -> Tree:
-    """All fields that entries of operation `Apply` name, in one tree; none for most pods, at the cost of one look for a
-    word in their bytes."""
-    if _APPLY not in subject.body:
+def _server_side_tree(subject: PodContext) -> Tree:
+    """Returns all fields that entries of operation `Apply` list, as one tree. For most pods it is empty after one
+    search for a word in their bytes."""
+    if _APPLY_WORD not in subject.body:
         return _NOTHING
     try:
-        entries = _managed.decode(subject.body).metadata.managed_fields
-        return _merged([msgspec.json.decode(entry.fields) for entry in entries if entry.operation == "Apply"])
-    except (msgspec.DecodeError, RecursionError, _MakesNoSense):
+        entries = _managed_decoder.decode(subject.body).metadata.managed_fields
+        return _merge_trees([msgspec.json.decode(entry.fields) for entry in entries if entry.operation == "Apply"])
+    except (msgspec.DecodeError, RecursionError, _InvalidTree):
         return _EVERYTHING
 
 
-class _MakesNoSense(Exception):
-    """No tree."""
+class _InvalidTree(Exception):
+    """The value is no tree of fields."""
 
 
-def _merged(trees: list[Any]) -> Tree:
-    found: dict[str, list[Any]] = {}
+def _merge_trees(trees: list[Any]) -> Tree:
+    grouped: dict[str, list[Any]] = {}
     for tree in trees:
         if not isinstance(tree, dict):
-            raise _MakesNoSense
-        for key, below in tree.items():
-            found.setdefault(key, []).append(below)
-    return {key: _merged(below) for key, below in found.items()}
+            raise _InvalidTree
+        for key, subtree in tree.items():
+            grouped.setdefault(key, []).append(subtree)
+    # Several managers may own parts of one field; a path is applied where any of them lists it.
+    return {key: _merge_trees(subtrees) for key, subtrees in grouped.items()}
 
 
-def _names(tree: Tree, path: Path) -> bool:
-    """Does the tree name the field, or something in it?"""
+def _contains_path(tree: Tree, path: Path) -> bool:
+    """Returns whether the tree lists the field, or something in it."""
     for key in path:
         if key not in tree:
             return False
@@ -131,27 +136,28 @@ def _names(tree: Tree, path: Path) -> bool:
     return True
 
 
-_CONTAINER = re.compile(r"(containers|initContainers)\[(.+)\]\.(\w+)\.(.+)")
-_ENTRY = re.compile(r"(\w+)\[(.+)\]")
+_CONTAINER_FIELD = re.compile(r"(containers|initContainers)\[(.+)\]\.(\w+)\.(.+)")
+_ENTRY_FIELD = re.compile(r"(\w+)\[(.+)\]")
 _NODE_AFFINITY = ("f:spec", "f:affinity", "f:nodeAffinity")
-_LISTS = {
+_LIST_PATHS = {
     "nodeAffinity.required": (*_NODE_AFFINITY, "f:requiredDuringSchedulingIgnoredDuringExecution"),
     "nodeAffinity.preferred": (*_NODE_AFFINITY, "f:preferredDuringSchedulingIgnoredDuringExecution"),
 }
 
 
 def path_of(field: str) -> Path:
-    """Where managed fields name a field of ours, or what holds it: node selectors, the terms of an affinity and
-    tolerations are applied as a whole (`x-kubernetes-map-type: atomic` and the like in the pod's schema)."""
-    inner = _CONTAINER.fullmatch(field)
+    """Returns the path by which managed fields list a field, or the list that contains it. Node selectors, the terms of
+    an affinity and tolerations are applied as a whole (`x-kubernetes-map-type: atomic` and the like in the pod's
+    schema)."""
+    inner = _CONTAINER_FIELD.fullmatch(field)
     if inner is not None:
         part, name, side, resource = inner.groups()
         key = f"k:{msgspec.json.encode({'name': name}).decode()}"
         return ("f:spec", f"f:{part}", key, "f:resources", f"f:{side}", f"f:{resource}")
-    for start, path in _LISTS.items():
+    for start, path in _LIST_PATHS.items():
         if field.startswith(start):
             return path
-    entry = _ENTRY.fullmatch(field)
+    entry = _ENTRY_FIELD.fullmatch(field)
     if entry is not None and entry[1] in ("labels", "annotations"):
         return ("f:metadata", f"f:{entry[1]}", f"f:{entry[2]}")
     return ("f:spec", f"f:{entry[1] if entry is not None else field}")

@@ -1,7 +1,7 @@
-"""Which words does the policy language have for its values?
+"""Checked types for the values of the policy language.
 
-Every class of the language is a frozen dataclass made by `words`; every scalar is a checked type here. A check that
-fails says what was expected; the loader adds the place, what came and the nearest valid name.
+Every class of the language is a frozen dataclass made by `policy_type`; every scalar is a checked type of this module.
+A check that fails says what it expects; the loader adds the place, the value and the nearest valid name.
 """
 
 import re
@@ -19,8 +19,8 @@ _CONFIG = ConfigDict(extra="forbid", alias_generator=to_camel, use_attribute_doc
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def words(cls: type[C]) -> type[C]:
-    """A class of the language: immutable, camelCase in YAML, unknown fields refused, docstrings in the schema."""
+def policy_type(cls: type[C]) -> type[C]:
+    """Makes a class of the language: immutable, camelCase in YAML, unknown fields refused, docstrings in the schema."""
     cls.__pydantic_config__ = _CONFIG  # type: ignore[attr-defined]
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
@@ -28,9 +28,10 @@ def words(cls: type[C]) -> type[C]:
 _INT_OR_STRING = {"x-kubernetes-int-or-string": True}
 
 
-def _quantity(value: Any) -> str:
+def _check_quantity(value: Any) -> str:
     if not quantity.is_quantity(value) or isinstance(value, bool):
         raise ValueError("a quantity such as 250m, 1.5, 128Mi or 1e3")
+    # YAML reads 0.5 as a binary fraction; the text keeps the author's digits.
     if isinstance(value, float):
         raise ValueError('quotes around a fraction, such as "0.5", or 500m')
     if quantity.parse(value) <= 0:
@@ -40,13 +41,13 @@ def _quantity(value: Any) -> str:
 
 Quantity = Annotated[
     str,
-    BeforeValidator(_quantity),
+    BeforeValidator(_check_quantity),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], **_INT_OR_STRING}),
 ]
 """A Kubernetes quantity above zero, kept as written."""
 
 
-def _percent(value: Any) -> int:
+def _check_percent(value: Any) -> int:
     text = str(value).strip().removesuffix("%")
     if isinstance(value, bool) or not text.isdecimal() or not 0 <= int(text) <= 100:
         raise ValueError("a whole percentage from 0% to 100%")
@@ -55,13 +56,13 @@ def _percent(value: Any) -> int:
 
 Percent = Annotated[
     int,
-    BeforeValidator(_percent),
+    BeforeValidator(_check_percent),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], **_INT_OR_STRING}),
 ]
 """A whole percentage, "25%" or 25."""
 
 
-def _percentage(value: Any) -> int:
+def _check_percentage(value: Any) -> int:
     text = str(value).strip().removesuffix("%")
     if isinstance(value, bool) or not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= 1000:
         raise ValueError("a whole percentage from 1% to 1000%")
@@ -70,100 +71,106 @@ def _percentage(value: Any) -> int:
 
 Percentage = Annotated[
     int,
-    BeforeValidator(_percentage),
+    BeforeValidator(_check_percentage),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], **_INT_OR_STRING}),
 ]
-"""A whole percentage that may be more than the whole, "150%" or 150."""
+"""A whole percentage that may exceed 100, "150%" or 150."""
 
 
-_UNITS = {"d": 86400, "h": 3600, "m": 60}
+_SECONDS_BY_UNIT = {"d": 86400, "h": 3600, "m": 60}
 
 
-def _age(value: Any) -> int:
+def _check_age(value: Any) -> int:
     match = re.fullmatch(r"([1-9]\d{0,5})([dhm])", value.strip(), re.ASCII) if isinstance(value, str) else None
     if match is None:
         raise ValueError("an age such as 14d, 36h or 90m")
-    return int(match[1]) * _UNITS[match[2]]
+    return int(match[1]) * _SECONDS_BY_UNIT[match[2]]
 
 
-Age = Annotated[int, BeforeValidator(_age), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,5}[dhm]$"})]
-"""How old something may be, "14d", "36h" or "90m"; held in seconds."""
+Age = Annotated[
+    int, BeforeValidator(_check_age), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,5}[dhm]$"})
+]
+"""A maximum age, "14d", "36h" or "90m"; stored in seconds."""
 
 
-def _confidence(value: Any) -> float:
+def _check_confidence(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError("a number from 0 to 1, such as 0.5")
     return float(value)
 
 
 Confidence = Annotated[
-    float, BeforeValidator(_confidence), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+    float, BeforeValidator(_check_confidence), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
 ]
-"""How sure a recommendation is, from 0 to 1."""
+"""The confidence of a recommendation, from 0 to 1."""
 
 
-def _usage_rule(value: Any) -> str:
+def _check_usage_rule(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(usage_rule.EXPECTED)
-    found = usage_rule.parse(value)
-    if not found.is_published:
+    rule = usage_rule.parse(value)
+    if not rule.is_published:
         raise ValueError("a percentile that recommendations hold: p5, p50, p90, p95, p99, max or adaptive")
-    return str(found)
+    return str(rule)
 
 
 UsageRule = Annotated[
-    str, BeforeValidator(_usage_rule),
+    str, BeforeValidator(_check_usage_rule),
     WithJsonSchema({"type": "string", "pattern": r"^\s*(adaptive|max|[Pp][0-9]{1,2}|\+)"}),
 ]  # fmt: skip
-"""Which number of usage becomes the request, in the grammar of `cluster.usage_rule`: adaptive, p95, p99 +15%, max."""
+"""The number of usage that becomes the request, in the grammar of `cluster.usage_rule`: adaptive, p95, p99 +15%, max.
+"""
 
 
-def _pattern(value: Any) -> str:
+def _check_pattern(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("a name or a pattern such as team-*")
     return value
 
 
-Pattern = Annotated[str, BeforeValidator(_pattern)]
+Pattern = Annotated[str, BeforeValidator(_check_pattern)]
 """A shell pattern for a name: `*`, `?`, `[a-c]`."""
 
+# Names and subdomains as apimachinery validates them (util/validation: qualified names, RFC 1123 subdomains).
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 
-def _label_key(value: Any) -> str:
+def _check_label_key(value: Any) -> str:
     prefix, slash, name = value.rpartition("/") if isinstance(value, str) else ("", "", "")
     if not _NAME.fullmatch(name) or (slash and (not _SUBDOMAIN.fullmatch(prefix) or len(prefix) > 253)):
         raise ValueError("a label key such as pool or example.com/pool")
     return str(value)
 
 
-def _label_value(value: Any) -> str:
+def _check_label_value(value: Any) -> str:
     if not isinstance(value, str) or (value and not _NAME.fullmatch(value)):
         raise ValueError("a label value: text of at most 63 letters, digits, - _ . (quote numbers and booleans)")
     return value
 
 
-def _object_name(value: Any) -> str:
+def _check_object_name(value: Any) -> str:
     if not isinstance(value, str) or not _SUBDOMAIN.fullmatch(value) or len(value) > 253:
         raise ValueError("the name of an object: lower case letters, digits, - and .")
     return value
 
 
-def _extended_resource(value: Any) -> str:
-    host, slash, _ = _label_key(value).partition("/")
+def _check_extended_resource(value: Any) -> str:
+    host, slash, _ = _check_label_key(value).partition("/")
+    # `requests.` is the prefix of quota entries (IsExtendedResourceName excludes it).
     if not slash or host == "kubernetes.io" or host.endswith(".kubernetes.io") or host.startswith("requests."):
         raise ValueError("an extended resource of a vendor's domain, such as example.com/license")
     return str(value)
 
 
-LabelKey = Annotated[str, BeforeValidator(_label_key)]
-ExtendedResource = Annotated[str, BeforeValidator(_extended_resource)]
-"""What a device plugin or an administrator adds to nodes (pkg/apis/core/v1/helper, `IsExtendedResourceName`)."""
+LabelKey = Annotated[str, BeforeValidator(_check_label_key)]
+ExtendedResource = Annotated[str, BeforeValidator(_check_extended_resource)]
+"""A resource that a device plugin or an administrator adds to nodes (pkg/apis/core/v1/helper,
+`IsExtendedResourceName`)."""
 Pieces = Annotated[int, Field(strict=True, ge=1, le=10_000)]
-"""Of an extended resource: it is not divided."""
-LabelValue = Annotated[str, BeforeValidator(_label_value)]
-ObjectName = Annotated[str, BeforeValidator(_object_name)]
+"""A number of pieces of an extended resource: they are not divided."""
+LabelValue = Annotated[str, BeforeValidator(_check_label_value)]
+ObjectName = Annotated[str, BeforeValidator(_check_object_name)]
 Whole = Annotated[int, Field(strict=True)]
 """A whole number; "3" in quotes is not one."""
 Flag = Annotated[bool, Field(strict=True)]
@@ -176,10 +183,10 @@ Required = Annotated[
         " while the webhook is down.",
     ),
 ]
-"""May a pod run without what this action says?"""
+"""True: a pod must not run without what this action sets."""
 
 OptOut = Literal["pod", "namespace", "nobody"]
-"""Who may keep a pod from a policy by `trimtab.dev/opt-out`."""
+"""How a pod may opt out of a policy with `trimtab.dev/opt-out`."""
 
 Role = Literal["main", "init", "sidecar"]
 Mode = Literal["apply", "warn", "audit"]

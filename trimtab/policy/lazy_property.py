@@ -1,11 +1,10 @@
-"""What follows from an object of the cluster, worked out once for the object and not for each pod.
+"""Caches values that follow from immutable objects.
 
-Whoever may create an autoscaler may create a large one, or thousands for one workload.
+`Derived` computes a value once for an object of the cluster and not for each pod: a user who may create an autoscaler
+may create a large one, or thousands for one workload.
 
-An attribute that is computed when it is first read, and kept.
-
-`functools.cached_property` does so, too; up to Python 3.11 it takes a lock each time it computes, which costs more than
-most of what is computed about one pod.
+`computed_property` computes an attribute when it is first read. `functools.cached_property` does so, too, but takes a
+lock up to Python 3.11, which costs more than most of what is computed about one pod.
 """
 
 from collections.abc import Callable
@@ -14,34 +13,35 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-MAX_KEPT = 256
-"""Objects whose outcome is kept at once."""
+# Objects whose value is cached at once.
+MAX_CACHED_OBJECTS = 256
 
 
 class Derived(Generic[K, V]):
-    """`of(found)` is `make(found)`, made again only for another object. Objects never change; equal ones are two."""
+    """Caches `make(source)` for each object. Sources never change; equal objects count as two."""
 
     def __init__(self, make: Callable[[K], V]) -> None:
         self._make = make
-        self._kept: dict[int, tuple[K, V]] = {}
+        self._cache: dict[int, tuple[K, V]] = {}
 
-    def of(self, found: K) -> V:
-        """By identity: the object itself is kept beside the outcome, so that no other one gets its place."""
-        kept = self._kept.get(id(found))
-        if kept is not None and kept[0] is found:
-            return kept[1]
-        made = self._make(found)
-        if len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-        self._kept[id(found)] = (found, made)
-        return made
+    def value_for(self, source: K) -> V:
+        """Returns the value of this very object."""
+        # The entry holds the object itself, so that Python cannot give its id to another object.
+        entry = self._cache.get(id(source))
+        if entry is not None and entry[0] is source:
+            return entry[1]
+        value = self._make(source)
+        if len(self._cache) >= MAX_CACHED_OBJECTS:
+            self._cache.clear()
+        self._cache[id(source)] = (source, value)
+        return value
 
 
 T = TypeVar("T")
 
 
 class computed_property(Generic[T]):
-    """Computes an attribute of an object at its first reading, and keeps it with the object. For one thread."""
+    """Computes an attribute of an object when it is first read, and stores it with the object. For one thread."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute, self.__doc__ = compute, compute.__doc__
@@ -50,6 +50,6 @@ class computed_property(Generic[T]):
         self._name = name
 
     def __get__(self, instance: Any, owner: type) -> T:
-        # Kept where Python looks before it asks a class: this runs once for each object.
-        found = instance.__dict__[self._name] = self._compute(instance)
-        return found
+        # Python looks in the instance's `__dict__` before it calls a descriptor without `__set__`, so this runs once.
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value

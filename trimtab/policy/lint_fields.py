@@ -1,7 +1,7 @@
-"""Which words of one policy mean something else than their author surely meant?
+"""Finds fields of one policy whose value hardly is what the author means.
 
-All of this is sound in form: a quantity without its unit, a kind that no controller has, requirements that no node can
-meet together. So it is told as a finding, and refused by nobody.
+All of these are valid: a quantity without its unit, a kind that no controller has, requirements that no node can
+satisfy together. So they are reported as findings and do not fail the load.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,64 +19,68 @@ from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
-    "odd-amount",
-    "An amount is far from what any container asks for: a unit is missing, or is another one than was meant.",
+    "unusual-amount",
+    "An amount is far from what any container requests: its unit is missing or wrong.",
     "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
 )
 ODD_BOUND = Code(
-    "odd-bound",
-    "Two amounts of one rule make one of them count for nothing.",
+    "ineffective-bound",
+    "One of two amounts of a rule has no effect because of the other.",
     "Raise `otherwise` to `min` at least, or lower `min`.",
 )
 NEVER_MEANS = Code(
-    "never-means-a-pod",
+    "never-matches",
     "No pod can ever meet the policy's `match`.",
     "Write kinds as Kubernetes does (Deployment), and exclude less than you include.",
 )
 NO_SUCH_NODE = Code(
-    "no-node-can-be-so",
-    "No node can meet all that the policy requires of its labels.",
-    "Take back one of the requirements; several values of one label go into one `in`.",
+    "no-node-can-match",
+    "No node can meet everything that the policy requires of its labels.",
+    "Remove one of the requirements. Write several values of one label into one `in`.",
 )
 WEIGHT_UNREAD = Code(
-    "weight-unread", "A weight counts only under `prefer`.", "Remove it, or move the entry from `require` to `prefer`."
+    "weight-without-effect",
+    "A weight counts only under `prefer`.",
+    "Remove it, or move the entry from `require` to `prefer`.",
 )
 
 WORD_UNREAD = Code(
-    "word-unread", "A word of the policy counts for nothing beside the others.", "Remove it, or say what reads it."
+    "field-without-effect",
+    "A field of the policy has no effect with the other fields.",
+    "Remove it, or set the field that uses it.",
 )
 EVERY_CONTAINER = Code(
-    "every-container",
-    "An extended resource goes to every container of the pods, and each piece is taken from a node.",
+    "resource-for-every-container",
+    "Every container of the pods gets the extended resource, and each piece is taken from a node.",
     "Name the containers: `match.containers`, or `names`, `roles` or `images` under `requests.containers`.",
 )
 
 KINDS = (
     "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "ReplicationController", "Pod", "Rollout",
 )  # fmt: skip
-_SMALLEST_MEMORY = quantity.scheduler_value("memory", "1Mi")
-_LARGEST = {
+_MIN_MEMORY = quantity.scheduler_value("memory", "1Mi")
+# More than the largest machine that cloud providers rent out.
+_MAX_AMOUNTS = {
     "cpu": quantity.scheduler_value("cpu", "448"), "memory": quantity.scheduler_value("memory", "32Ti"),
     "ephemeral-storage": quantity.scheduler_value("memory", "256Ti"),
 }  # fmt: skip
-"""More than the largest machine that clouds rent out holds."""
-_LARGEST_NUMBER = 2**63
+_MAX_NUMBER = 2**63
 _IN_BYTES = ("memory", "ephemeral-storage")
-_LONGEST_SECONDS = 7 * 86400
-"""A week. A node with such a pod is as good as never drained."""
+# A week. A node with such a pod is practically never drained.
+_MAX_SECONDS = 7 * 86400
 
 
-def odd_words(policy: PodPolicy) -> Iterator[Reason]:
-    """All that is odd about one policy, whatever others and the cluster say."""
-    yield from _requests(policy)
-    yield from _asked(policy)
-    yield from _sizes(policy)
-    yield from _never(policy)
+def find_odd_fields(policy: PodPolicy) -> Iterator[Reason]:
+    """Yields everything that is odd about one policy, without regard to other policies and the cluster."""
+    yield from _check_requests(policy)
+    yield from _check_match_amounts(policy)
+    yield from _check_sizes(policy)
+    yield from _check_match(policy)
     if policy.spec.actions.placement is not None:
-        yield from _placement(policy.spec.actions.placement)
+        yield from _check_placement(policy.spec.actions.placement)
 
 
-def _requests(policy: PodPolicy) -> Iterator[Reason]:
+def _check_requests(policy: PodPolicy) -> Iterator[Reason]:
     requests = policy.spec.actions.requests
     if requests is None:
         return
@@ -84,111 +88,116 @@ def _requests(policy: PodPolicy) -> Iterator[Reason]:
     every += [(f"requests.containers[{n}]", rules) for n, rules in enumerate(requests.containers)]
     for where, rules in every:
         for resource, rule in rules_of(rules):
-            yield from _amounts(f"{where}.{resource}", resource, rule)
-        if rules.extended and not _is_narrow(policy, rules):
+            yield from _check_amounts(f"{where}.{resource}", resource, rule)
+        if rules.extended and not _selects_some_containers(policy, rules):
             names = ", ".join(rules.extended)
             yield EVERY_CONTAINER(f"{where}.extended gives {names} to every container of a pod, its sidecars included")
 
 
-def _is_narrow(policy: PodPolicy, rules: "RequestsAction | ContainerRequests") -> bool:
-    """Does it mean some containers of a pod only?"""
-    special = isinstance(rules, ContainerRequests) and (rules.names or rules.roles or rules.images)
-    return bool(special) or policy.spec.match.containers is not None
+def _selects_some_containers(policy: PodPolicy, rules: "RequestsAction | ContainerRequests") -> bool:
+    """Returns whether the rules select some containers of a pod only."""
+    has_patterns = isinstance(rules, ContainerRequests) and (rules.names or rules.roles or rules.images)
+    return bool(has_patterns) or policy.spec.match.containers is not None
 
 
-def _amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Reason]:
-    yield from _odd_amounts(where, resource, [(word, getattr(rule, word)) for word in ("otherwise", "min", "max")])
+def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Reason]:
+    yield from _check_quantities(where, resource, [(word, getattr(rule, word)) for word in ("otherwise", "min", "max")])
+    # Valid, because `min` wins; but then `otherwise` has no effect.
     if rule.otherwise and rule.min and quantity.compare(rule.otherwise, rule.min) < 0:
         yield ODD_BOUND(f"{where}.otherwise {rule.otherwise} is below min {rule.min}, which is given instead")
     if rule.percent != 100 and rule.from_ not in ("limit", "request"):
         yield WORD_UNREAD(f"{where}.percent is read with `from: limit` and `from: request` only")
 
 
-def _odd_amounts(where: str, resource: str, given: Iterable[tuple[str, str | None]]) -> Iterator[Reason]:
-    for word, written in given:
-        odd = "" if written is None else _odd(resource, written)
+def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, str | None]]) -> Iterator[Reason]:
+    for word, amount in amounts:
+        odd = "" if amount is None else _describe_odd_amount(resource, amount)
         if odd:
-            yield ODD_AMOUNT(f"{where}.{word} {written} is {odd}")
+            yield ODD_AMOUNT(f"{where}.{word} {amount} is {odd}")
 
 
-def _odd(resource: str, written: str) -> str:
-    """What the amount comes to, where nobody means that; empty where somebody may."""
-    number = quantity.scheduler_value(resource, written)
-    if number > _LARGEST.get(resource, _LARGEST_NUMBER):
+def _describe_odd_amount(resource: str, amount: str) -> str:
+    """Describes the amount where it is not plausible; empty where it is."""
+    number = quantity.scheduler_value(resource, amount)
+    if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
         return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
-    if resource in _IN_BYTES and quantity.parse(written) < _SMALLEST_MEMORY * quantity.NANO:
-        return "less than 1 byte" if quantity.parse(written) < quantity.NANO else f"{number} bytes"
+    # The usual mistake: 128 for 128Mi, or 128m, which is a fraction of a byte.
+    if resource in _IN_BYTES and quantity.parse(amount) < _MIN_MEMORY * quantity.NANO:
+        return "less than 1 byte" if quantity.parse(amount) < quantity.NANO else f"{number} bytes"
     return ""
 
 
-def _asked(policy: PodPolicy) -> Iterator[Reason]:
-    """Amounts by which pods, or containers, are told."""
+def _check_match_amounts(policy: PodPolicy) -> Iterator[Reason]:
+    """Yields odd amounts in the conditions on pods and containers."""
     match = policy.spec.match
     for where, conditions in (("match", match), *((f"match.exclude[{n}]", c) for n, c in enumerate(match.exclude))):
         of_containers = conditions.containers.requests if conditions.containers is not None else None
         for inner, amounts in ((where, conditions.requests), (f"{where}.containers", of_containers)):
             for resource, amount in (amounts or {}).items():
-                given = (("atLeast", amount.at_least), ("below", amount.below))
-                yield from _odd_amounts(f"{inner}.requests[{resource}]", resource, given)
+                bounds = (("atLeast", amount.at_least), ("below", amount.below))
+                yield from _check_quantities(f"{inner}.requests[{resource}]", resource, bounds)
 
 
-def _sizes(policy: PodPolicy) -> Iterator[Reason]:
-    """Other amounts and times."""
+def _check_sizes(policy: PodPolicy) -> Iterator[Reason]:
+    """Yields odd sizes and times of the other actions."""
     actions = policy.spec.actions
     if actions.empty_dirs is not None:
-        yield from _odd_amounts("emptyDirs", "ephemeral-storage", [("sizeLimit", actions.empty_dirs.size_limit)])
+        yield from _check_quantities("emptyDirs", "ephemeral-storage", [("sizeLimit", actions.empty_dirs.size_limit)])
     period = actions.termination_grace_period
     if period is not None:
         for word, seconds in (("minSeconds", period.min_seconds), ("maxSeconds", period.max_seconds)):
-            if seconds is not None and seconds > _LONGEST_SECONDS:
+            if seconds is not None and seconds > _MAX_SECONDS:
                 days = seconds // 86400
                 yield ODD_AMOUNT(f"terminationGracePeriod.{word} {seconds} is {days} days: a drain waits as long")
 
 
-def _never(policy: PodPolicy) -> Iterator[Reason]:
+def _check_match(policy: PodPolicy) -> Iterator[Reason]:
     match = policy.spec.match
     for conditions in (match, *match.exclude):
         for owner in conditions.owners:
             kind = owner.partition("/")[0]
-            known = _kind_meant(kind)
-            if known:
-                yield NEVER_MEANS(f"no pod is owned by a {kind}: did you mean {known}?")
-    if any(_same(conditions, match) for conditions in match.exclude):
+            suggestion = _suggest_kind(kind)
+            if suggestion:
+                yield NEVER_MEANS(f"no pod is owned by a {kind}: did you mean {suggestion}?")
+    if any(_has_equal_conditions(conditions, match) for conditions in match.exclude):
         yield NEVER_MEANS("what it excludes is all that it means")
-    spaces = match.namespaces or NamespaceMatch()
-    for name in spaces.include:
-        if any(_covers(pattern, name) for pattern in spaces.exclude):
-            yield NEVER_MEANS(f"namespace {name} is included, and excluded by {', '.join(spaces.exclude)}")
+    namespaces = match.namespaces or NamespaceMatch()
+    for name in namespaces.include:
+        if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):
+            yield NEVER_MEANS(f"namespace {name} is included, and excluded by {', '.join(namespaces.exclude)}")
+        # An installation may set other namespaces; these are the defaults.
         elif name in DEFAULT_TERMS.system_namespaces:
             yield NEVER_MEANS(f"pods of {name} are never changed")
 
 
-def _kind_meant(kind: str) -> str:
-    """The kind that was surely meant by a word that is none; empty for a pattern, and for what may be one."""
+def _suggest_kind(kind: str) -> str:
+    """Returns the kind that the author most likely means; empty for a pattern, and for a word that may be a custom
+    kind."""
     if not kind or set(kind) & set("*?[") or kind in KINDS:
         return ""
+    # Kinds are CamelCase and singular: `deployment` and `Deployments` are the common mistakes.
     plain = kind.lower()
-    found = next((known for known in KINDS if plain in (known.lower(), f"{known.lower()}s")), "")
-    if found or kind[0].isupper():
-        return found
+    match = next((name for name in KINDS if plain in (name.lower(), f"{name.lower()}s")), "")
+    if match or kind[0].isupper():
+        return match
     return nearest(kind.capitalize(), KINDS).removeprefix("did you mean ").strip("?'") or "a kind such as Deployment"
 
 
-def _covers(pattern: str, name: str) -> bool:
-    """Does one pattern mean all that the other does? Only what can be told from the words."""
+def _pattern_covers(pattern: str, name: str) -> bool:
+    """Returns whether one pattern matches everything that the other does, as far as the patterns themselves show it."""
     return pattern == name or fnmatchcase(name, pattern)
 
 
-def _same(excluded: Conditions, match: Conditions) -> bool:
+def _has_equal_conditions(excluded: Conditions, match: Conditions) -> bool:
     names = Conditions.__dataclass_fields__
-    given = [name for name in names if getattr(excluded, name) != getattr(_EVERY_POD, name)]
-    return bool(given) and all(getattr(excluded, name) == getattr(match, name) for name in given)
+    set_fields = [name for name in names if getattr(excluded, name) != getattr(_EVERY_POD, name)]
+    return bool(set_fields) and all(getattr(excluded, name) == getattr(match, name) for name in set_fields)
 
 
 _EVERY_POD = Conditions()
 
 
-def _placement(placement: PlacementAction) -> Iterator[Reason]:
+def _check_placement(placement: PlacementAction) -> Iterator[Reason]:
     needed = [
         SelectorRequirement(key=k, operator="In", values=(v,)) for k, v in (placement.node_selector or {}).items()
     ]

@@ -1,7 +1,7 @@
-"""Are these files policies, and if not, what is wrong with them?
+"""Loads policies from files, or reports every mistake in them.
 
-Files → `Policies`, or every mistake of every file at once, each with file, document, line, field, what was expected,
-what came and what to do. After this there are no dicts from YAML.
+All mistakes of all files are returned at once, each with file, document, line, field, the expected value, the actual
+value and what to do. No code after the loader handles dicts from YAML.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,17 +27,17 @@ _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The policies that are sound, and all that is wrong. Whoever starts with mistakes refuses to start."""
+    """The valid policies, and all mistakes. A process that starts with mistakes refuses to start."""
 
     policies: Policies
     mistakes: tuple[ConfigError, ...] = ()
     passed_over: int = 0
-    """Objects of other groups that stood among the files: examples, a kustomization."""
+    """Objects of other API groups among the files: examples, a kustomization."""
 
 
 def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
-    """Every PodPolicy of (name, content) pairs. Objects that are plainly somebody else's are passed over and counted;
-    files without a single policy are a mistake."""
+    """Loads every PodPolicy of (name, content) pairs. Objects that clearly belong to another program are skipped and
+    counted; files without a single policy are a mistake."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     names: list[str] = []
@@ -46,71 +46,77 @@ def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
         names.append(name)
         documents += reading.documents
         mistakes += reading.mistakes
-    ours = [document for document in documents if not _somebody_elses(document.value)]
+    ours = [document for document in documents if not _is_other_object(document.value)]
     if names and not ours and not mistakes:
         mistakes.append(ConfigError(file=", ".join(names[:3]), expected=f"at least one {KIND}", got="none"))
-    return replace(_merged(ours, mistakes), passed_over=len(documents) - len(ours))
+    return replace(_merge_documents(ours, mistakes), passed_over=len(documents) - len(ours))
 
 
-def _somebody_elses(value: Any) -> bool:
-    """An API object of another group and kind. What only nearly is a policy is ours, and a mistake."""
+def _is_other_object(value: Any) -> bool:
+    """Returns whether the value is an API object of another group and kind. An object that only resembles a policy is a
+    mistake."""
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str):
         return False
+    # A misspelt kind with Trimtab's API group, or a wrong group with the right kind, is meant to be a policy.
     return kind.lower() != KIND.lower() and version.split("/")[0] != API_VERSION.split("/")[0]
 
 
-def _merged(documents: Sequence[Document], mistakes: list[ConfigError]) -> LoadResult:
+def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError]) -> LoadResult:
     policies: list[PodPolicy] = []
     first: dict[str, Document] = {}
     for document in documents:
-        policy, found = load_document(document)
-        mistakes += found
-        name = _name(document)
+        policy, document_mistakes = load_document(document)
+        mistakes += document_mistakes
+        name = _policy_name(document)
         if name is None:
             continue
+        # Two policies of one name would replace each other in a cluster. An invalid document reserves its name, too.
         twin = first.setdefault(name, document)
         if twin is not document:
-            mistakes.append(_twice(document, twin, name))
+            mistakes.append(_duplicate_name(document, twin, name))
         elif policy is not None:
             policies.append(policy)
-    return LoadResult(Policies.of(*policies), tuple(sorted(mistakes, key=_by_place)))
+    return LoadResult(Policies.of(*policies), tuple(sorted(mistakes, key=_position_order)))
 
 
-def _by_place(mistake: ConfigError) -> tuple[str, int, int]:
+def _position_order(mistake: ConfigError) -> tuple[str, int, int]:
     return (mistake.file, mistake.line or 0, mistake.column or 0)
 
 
-def _name(document: Document) -> str | None:
+def _policy_name(document: Document) -> str | None:
     metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else None
 
 
-def _twice(document: Document, twin: Document, name: str) -> ConfigError:
+def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigError:
     line, _ = twin.mark(("metadata", "name"))
     place = f"{twin.file}:{line}" if line else twin.file
     return document.mistake(("metadata", "name"), "a name of its own", repr(name), f"{place} has a policy of that name")
 
 
 def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigError]]:
-    """One document: a policy, or what is wrong with it."""
+    """Loads one document. Returns the policy, or None and what is wrong with it."""
     if not isinstance(document.value, dict):
         return None, [document.mistake((), f"a {KIND}", shown(document.value))]
-    wrong_kind = _wrong_kind(document)
+    wrong_kind = _check_kind(document)
     if wrong_kind:
         return None, wrong_kind
+    # An explicit null counts as an absent field.
     value = without_nulls(document.value)
+    # A hostile document may have millions of unknown fields: one more than are reported is enough.
     unknown = islice((key for key in value if key not in _TOP), MAX_MISTAKES + 1)
-    mistakes = [_unknown(document, (key,), _TOP) for key in unknown]
+    mistakes = [_unknown_field(document, (key,), _TOP) for key in unknown]
     metadata = value.get("metadata")
+    # Only the name is checked: metadata of a live object holds many fields that a policy's author does not write.
     name = {"name": metadata["name"]} if isinstance(metadata, dict) and "name" in metadata else metadata or {}
-    mistakes += _check(document, _METADATA, ("metadata",), name)[1]
+    mistakes += _validate(document, _METADATA, ("metadata",), name)[1]
     if "spec" not in value:
         return None, first_mistakes([*mistakes, document.mistake(("spec",), "a spec with actions", "nothing")])
-    spec, found = _check(document, _SPEC, ("spec",), value["spec"])
-    mistakes += found
-    mistakes += islice(_unquoted(document, document.node, ()), MAX_MISTAKES + 1)
+    spec, spec_mistakes = _validate(document, _SPEC, ("spec",), value["spec"])
+    mistakes += spec_mistakes
+    mistakes += islice(_unquoted_booleans(document, document.node, ()), MAX_MISTAKES + 1)
     if spec is not None and spec.actions == Actions():
         mistakes.append(document.mistake(("spec", "actions"), f"at least one of {_action_names()}", "none"))
     if spec is not None:
@@ -122,61 +128,63 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigErro
     return PodPolicy(name=value["metadata"]["name"], spec=spec, file=document.file, line=line), []
 
 
-def _wrong_kind(document: Document) -> list[ConfigError]:
-    found = []
-    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        got = document.value.get(key)
-        if got != wanted:
-            todo = f"is this a {KIND}?" if key == "kind" and got is not None else ""
-            found.append(document.mistake((key,), repr(wanted), shown(got), todo))
-    return found
+def _check_kind(document: Document) -> list[ConfigError]:
+    mistakes = []
+    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+        value = document.value.get(key)
+        if value != expected:
+            todo = f"is this a {KIND}?" if key == "kind" and value is not None else ""
+            mistakes.append(document.mistake((key,), repr(expected), shown(value), todo))
+    return mistakes
 
 
-def _unknown(document: Document, path: Path, known: Sequence[str]) -> ConfigError:
+def _unknown_field(document: Document, path: Path, valid_names: Sequence[str]) -> ConfigError:
     name = str(path[-1])
-    todo = nearest(name, known) or "remove it"
-    return document.mistake(path, f"one of {', '.join(known)}", f"the unknown field {name!r}", todo)
+    todo = nearest(name, valid_names) or "remove it"
+    return document.mistake(path, f"one of {', '.join(valid_names)}", f"the unknown field {name!r}", todo)
 
 
-def _unquoted(document: Document, node: Any, path: Path) -> Iterator[ConfigError]:
-    """What is text here and a boolean to `kubectl`, which refuses it then: a bare y or n."""
+def _unquoted_booleans(document: Document, node: Any, path: Path) -> Iterator[ConfigError]:
+    """Yields values that the loader reads as text and `kubectl` as a boolean, which it refuses: a bare y or n."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.value in _BOOLEANS and path:
-            got = f"a bare {node.value}, which kubectl reads as {str(node.value in 'yY').lower()}"
-            yield document.mistake(path, "text in quotes", got, f'write "{node.value}"')
+            description = f"a bare {node.value}, which kubectl reads as {str(node.value in 'yY').lower()}"
+            yield document.mistake(path, "text in quotes", description, f'write "{node.value}"')
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            yield from _unquoted(document, value, (*path, str(key.value)))
+            yield from _unquoted_booleans(document, value, (*path, str(key.value)))
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield from _unquoted(document, value, (*path, index))
+            yield from _unquoted_booleans(document, value, (*path, index))
 
 
 _BOOLEANS = ("y", "Y", "n", "N")
 
 
-def _check(document: Document, adapter: TypeAdapter[Any], at: Path, value: Any) -> tuple[Any, list[ConfigError]]:
+def _validate(document: Document, adapter: TypeAdapter[Any], at: Path, value: Any) -> tuple[Any, list[ConfigError]]:
     try:
         return adapter.validate_python(value), []
     except ValidationError as error:
         errors = error.errors(include_url=False)[: MAX_MISTAKES + 1]
-        return None, [_mistake(document, at, found) for found in errors]
+        return None, [_to_config_error(document, at, item) for item in errors]
 
 
-def _mistake(document: Document, at: Path, error: Any) -> ConfigError:
+def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
+    # pydantic adds "[key]" where the key of a mapping is invalid; the key itself is in the path already.
     path: Path = (*at, *(step for step in error["loc"] if step != "[key]"))
-    got = shown(error["input"])
+    value = shown(error["input"])
     match error["type"]:
         case "unexpected_keyword_argument" | "extra_forbidden":
-            return _unknown(document, path, fields_at(path))
+            return _unknown_field(document, path, fields_at(path))
         case "missing" | "missing_keyword_only_argument":
             return document.mistake(path, "a value", "nothing", "it has no default")
         case "literal_error":
-            return _choice(document, path, error["ctx"]["expected"], error["input"])
+            return _invalid_choice(document, path, error["ctx"]["expected"], error["input"])
         case "value_error" | "assertion_error":
             expected = str(error["ctx"]["error"])
-            return document.mistake(path, expected, got if not isinstance(error["input"], dict) else "")
-    return document.mistake(path, _EXPECTED.get(error["type"], _sentence(error["msg"])), got)
+            # A check of a whole mapping says what is missing; the mapping itself would only repeat the document.
+            return document.mistake(path, expected, value if not isinstance(error["input"], dict) else "")
+    return document.mistake(path, _EXPECTED.get(error["type"], _lower_first(error["msg"])), value)
 
 
 _EXPECTED = {
@@ -193,12 +201,13 @@ _EXPECTED = {
 }
 
 
-def _choice(document: Document, path: Path, expected: str, got: object) -> ConfigError:
-    known = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
-    return document.mistake(path, f"one of {', '.join(known)}", shown(got), nearest(str(got), known))
+def _invalid_choice(document: Document, path: Path, expected: str, value: object) -> ConfigError:
+    choices = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
+    return document.mistake(path, f"one of {', '.join(choices)}", shown(value), nearest(str(value), choices))
 
 
-def _sentence(message: str) -> str:
+def _lower_first(message: str) -> str:
+    # Messages of pydantic that have no text in `_EXPECTED`.
     text = message.removeprefix("Input should be ")
     return text[:1].lower() + text[1:]
 

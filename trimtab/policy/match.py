@@ -1,4 +1,4 @@
-"""Does this policy mean this pod, and which of its containers?"""
+"""Tests whether a policy's `match` selects a pod, and which of the pod's containers."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -31,12 +31,13 @@ from trimtab.policy.podpolicy import (
     PolicyLabelSelector,
 )
 
-Test = Callable[[PodContext], bool]
-"""A question about a pod, its patterns read once for many pods."""
+PodPredicate = Callable[[PodContext], bool]
+"""A condition on a pod. Its patterns are compiled once for many pods."""
 
 
 def always_left_alone(subject: PodContext) -> Reason | None:
-    """Pods no policy is ever asked about, with the reason; None: policies decide."""
+    """Returns why no policy is ever evaluated for the pod; None: policies decide."""
+    # The order matters for the reason that users see: the switch for everything comes first.
     if subject.terms.paused:
         return reasons.PAUSED("all changes are paused")
     if MIRROR in subject.annotations:
@@ -48,111 +49,117 @@ def always_left_alone(subject: PodContext) -> Reason | None:
 
 
 def is_switched_off(namespace: str, terms: AdmissionSettings) -> bool:
-    """Is no policy ever asked about pods of this namespace, whatever the pods say?"""
+    """Returns whether no policy is ever evaluated for pods of this namespace, whatever the pods contain."""
     return terms.paused or namespace in terms.system_namespaces or namespace == terms.own_namespace
 
 
 def allows_opt_out(policy: PodPolicy, subject: PodContext) -> bool:
-    """Has the pod opted out in a way that this policy allows?"""
+    """Returns whether the pod has opted out in a way that this policy allows."""
     allowed = policy.spec.opt_out
+    # With `pod` an opt-out of the namespace counts as well.
     return subject.opt_out is not None and (allowed == "pod" or allowed == subject.opt_out)
 
 
 def opt_out_reason(subject: PodContext) -> Reason:
-    """Who opted out, as a reason; for a pod that did."""
+    """Returns the reason that names who opted out. Call it only for a pod that has opted out."""
     if subject.opt_out == "pod":
         return reasons.OPTED_OUT(f"the pod says {OPT_OUT}")
     return reasons.OPTED_OUT(f"namespace {subject.namespace} says {OPT_OUT}")
 
 
-def pod_test(match: Match) -> Test:
-    """All conditions of `match` but the one on the namespace (`namespace_test`), and none of its exclusions.
+def pod_test(match: Match) -> PodPredicate:
+    """Compiles a predicate for all conditions of `match` but the one on the namespace (`namespace_test`), and none of
+    its exclusions."""
+    wanted = tuple(_compile_conditions(match))
+    unwanted = tuple(_compile_exclusion(excluded) for excluded in match.exclude)
 
-    An exclusion does not mean a namespace whose labels are not known yet.
-    """
-    wanted = tuple(_asked(match))
-    unwanted = tuple(_of_exclusion(excluded) for excluded in match.exclude)
-
-    def meets(subject: PodContext) -> bool:
+    def matches(subject: PodContext) -> bool:
         # Loops, not generators: this runs for every policy and pod.
-        for asks in wanted:
-            if not asks(subject):
+        for condition in wanted:
+            if not condition(subject):
                 return False
         for excluded in unwanted:
-            for asks in excluded:
-                if not asks(subject):
+            for condition in excluded:
+                if not condition(subject):
                     break
             else:
                 return False
         return True
 
-    return meets
+    return matches
 
 
 def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
-    """Is this owner among the policy's share? The same owners every time; a larger share keeps them."""
+    """Returns whether the pod's owner is in the policy's rollout. The hash of policy and owner gives the same owners
+    every time, and a larger rollout keeps the owners of a smaller one."""
+    # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
-    drawn = hashlib.blake2b(f"{policy.name}\n{subject.identity}".encode(), digest_size=8).digest()
-    return int.from_bytes(drawn, "big") % 100 < policy.spec.rollout
+    digest = hashlib.blake2b(f"{policy.name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % 100 < policy.spec.rollout
 
 
-def namespace_test(match: Match, *, required: bool = False) -> Test:
-    """The condition on the namespace alone."""
-    return _in_namespaces(match.namespaces or NamespaceMatch(), unknown=required)
+def namespace_test(match: Match, *, required: bool = False) -> PodPredicate:
+    """Compiles the condition on the namespace alone."""
+    return _namespace_condition(match.namespaces or NamespaceMatch(), unknown=required)
 
 
-def _of_exclusion(excluded: Conditions) -> tuple[Test, ...]:
+def _compile_exclusion(excluded: Conditions) -> tuple[PodPredicate, ...]:
+    """Compiles all conditions of an exclusion."""
     if excluded.namespaces is None:
-        return tuple(_asked(excluded))
-    return _in_namespaces(excluded.namespaces, unknown=False), *_asked(excluded)
+        return tuple(_compile_conditions(excluded))
+    # A namespace whose labels are not known yet is not excluded: its pods must not escape a required action.
+    return _namespace_condition(excluded.namespaces, unknown=False), *_compile_conditions(excluded)
 
 
-def _asked(given: Conditions) -> Iterator[Test]:
-    """Every condition but the one on the namespace; the cheapest first."""
-    if given.pod_labels:
-        yield _labelled(given.pod_labels)
-    if given.pod_selector is not None:
-        yield _selected(given.pod_selector)
-    if given.runtime_classes:
-        of_class = _named(given.runtime_classes)
-        yield lambda subject: of_class(subject.pod.spec.runtime_class_name)
-    if given.priority_classes:
-        of_priority = _named(given.priority_classes)
-        yield lambda subject: of_priority(subject.pod.spec.priority_class_name)
-    if given.owners:
-        yield _owned(given.owners)
-    if given.annotations:
-        yield _annotated(given.annotations)
-    if given.service_accounts:
-        of_account = glob(given.service_accounts)
-        yield lambda subject: of_account(subject.pod.spec.service_account_name or "default")
-    if given.requests:
-        asks = amounts_test(given.requests)
-        yield lambda subject: asks(subject.once(asked_amounts))
-    yield from _found_out(given)
+def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
+    """Yields one predicate for each condition that is set, except the one on the namespace; the cheapest first."""
+    if conditions.pod_labels:
+        yield _labels_condition(conditions.pod_labels)
+    if conditions.pod_selector is not None:
+        yield _selector_condition(conditions.pod_selector)
+    if conditions.runtime_classes:
+        matches_class = _name_condition(conditions.runtime_classes)
+        yield lambda subject: matches_class(subject.pod.spec.runtime_class_name)
+    if conditions.priority_classes:
+        matches_priority = _name_condition(conditions.priority_classes)
+        yield lambda subject: matches_priority(subject.pod.spec.priority_class_name)
+    if conditions.owners:
+        yield _owners_condition(conditions.owners)
+    if conditions.annotations:
+        yield _annotations_condition(conditions.annotations)
+    if conditions.service_accounts:
+        matches_account = glob(conditions.service_accounts)
+        yield lambda subject: matches_account(subject.pod.spec.service_account_name or "default")
+    if conditions.requests:
+        has_amounts = amounts_test(conditions.requests)
+        yield lambda subject: has_amounts(subject.once(requested_amounts))
+    yield from _compile_lookups(conditions)
 
 
-def _found_out(given: Conditions) -> Iterator[Test]:
-    """What has to be looked up, or looked for in every container."""
-    if given.containers is not None:
-        is_meant = containers_test(given.containers)
+def _compile_lookups(conditions: Conditions) -> Iterator[PodPredicate]:
+    """Yields the predicates that need a lookup in the facts, or a pass over every container."""
+    if conditions.containers is not None:
+        is_meant = containers_test(conditions.containers)
         yield lambda subject: any(map(is_meant, subject.places))
-    if given.vpa is not None:
-        managed = given.vpa == "managed"
+    if conditions.vpa is not None:
+        managed = conditions.vpa == "managed"
         yield lambda subject: managed == (subject.once(autoscalers.of) is not None)
-    if given.hpa is not None:
-        by_utilization = given.hpa == "utilization"
-        yield lambda subject: by_utilization == subject.once(autoscalers.by_utilization)
+    if conditions.hpa is not None:
+        by_utilization = conditions.hpa == "utilization"
+        yield lambda subject: by_utilization == subject.once(autoscalers.is_scaled_by_utilization)
 
 
-def _in_namespaces(namespaces: NamespaceMatch, *, unknown: bool) -> Test:
-    """`unknown`: is a namespace selected whose labels are not known?"""
-    by_name = namespace_name_test(namespaces)
-    selector = None if namespaces.selector is None else namespaces.selector.selector
+def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPredicate:
+    """Compiles the conditions on the namespace.
+
+    unknown: whether a namespace whose labels are not known counts as selected by a label selector.
+    """
+    matches_name = namespace_name_test(namespaces)
+    selector = None if namespaces.selector is None else namespaces.selector.api_selector
 
     def is_in(subject: PodContext) -> bool:
-        if not by_name(subject.namespace):
+        if not matches_name(subject.namespace):
             return False
         if selector is None:
             return True
@@ -163,12 +170,12 @@ def _in_namespaces(namespaces: NamespaceMatch, *, unknown: bool) -> Test:
 
 
 def namespace_name_test(namespaces: NamespaceMatch) -> Callable[[str], bool]:
-    """May a namespace of this name be meant?"""
-    included, excluded = glob(namespaces.include or ("*",)), glob(namespaces.exclude)
-    return lambda name: included(name) and not excluded(name)
+    """Compiles the conditions on the namespace's name. A namespace that passes may still fail its label selector."""
+    is_included, is_excluded = glob(namespaces.include or ("*",)), glob(namespaces.exclude)
+    return lambda name: is_included(name) and not is_excluded(name)
 
 
-def _labelled(wanted: dict[str, str]) -> Test:
+def _labels_condition(wanted: dict[str, str]) -> PodPredicate:
     patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
 
     def is_labelled(subject: PodContext) -> bool:
@@ -178,77 +185,79 @@ def _labelled(wanted: dict[str, str]) -> Test:
     return is_labelled
 
 
-def _selected(wanted: PolicyLabelSelector) -> Test:
-    selector = wanted.selector
+def _selector_condition(wanted: PolicyLabelSelector) -> PodPredicate:
+    selector = wanted.api_selector
     return lambda subject: labels_match(selector, subject.labels)
 
 
-def _named(patterns: tuple[str, ...]) -> Callable[[object], bool]:
-    """`none` stands for a pod that names nothing; no other pattern does."""
-    nothing, named = "none" in patterns, glob(patterns)
-    return lambda name: named(name) if isinstance(name, str) and name else nothing
+def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
+    """Compiles patterns for an optional name. `none` selects a pod that names nothing; no other pattern does."""
+    selects_none, matches_name = "none" in patterns, glob(patterns)
+    return lambda name: matches_name(name) if isinstance(name, str) and name else selects_none
 
 
-def _owned(wanted: tuple[str, ...]) -> Test:
+def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
+    # A kind alone means owners of any name.
     is_wanted = glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
     return lambda subject: any(map(is_wanted, subject.owner_names))
 
 
 def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
-    """Is a container one of these?"""
+    """Compiles the conditions on one container."""
     # Read from the policy once: this runs for every policy, pod and container.
-    asks = amounts_test(containers.requests) if containers.requests else None
-    is_unwanted_image = image_test(containers.not_images) if containers.not_images else None
-    is_image = image_test(containers.images) if containers.images else None
-    is_named = glob(containers.names) if containers.names else None
+    has_amounts = amounts_test(containers.requests) if containers.requests else None
+    is_excluded_image = image_test(containers.not_images) if containers.not_images else None
+    matches_image = image_test(containers.images) if containers.images else None
+    matches_name = glob(containers.names) if containers.names else None
     roles = containers.roles
 
-    def is_meant(place: ContainerRef) -> bool:
+    def is_selected(place: ContainerRef) -> bool:
         image = place.container.image
         return (
-            (is_unwanted_image is None or not is_unwanted_image(image))
-            and (is_named is None or is_named(place.container.name))
+            (is_excluded_image is None or not is_excluded_image(image))
+            and (matches_name is None or matches_name(place.container.name))
             and (not roles or place.role in roles)
-            and (is_image is None or is_image(image))
-            and (asks is None or asks(_amounts_of(place)))
+            and (matches_image is None or matches_image(image))
+            and (has_amounts is None or has_amounts(_container_amounts(place)))
         )
 
-    return is_meant
+    return is_selected
 
 
 def amounts_test(wanted: dict[str, AmountCondition]) -> Callable[[Amounts | None], bool]:
-    """Is as much asked for? Amounts that cannot be read are never meant."""
-    bounds = [(resource, _bounds(resource, amount)) for resource, amount in wanted.items()]
+    """Compiles conditions on amounts by resource. Amounts that cannot be parsed (None) never match."""
+    bounds = [(resource, _amount_range(resource, amount)) for resource, amount in wanted.items()]
 
-    def asks(found: Amounts | None) -> bool:
-        return found is not None and all(low <= found.get(name, 0) < high for name, (low, high) in bounds)
+    def is_within(requested: Amounts | None) -> bool:
+        return requested is not None and all(low <= requested.get(name, 0) < high for name, (low, high) in bounds)
 
-    return asks
+    return is_within
 
 
-def _bounds(resource: str, amount: AmountCondition) -> tuple[float, float]:
-    """At least, and below, in the scheduler's numbers."""
+def _amount_range(resource: str, amount: AmountCondition) -> tuple[float, float]:
+    """Returns the range of an amount, from at least to below, in the scheduler's numbers."""
+    # `exists` and `absent` are ranges, too: at least 1, and below 1, in the scheduler's units.
     low = quantity.scheduler_value(resource, amount.at_least) if amount.at_least else 1 if amount.exists else 0
     high = quantity.scheduler_value(resource, amount.below) if amount.below else 1 if amount.absent else inf
     return low, high
 
 
-def asked_amounts(subject: PodContext) -> Amounts | None:
-    """What the pod asks for without overhead; None where a quantity cannot be read."""
+def requested_amounts(subject: PodContext) -> Amounts | None:
+    """Returns the pod's requests without overhead; None where a quantity cannot be parsed."""
     try:
         return requests_without_overhead(subject.pod.spec)
     except NotAQuantity:
         return None
 
 
-def _amounts_of(place: ContainerRef) -> Amounts | None:
+def _container_amounts(place: ContainerRef) -> Amounts | None:
     try:
         return amounts(requests_of(place.container.resources))
     except NotAQuantity:
         return None
 
 
-def _annotated(wanted: dict[str, str]) -> Test:
+def _annotations_condition(wanted: dict[str, str]) -> PodPredicate:
     patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
 
     def is_annotated(subject: PodContext) -> bool:
@@ -259,39 +268,39 @@ def _annotated(wanted: dict[str, str]) -> Test:
 
 
 class MatchDependencies(NamedTuple):
-    """What the `match` of any policy of a set asks for that policies change."""
+    """The fields that the `match` conditions of a set of policies read and that policies themselves change."""
 
     annotations: frozenset[str]
-    """Their keys."""
+    """The keys of these annotations."""
     requests: bool
 
 
 def match_asks(policies: Policies) -> MatchDependencies:
-    """Of all policies that are switched on."""
-    given = [policy.spec.match for policy in policies.all if policy.spec.enabled]
-    keys = frozenset(key for match in given for key in annotations_asked_for(match))
-    return MatchDependencies(annotations=keys, requests=any(map(asks_for_requests, given)))
+    """Returns the dependencies of all enabled policies."""
+    matches = [policy.spec.match for policy in policies.all if policy.spec.enabled]
+    keys = frozenset(key for match in matches for key in annotations_asked_for(match))
+    return MatchDependencies(annotations=keys, requests=any(map(asks_for_requests, matches)))
 
 
 def annotations_asked_for(match: Match) -> frozenset[str]:
-    """Keys of the pod's annotations that the match, or what it excludes, asks for."""
-    return frozenset(key for given in (match, *match.exclude) for key in given.annotations or ())
+    """Returns the keys of the pod's annotations that the match, or its exclusions, read."""
+    return frozenset(key for conditions in (match, *match.exclude) for key in conditions.annotations or ())
 
 
 def asks_for_requests(match: Match) -> bool:
-    """Does the match, or what it excludes, ask for what the pod or one of its containers requests?"""
+    """Returns whether the match, or its exclusions, read requests of the pod or of its containers."""
     return any(
-        bool(given.requests) or (given.containers is not None and bool(given.containers.requests))
-        for given in (match, *match.exclude)
+        bool(conditions.requests) or (conditions.containers is not None and bool(conditions.containers.requests))
+        for conditions in (match, *match.exclude)
     )
 
 
 def names_critical(policy: PodPolicy) -> frozenset[str]:
-    """The system's PriorityClasses that the policy speaks of; a mere `*` speaks of none."""
+    """Returns the system's PriorityClasses that the policy names; a mere `*` names none."""
     patterns = tuple(pattern for pattern in policy.spec.match.priority_classes if pattern.strip("*"))
     return frozenset(filter(glob(patterns), CRITICAL)) if patterns else frozenset()
 
 
 def names_daemons(policy: PodPolicy) -> bool:
-    """Does the policy speak of DaemonSets by name? Only then may it move their pods."""
+    """Returns whether the policy names DaemonSet as an owner. Only such a policy may move pods of DaemonSets."""
     return any(owner.split("/")[0] == "DaemonSet" for owner in policy.spec.match.owners)

@@ -1,8 +1,8 @@
-"""Who decided which field first, and what came of it?
+"""Collects what the policies change in one pod: who decided which field first, and what came of it.
 
-A draft is one pod while the policies are asked, highest priority first. The first policy that decides a field wins;
-a later one that wants something else is noted as overruled. Fields have readable names, such as
-`containers[app].requests.cpu`; the same names stand in explanations, metrics and the marker annotation.
+Policies act in order of priority. The first policy that decides a field wins; a later one that wants another value is
+recorded as overruled. Fields have readable names, such as `containers[app].requests.cpu`; the same names appear in
+explanations, metrics and the `trimtab.dev/changed` annotation.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ Value = str | int | None
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One field that is other than it was."""
+    """One field whose value differs from the value that the pod had."""
 
     field: str
     before: Value
@@ -34,17 +34,17 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FieldKept(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something a policy wanted, or would have, and why it did not happen."""
+    """A field that a policy wanted to change, or would have changed, and why it did not."""
 
     field: str
     policy: str
     reason: Reason
     loud: bool = False
-    """Worth a warning to whoever created the pod."""
+    """The reason is worth a warning to the user who creates the pod."""
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a policy wants of one resource of one container, before bounds are looked at."""
+    """The request or limit that a policy wants for one resource of one container, before any bound applies."""
 
     place: ContainerRef
     resource: str
@@ -56,7 +56,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A limit that follows the request: request × factor."""
     changes_guaranteed: bool = False
     wrote: Written | None = None
-    """Of a share of the request: what its author wrote; None: the value is no share of it."""
+    """For a share of the request: what the author wrote. None: the value is no share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +66,24 @@ class RequestToLimitRatio:
     policy: str
     percent: int
     bounded: bool = False
-    """The rule has a min, a max or a step of its own: the request may come out as another share."""
+    """The rule has a min, a max or a step of its own: the request may become another share of the limit."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PodChanges:
-    """Mutable, and seen by nobody but one `decide`."""
+    """The changes to one pod while the policies act. Mutable, and used by one `decide` alone."""
 
     subject: PodContext
     policy: str = ""
-    """Whose turn it is."""
+    """The policy whose turn it is."""
     changes_guaranteed: bool = False
-    """May the policy whose turn it is lower a Guaranteed pod's class of service?"""
+    """The policy whose turn it is may lower a Guaranteed pod's class of service."""
     names_daemons: bool = False
-    """Does the policy whose turn it is name DaemonSet as an owner?"""
+    """The policy whose turn it is names DaemonSet as an owner."""
     silent: bool = False
-    """Nobody will read why something stays as it is."""
+    """Reasons for fields that stay as they are need not be recorded."""
     is_guarded: bool = True
-    """Is it taken back and told when a step fails?"""
+    """A step that fails is taken back and reported instead of raised."""
     metadata: Metadata = field(init=False)
     spec: PodSpec = field(init=False)
     requests: dict[tuple[ContainerRef, str], ResourceRequest] = field(default_factory=dict)
@@ -93,139 +93,154 @@ class PodChanges:
     shares: dict[tuple[ContainerRef, str], RequestToLimitRatio] = field(default_factory=dict)
     """Requests that follow their limit: a limit must not follow them in turn."""
     yielding: dict[tuple[ContainerRef, str], tuple[Any, ...]] = field(default_factory=dict)
-    """Container and resource → the rules that give a request only where none is written, and found one."""
+    """Container and resource → the rules that give a request only where the author wrote none, and the author wrote
+    one."""
     bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = field(default_factory=dict)
-    """Container and resource → the rules that bound a request, and found none: they bound what a later policy gives."""
+    """Container and resource → the rules that bound a request where there is none: they bound what a later policy
+    gives."""
     changes: list[FieldChange] = field(default_factory=list)
     left: dict[FieldKept, None] = field(default_factory=dict)
-    """What was left alone and why, in the order in which it was said."""
+    """Fields that stay as they are and why, in the order in which the reasons were recorded."""
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
-    """Field → the value an earlier call of ours gave it in this admission (from the marker)."""
+    """Field → the value that an earlier call of Trimtab gave it in this admission (from the annotation)."""
     decided_before: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
-    """Field → the policy that decided it then, and what it decided: it stays the first."""
+    """Field → the policy that decided it in that call, and its value: that policy stays the first."""
     _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
-    _asked: dict[str, None] = field(default_factory=dict)
-    """Fields that were decided, or decided again, in this round."""
+    _decided_this_round: dict[str, None] = field(default_factory=dict)
+    """Fields that a policy decided, or decided once more, in this round."""
 
     def __post_init__(self) -> None:
+        # A second call of the webhook begins with the deciders of the first, so that priorities hold across both calls.
         self._deciders = dict(self.decided_before)
         self.metadata = self.subject.pod.metadata
         self.spec = self.subject.pod.spec
 
-    def kept(self) -> tuple[Any, ...]:
-        """Where the draft stands, for `restore`. What it collects only grows, so counts tell."""
+    def create_savepoint(self) -> tuple[Any, ...]:
+        """Returns a savepoint for `restore_savepoint`: immutable values, and lengths of the collections."""
+        # Every collection only grows, and dicts keep the order of insertion: a length says which entries are older.
+        # Lengths cost far less than copies, and most savepoints are never restored.
         return (
             self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
-            len(self.shares), len(self._deciders), len(self._asked), len(self.guesses), len(self.left),
+            len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses), len(self.left),
             len(self.yielding), len(self.bounds),
         )  # fmt: skip
 
-    def restore(self, kept: tuple[Any, ...]) -> None:
-        """Everything as it was at `kept`."""
-        self.metadata, self.spec, self.denied, changes, *counts = kept
+    def restore_savepoint(self, savepoint: tuple[Any, ...]) -> None:
+        """Takes back everything that happened after the savepoint."""
+        self.metadata, self.spec, self.denied, changes, *counts = savepoint
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
-            self.requests, self.limits, self.shares, self._deciders, self._asked, self.guesses, self.left,
+            self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses, self.left,
             self.yielding, self.bounds,
         )  # fmt: skip
         for collected, count in zip(grown, counts, strict=True):
             while len(collected) > count:
                 collected.popitem()
 
-    def moved_since(self, kept: tuple[Any, ...]) -> bool:
-        """Was anything decided since then? Things said count for nothing."""
-        now = self.kept()
-        return any(a is not b for a, b in zip(now[:3], kept[:3], strict=True)) or now[3:-4] != kept[3:-4]
+    def changed_since(self, savepoint: tuple[Any, ...]) -> bool:
+        """Returns whether a field was decided after the savepoint. Recorded reasons do not count."""
+        current = self.create_savepoint()
+        # The last four lengths are of reasons, guesses and rules: they say something, and decide nothing.
+        return (
+            any(a is not b for a, b in zip(current[:3], savepoint[:3], strict=True)) or current[3:-4] != savepoint[3:-4]
+        )
 
     @property
-    def pod(self) -> Pod:
+    def changed_pod(self) -> Pod:
         """The pod as decided so far; the very same object where nothing changed."""
         before = self.subject.pod
         if self.metadata is before.metadata and self.spec is before.spec:
             return before
         return change(before, metadata=self.metadata, spec=self.spec)
 
-    def claim(
+    def claim_field(
         self, name: str, before: Value, after: Value, reason: Reason, *, replaces: bool | str | None = None
     ) -> bool:
-        """May the policy whose turn it is give the field this value? Notes the change, or why not.
+        """Records the change and returns True where the policy whose turn it is may give the field this value;
+        otherwise records why not.
 
-        replaces: whether something that the pod's author wrote goes, or the other field in which it does; None: it does
-        where there was a value.
+        replaces: whether the change replaces something that the pod's author wrote, or the name of the other field in
+        which the author wrote it. None: it does where there was a value.
         """
         if not self.decide_first(name, after):
             return False
+        # The field is decided all the same: a later policy must not change it.
         if before == after:
             return False
-        goes = before is not None if replaces is None else replaces
-        if goes and self.stays_applied(name, written=goes if isinstance(goes, str) else name):
+        replaced = before is not None if replaces is None else replaces
+        if replaced and self.must_stay_applied(name, author_field=replaced if isinstance(replaced, str) else name):
             return False
         if self.is_foreign(name, before):
-            self.leave(
+            self.leave_unchanged(
                 name, reasons.CHANGED_AFTER_US(f"{name} was {self.applied_before[name]}, is now {before}"), loud=True
             )
             return False
         self.changes.append(FieldChange(field=name, before=before, after=after, policy=self.policy, reason=reason))
         return True
 
-    def stays_applied(self, name: str, policy: str | None = None, *, written: str | None = None) -> bool:
-        """Must what its author wrote stay, because the pod itself will be applied again? Then says so.
+    def must_stay_applied(self, name: str, policy: str | None = None, *, author_field: str | None = None) -> bool:
+        """Returns whether the author's value must stay because the pod itself will be applied again; records that
+        reason.
 
-        written: the field in which they wrote it; None: this one.
+        author_field: the field in which the author wrote it; None: this one.
         """
-        by = applied_by(self.subject, written or name)
-        if by:
-            stays = reasons.APPLIED(f"{name} stays as it is written: the pod itself is kept by {by}")
-            self.leave(name, stays, loud=True, policy=policy)
-        return bool(by)
+        manager = applied_by(self.subject, author_field or name)
+        if manager:
+            reason = reasons.APPLIED(f"{name} stays as it is written: the pod itself is managed by {manager}")
+            self.leave_unchanged(name, reason, loud=True, policy=policy)
+        return bool(manager)
 
     def decide_first(self, name: str, after: Value) -> bool:
-        """Is this policy the first to decide the field? A later one with another wish is noted as overruled."""
+        """Returns whether this policy is the first to decide the field. A later policy that wants another value is
+        recorded as overruled."""
+        # `setdefault` keeps an earlier decider, also one of an earlier call.
         first = self._deciders.setdefault(name, (self.policy, after))
-        self._asked[name] = None
+        self._decided_this_round[name] = None
         if first[0] == self.policy:
             return True
         if first[1] != after:
-            self.leave(name, reasons.OVERRULED(f"{first[0]} decided {name} ({_shown(first[1])}, not {_shown(after)})"))
+            self.leave_unchanged(
+                name, reasons.OVERRULED(f"{first[0]} decided {name} ({_shown(first[1])}, not {_shown(after)})")
+            )
         return False
 
     def is_overruled(self, name: str, after: Value) -> bool:
-        """Has another policy decided the field otherwise? Says so; decides nothing."""
+        """Returns whether another policy decided the field otherwise, and records it; decides nothing."""
         first = self._deciders.get(name)
         return (
             first is not None and first[0] != self.policy and not self.decide_first(name, after) and first[1] != after
         )
 
-    def decided(self, name: str) -> bool:
-        """Has any policy decided this field?"""
+    def is_decided(self, name: str) -> bool:
+        """Returns whether any policy has decided this field."""
         return name in self._deciders
 
-    def decided_by_another(self, name: str) -> bool:
-        """Has a policy that was asked before this one decided the field?"""
-        return name in self._asked and self._deciders[name][0] != self.policy
+    def is_decided_by_another(self, name: str) -> bool:
+        """Returns whether a policy with an earlier turn in this round has decided the field."""
+        return name in self._decided_this_round and self._deciders[name][0] != self.policy
 
     def is_foreign(self, name: str, before: Value) -> bool:
-        """Did something else change the field after an earlier call of ours had set it?"""
-        ours = self.applied_before.get(name)
-        return ours is not None and before is not None and ours != str(before)
+        """Returns whether something else changed the field after an earlier call of Trimtab had set it."""
+        applied = self.applied_before.get(name)
+        return applied is not None and before is not None and applied != str(before)
 
-    def removed_before(self, name: str) -> bool:
-        """Did an earlier call of ours remove the field?"""
+    def was_removed_before(self, name: str) -> bool:
+        """Returns whether an earlier call of Trimtab removed the field."""
         return name in self.decided_before and self.decided_before[name][1] is None
 
-    def is_ours(self, name: str, value: Written) -> bool:
-        """Did an earlier call of ours give the field this value?"""
+    def was_set_before(self, name: str, value: Written) -> bool:
+        """Returns whether an earlier call of Trimtab gave the field this value."""
         return self.applied_before.get(name) == str(value)
 
-    def note(self, name: str, before: Value, after: Value, reason: Reason, policy: str | None = None) -> None:
-        """A change that follows from another one."""
+    def record_change(self, name: str, before: Value, after: Value, reason: Reason, policy: str | None = None) -> None:
+        """Records a change that follows from another one."""
         self.changes.append(
             FieldChange(field=name, before=before, after=after, policy=policy or self.policy, reason=reason)
         )
 
-    def leave(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
-        """Say why something stays as it is; said once."""
+    def leave_unchanged(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
+        """Records, once, why something stays as it is."""
         if not self.silent:
             self.left.setdefault(FieldKept(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 

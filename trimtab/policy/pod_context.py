@@ -1,16 +1,12 @@
-"""Which markers are our own, and of this very moment?
+"""Describes one pod with its surroundings as the policies see it: owners, containers and their roles, quality of
+service, and recorded usage.
 
-A marker is believed by a later call of the same request only: the API server calls us again within seconds. Time is
-counted in slots, so that pods that are alike get the same marker, and the same answer, for a while.
+Every value is computed once, when a policy first reads it; a `PodContext` never changes while policies act.
+`PodBeforeAndAfter` is what required actions are checked against.
 
-Who is this pod, and what surrounds it?
-
-Everything the policies ask about one pod, found once: its owners, its containers with their roles, its quality of
-service, who else sizes it. A `PodContext` never changes while policies are asked.
-
-Which of a pod's containers does a rule mean?
-
-A pod before and after a decision: what a required action is held against.
+The signer of the `trimtab.dev/changed` annotation is part of the settings. A later call of the same request trusts the
+annotation, because the API server calls the webhook again within seconds. Time is counted in slots, so that equal pods
+get the same annotation, and the same response, for a while.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,36 +28,37 @@ from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
 from trimtab.policy.lazy_property import computed_property
 
 SLOT_SECONDS = 10
+"""-"""
+# An annotation of this many slots ago is still trusted: a replica wrote it 20 to 30 seconds ago.
 _MAX_SLOTS = 2
-"""A marker of this many slots ago is believed: written 20 to 30 seconds ago."""
+# The clock of the replica that wrote the annotation may be ahead of this one's.
 _MAX_SLOTS_AHEAD = 1
-"""The clock of the replica that wrote it may be ahead of ours."""
 _PURPOSE = "trimtab.dev/changed"
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerSigner:
-    """The webhook's keys and the time, as one value. Without keys nothing is signed and nothing is believed."""
+    """The webhook's signing keys and the time, as one value. Without keys nothing is signed and nothing is trusted."""
 
     keys: SigningKeys | None = None
     slot: int = 0
     """Seconds since 1970, divided by `SLOT_SECONDS`."""
 
     @property
-    def at(self) -> int:
-        """What a marker says of when it was written: seconds since 1970."""
+    def timestamp_seconds(self) -> int:
+        """The time that an annotation records: seconds since 1970, at the beginning of the slot."""
         return self.slot * SLOT_SECONDS
 
-    def sign(self, at: int, *parts: str) -> str:
-        """The signature; empty without keys."""
+    def sign_parts(self, at: int, *parts: str) -> str:
+        """Returns the signature; empty without keys."""
         return self.keys.sign(_PURPOSE, str(at), *parts) if self.keys is not None else ""
 
     def is_recent(self, at: int) -> bool:
-        """Was it so short a while ago that it may be an earlier call of the same request?"""
+        """Returns whether the time is so recent that it may be an earlier call of the same request."""
         return -_MAX_SLOTS_AHEAD <= self.slot - at // SLOT_SECONDS <= _MAX_SLOTS
 
-    def verifies(self, signature: str, at: int, *parts: str) -> bool:
-        """Did a replica of ours sign these parts, just now?"""
+    def verify_signature(self, signature: str, at: int, *parts: str) -> bool:
+        """Returns whether a replica of Trimtab signed these parts within the last seconds."""
         return self.keys is not None and self.is_recent(at) and self.keys.verify(signature, _PURPOSE, str(at), *parts)
 
 
@@ -76,62 +73,64 @@ OPT_OUT = "trimtab.dev/opt-out"
 MIRROR = "kubernetes.io/config.mirror"
 OS_LABEL = "kubernetes.io/os"
 CRITICAL = ("system-cluster-critical", "system-node-critical")
-"""PriorityClasses of pods without which the cluster, or a node, does not work."""
+"""PriorityClasses of pods that the cluster, or a node, needs to work."""
 
 
-def _asks_for_windows(requirement: SelectorRequirement) -> bool:
+def _requires_windows(requirement: SelectorRequirement) -> bool:
     return requirement.key == OS_LABEL and requirement.operator == "In" and requirement.values == ("windows",)
 
 
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""Every namespace has it, with its own name."""
+"""The label with its own name that every namespace has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionSettings:
-    """What the installation says, whatever the policies say."""
+    """The installation's own settings, which hold whatever the policies contain."""
 
     overhead: OverheadBy = "server"
-    """Who writes `spec.overhead`: the API server's RuntimeClass admission, or (where that is off) we."""
+    """Who writes `spec.overhead`: the API server's RuntimeClass admission plugin or, where that is off, the webhook."""
     own_namespace: str = OWN_NAMESPACE
     system_namespaces: frozenset[str] = frozenset({"kube-system", "kube-node-lease", "kube-public"})
-    """Their pods are never changed: the cluster needs them to come up, and they may be needed to start us."""
+    """Pods of these namespaces are never changed: the cluster needs them to start, and the webhook may need them to
+    start."""
     paused: bool = False
-    """One switch that stops all changes."""
+    """Stops all changes."""
     signer: MarkerSigner = field(default=UNSIGNED, compare=False)
-    """Whose markers are believed. It changes with the time, which makes no other terms of these."""
+    """Whose annotations are trusted. It changes with the time, so it takes no part in comparisons of settings."""
 
 
 DEFAULT_TERMS = AdmissionSettings()
 
 
-def _says(value: str | None) -> bool:
-    """Anything but an explicit no: whoever writes the key means it."""
+def _is_enabled_value(value: str | None) -> bool:
+    """Returns whether the value is anything but an explicit no: setting the key alone is a yes."""
+    # The same words in any case, as YAML 1.1 reads them.
     return value is not None and value.lower() not in ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContainerRef:
-    """A container and where it stands in the pod. Two are the same only if they are one object."""
+    """A container and its position in the pod. Two references are equal only if they are one object."""
 
     part: Literal["containers", "initContainers"]
     index: int
     container: Container
     role: Role
     name: str = field(init=False)
-    """As fields are named: `containers[app]`."""
+    """The name that fields have: `containers[app]`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.part}[{self.container.name}]")
 
 
 Withheld = Mapping[tuple[str, str], Reason]
-"""(policy, action) → why the action is not taken with this pod, although the policy means it."""
+"""(policy, action) → why the action is withheld from this pod, although the policy matches it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodContext:
-    """One pod to decide about."""
+    """One pod that the policies decide on."""
 
     pod: Pod
     namespace: str
@@ -139,72 +138,77 @@ class PodContext:
     facts: ClusterFacts = field(default_factory=ClusterFacts)
     terms: AdmissionSettings = DEFAULT_TERMS
     withheld: Withheld = field(default_factory=dict)
-    """What the look at the outcome took back."""
+    """Actions that the check of the outcome took back."""
     body: bytes = b""
-    """The pod as it came, where that is known: it holds who wrote which field (`applied`)."""
+    """The pod as JSON in the request, where that is available: it holds which manager wrote which field
+    (`field_owners`)."""
 
     @computed_property
     def owners(self) -> tuple[Owner, ...]:
-        """Nearest first; empty for a bare pod."""
+        """Owners of the pod, the nearest first; empty for a bare pod."""
         return self.facts.chain(self.pod, self.namespace)
 
     @computed_property
     def is_daemon(self) -> bool:
-        """Does a DaemonSet make the pod?"""
+        """True where a DaemonSet creates the pod."""
         return any(owner.kind == "DaemonSet" for owner in self.owners)
 
     @computed_property
     def owner_names(self) -> tuple[str, ...]:
-        """As policies write them, `Deployment/web`; a bare pod stands for itself."""
+        """Owners as policies name them, such as `Deployment/web`; a bare pod stands for itself."""
         return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
 
     def once(self, find: "Callable[[PodContext], T]") -> T:
-        """What `find` finds out of the pod and its surroundings, looked for when it is first asked for."""
-        known: dict[Any, Any] = self._known
-        if find not in known:
-            known[find] = find(self)
-        found: T = known[find]
-        return found
+        """Returns `find(self)`, computed when it is first needed."""
+        cache: dict[Any, Any] = self._computed
+        if find not in cache:
+            cache[find] = find(self)
+        value: T = cache[find]
+        return value
 
     @computed_property
-    def _known(self) -> dict[Any, Any]:
+    def _computed(self) -> dict[Any, Any]:
         return {}
 
     def as_now(self, pod: Pod) -> "PodContext":
-        """The same of another state of the pod: its owners, too, where nothing says other ones."""
-        now = PodContext(
+        """Returns the context of another state of the pod. Owners and usage are kept where labels and owner references
+        are the same."""
+        context = PodContext(
             pod=pod, namespace=self.namespace, facts=self.facts, terms=self.terms, withheld=self.withheld,
             body=self.body,
         )  # fmt: skip
-        was, will = self.pod.metadata, pod.metadata
-        if was.owner_references == will.owner_references and was.labels == will.labels:
-            now.__dict__["owners"] = self.owners  # where `computed_property` keeps it
-            now.__dict__["_usage"] = self._usage
-        return now
+        before, after = self.pod.metadata, pod.metadata
+        if before.owner_references == after.owner_references and before.labels == after.labels:
+            context.__dict__["owners"] = self.owners  # where `computed_property` stores its value
+            context.__dict__["_usage"] = self._usage
+        return context
 
     def without(self, withheld: Withheld) -> "PodContext":
-        """The same pod where these actions are not taken: all that is known of it stays known."""
-        now = PodContext(
+        """Returns the context of the same pod with these actions withheld. All that has been computed about the pod is
+        kept."""
+        context = PodContext(
             pod=self.pod, namespace=self.namespace, facts=self.facts, terms=self.terms, withheld=withheld,
             body=self.body,
         )  # fmt: skip
-        self._known, self._usage  # noqa: B018 - computed now, so that both go on with the same
-        for name, found in self.__dict__.items():
-            now.__dict__.setdefault(name, found)
-        return now
+        self._computed, self._usage  # noqa: B018 - computed now, so that both contexts share the same dicts
+        # The fields of the new context are set already; `setdefault` adds only the values of computed properties.
+        for name, value in self.__dict__.items():
+            context.__dict__.setdefault(name, value)
+        return context
 
     def usage_of(self, container: str) -> tuple[tuple[Owner, ContainerUsage | NotYet], ...]:
-        """What this container of each owner was seen to use, or why that is not known; the topmost owner first. None
-        after one that tells of cpu and memory: nobody asks further."""
+        """Returns the recorded usage of this container for each owner, the topmost first, or why there is none. It ends
+        with the first owner that has usage of cpu and memory: no later one is ever needed."""
         if container not in self._usage:
-            self._usage[container] = tuple(self._usage_found(container))
+            self._usage[container] = tuple(self._find_usage(container))
         return self._usage[container]
 
     @computed_property
     def _usage(self) -> dict[str, tuple[tuple[Owner, ContainerUsage | NotYet], ...]]:
         return {}
 
-    def _usage_found(self, container: str) -> Iterator[tuple[Owner, ContainerUsage | NotYet]]:
+    def _find_usage(self, container: str) -> Iterator[tuple[Owner, ContainerUsage | NotYet]]:
+        # The topmost owner lives longest, so it has the longest history.
         for owner in reversed(self.owners):
             usage = self.facts.recommendations.find(self.namespace, owner.kind, owner.name, container)
             yield owner, usage
@@ -213,26 +217,31 @@ class PodContext:
 
     @property
     def replicas(self) -> Replicas | None:
-        """How many pods the nearest owner that tells it wants; one for a bare pod; None where it is not known."""
+        """The number of pods that the nearest owner with a number wants; one for a bare pod; None where it is not
+        known."""
         if not self.owners:
             return Replicas(wanted=1)
-        found = (self.facts.replicas.get((self.namespace, owner.kind, owner.name)) for owner in self.owners)
-        return next((replicas for replicas in found if replicas is not None), None)
+        by_owner = (self.facts.replicas.get((self.namespace, owner.kind, owner.name)) for owner in self.owners)
+        return next((replicas for replicas in by_owner if replicas is not None), None)
 
     @property
     def top(self) -> Owner | None:
-        """The controller people know by name; None for a bare pod."""
+        """The topmost controller, which users know by name; None for a bare pod."""
         return self.owners[-1] if self.owners else None
 
     @computed_property
     def places(self) -> tuple[ContainerRef, ...]:
+        """The containers with their roles: main containers first, then init containers and sidecars."""
         spec = self.pod.spec
-        init = (ContainerRef("initContainers", i, c, role(c, init=True)) for i, c in enumerate(spec.init_containers))
-        main = (ContainerRef("containers", i, c, Role.MAIN) for i, c in enumerate(spec.containers))
-        return (*main, *init)
+        init_containers = (
+            ContainerRef("initContainers", i, c, role(c, init=True)) for i, c in enumerate(spec.init_containers)
+        )
+        main_containers = (ContainerRef("containers", i, c, Role.MAIN) for i, c in enumerate(spec.containers))
+        return (*main_containers, *init_containers)
 
     @computed_property
     def qos(self) -> QoS:
+        """The pod's quality of service class, computed as the API server computes `status.qosClass`."""
         return qos(self.pod.spec)
 
     @computed_property
@@ -245,16 +254,17 @@ class PodContext:
 
     @computed_property
     def opt_out(self) -> Literal["pod", "namespace"] | None:
-        """Who says `trimtab.dev/opt-out`: the pod by a label or an annotation, or else its namespace by a label."""
-        if _says(self.annotations.get(OPT_OUT)) or _says(self.labels.get(OPT_OUT)):
+        """The object that sets `trimtab.dev/opt-out`: the pod (label or annotation), or else its namespace (label);
+        None: neither."""
+        if _is_enabled_value(self.annotations.get(OPT_OUT)) or _is_enabled_value(self.labels.get(OPT_OUT)):
             return "pod"
-        return "namespace" if _says(self.facts.namespaces.get(self.namespace, {}).get(OPT_OUT)) else None
+        return "namespace" if _is_enabled_value(self.facts.namespaces.get(self.namespace, {}).get(OPT_OUT)) else None
 
     @computed_property
     def namespace_labels(self) -> Labels | None:
-        """None where the namespace is not known; its name label always is."""
-        known = self.facts.namespaces.get(self.namespace)
-        return None if known is None else {NAME_LABEL: self.namespace, **known}
+        """The labels of the namespace with its name label; None where the namespace is not known."""
+        labels = self.facts.namespaces.get(self.namespace)
+        return None if labels is None else {NAME_LABEL: self.namespace, **labels}
 
     @computed_property
     def critical_class(self) -> str:
@@ -263,27 +273,31 @@ class PodContext:
         return name if name in CRITICAL else ""
 
     @property
-    def windows(self) -> bool:
-        """Does the pod run on Windows? By `spec.os`, or because it asks for nodes of that system."""
+    def is_windows(self) -> bool:
+        """True where the pod runs on Windows: by `spec.os`, or because it requires nodes of that system."""
         spec = self.pod.spec
         os = get(spec.os, None)
+        # `spec.os` is authoritative where it is set (KEP-2802); the selector is how older manifests choose the system.
         if os is not None:
             return os.name == "windows"
         if get(spec.node_selector, {}).get(OS_LABEL) == "windows":
             return True
+        # Terms are ORed, so all of them must require Windows; the expressions of one term are ANDed.
         terms = required_terms(spec)
-        return bool(terms) and all(any(map(_asks_for_windows, get(t.match_expressions, ()))) for t in terms)
+        return bool(terms) and all(any(map(_requires_windows, get(t.match_expressions, ()))) for t in terms)
 
     @property
-    def identity(self) -> str:
-        """Stable for all pods of one owner: what a rollout draws by."""
+    def rollout_identity(self) -> str:
+        """The key that a rollout selects by; the same for all pods of one owner."""
         metadata = self.pod.metadata
         name = str(self.top) if self.top else f"Pod/{metadata.name or metadata.generate_name}"
         return f"{self.namespace}/{name}"
 
 
-def means(names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...], place: ContainerRef) -> bool:
-    """Do these patterns mean this container? A list that is empty means all."""
+def matches_container(
+    names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...], place: ContainerRef
+) -> bool:
+    """Returns whether these patterns select this container. An empty list selects all."""
     return (
         (not names or glob(names)(place.container.name))
         and (not roles or place.role in roles)
@@ -293,42 +307,43 @@ def means(names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...
 
 @lru_cache(maxsize=1024)
 def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """A test for images, as written or by their full name: `docker.io/*` matches `nginx:1.27` as well."""
+    """Compiles a test for images as written or by their full name: `docker.io/*` matches `nginx:1.27`, too."""
     test = glob(patterns)
-    return lambda image: test(image) or test(full_name(image))
+    return lambda image: test(image) or test(full_image_name(image))
 
 
-def full_name(image: str) -> str:
-    """With the registry that a short name leaves out (distribution/reference `splitDockerDomain`)."""
-    return _remembered(image) if len(image) <= _MOST_REMEMBERED else _full_name(image)
+def full_image_name(image: str) -> str:
+    """Returns the image with the registry that a short name leaves out (distribution/reference `splitDockerDomain`)."""
+    return _cached_full_image_name(image) if len(image) <= _MAX_CACHED_LENGTH else _expand_image_name(image)
 
 
-_MOST_REMEMBERED = 512
-"""Characters. Registries take no longer names, and thousands of longer ones must not stay in memory."""
+# Characters. Registries take no longer names, and thousands of longer ones must not stay in memory.
+_MAX_CACHED_LENGTH = 512
 
 
-def _full_name(image: str) -> str:
+def _expand_image_name(image: str) -> str:
     first, slash, _ = image.partition("/")
+    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
         return image
     return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
-_remembered = lru_cache(maxsize=4096)(_full_name)
+_cached_full_image_name = lru_cache(maxsize=4096)(_expand_image_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodBeforeAndAfter:
-    """One pod as it came and as it will be, to one policy."""
+    """One pod before and after the decision, as one policy sees it."""
 
     before: PodContext
     after: PodContext
     places: tuple[ContainerRef, ...]
-    """The containers of the pod as it will be that the policy means."""
-    left: Mapping[str, Reason]
+    """The containers of the pod as it will be that the policy selects."""
+    kept_reasons: Mapping[str, Reason]
     """Field → why the policy left it as it is."""
 
     @property
     def spec(self) -> PodSpec:
-        """The spec as it will be."""
+        """The spec of the pod as it will be."""
         return self.after.pod.spec

@@ -1,9 +1,9 @@
-"""How much may one pod hold and still be decided about?
+"""Limits the size of a pod that Trimtab decides on.
 
-Whoever may create pods may write any pod, and reviews are decided one after the other. So a pod that no team would
-write is not decided at all: its cost would be everybody's. Real pods are far below every limit here.
+Users who may create pods may write any pod, and reviews are decided one after the other. So a pod that no team would
+write is not decided on at all: every other review would wait for it. Real pods are far below every limit.
 
-What costs work is counted by the lengths of its lists and mappings, so that counting itself costs next to nothing.
+Costs are estimated by the lengths of lists and mappings, so that counting itself costs next to nothing.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from trimtab.cluster.api.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, Re
 from trimtab.cluster.resources import all_containers, limits_of, requests_of
 from trimtab.policy import changed_annotation
 
+# Of a pod as JSON. The API server allows all annotations of a pod together 256 KiB.
 MAX_BYTES = 320 * 1024
-"""Of a pod as JSON. All its annotations together may take 256 KiB, by the API server's own rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSizeLimits:
-    """The most of each that a pod may hold to be decided about."""
+    """The most of each part that a pod may have to be decided on."""
 
     containers: int = 100
     """Init containers and sidecars included."""
@@ -48,7 +48,7 @@ LIMITS = PodSizeLimits()
 
 @dataclass(frozen=True, slots=True)
 class SizeExcess:
-    """What a pod holds too much of to be decided about."""
+    """A part of a pod that is too large for Trimtab to decide on the pod."""
 
     what: str
     count: int
@@ -59,91 +59,96 @@ class SizeExcess:
 
 
 def excess_bytes(raw: bytes) -> SizeExcess | None:
-    """The bytes of the pod, where they are too many; None: the pod may be read."""
+    """Returns the excess in bytes; None: the pod may be parsed."""
     size = len(raw)
-    if size <= MAX_BYTES or (size <= _more(MAX_BYTES) and changed_annotation.ANNOTATION.encode() in raw):
+    # The annotation's bytes are searched, because a pod that may be too large must not be parsed to find out.
+    if size <= MAX_BYTES or (size <= _with_tolerance(MAX_BYTES) and changed_annotation.ANNOTATION.encode() in raw):
         return None
     return SizeExcess("bytes of JSON", size, MAX_BYTES)
 
 
 def excess(pod: Pod) -> SizeExcess | None:
-    """The first of which the pod holds too much; None: it is decided about.
+    """Returns the first part that the pod has too much of; None: it is decided on.
 
-    A pod that carries our annotation may hold a quarter more: what policies added at the first call of a request must
-    not make the second call another one.
+    A pod with Trimtab's annotation may have a quarter more: what policies add at the first call of a request must not
+    change the answer of the second call.
     """
-    if _is_ordinary(pod):
+    if _is_small(pod):
         return None
-    for what, count, most in _counted(pod):
+    for what, count, most in _count_parts(pod):
         if count > most and (
-            count > _more(most) or changed_annotation.ANNOTATION not in get(pod.metadata.annotations, {})
+            count > _with_tolerance(most) or changed_annotation.ANNOTATION not in get(pod.metadata.annotations, {})
         ):
             return SizeExcess(what, count, most)
     return None
 
 
-_FEW = 16
-"""Containers whose amounts and ports are below every limit where none of them has more than as many of each."""
+# Containers, and amounts and ports of each, up to which everything together is below every limit.
+_MAX_UNCOUNTED = 16
 
 
-def _is_ordinary(pod: Pod) -> bool:
-    """Is the pod so small that nothing in it needs to be counted? Plain comparisons: nearly every pod is, and every
-    pod is asked."""
+def _is_small(pod: Pod) -> bool:
+    """Returns whether the pod is so small that nothing in it needs to be counted. Plain comparisons, because nearly
+    every pod is small and every pod is tested."""
     spec, metadata = pod.spec, pod.metadata
     if (
-        len(spec.containers) + len(spec.init_containers) > _FEW
+        len(spec.containers) + len(spec.init_containers) > _MAX_UNCOUNTED
         or len(spec.volumes) > LIMITS.volumes
         or len(metadata.owner_references) > LIMITS.owners
         or not (metadata.labels is UNSET or len(metadata.labels) <= LIMITS.labels)
         or not (metadata.annotations is UNSET or len(metadata.annotations) <= LIMITS.annotations)
         or not (spec.node_selector is UNSET or len(spec.node_selector) <= LIMITS.node_selector_keys)
         or not (spec.tolerations is UNSET or len(spec.tolerations) <= LIMITS.tolerations)
+        # Rare fields are not measured here: a pod with any of them takes the exact count.
         or spec.topology_spread_constraints is not UNSET
-        or not (spec.affinity is UNSET or _is_brief(spec.affinity))
+        or not (spec.affinity is UNSET or _is_small_affinity(spec.affinity))
         or spec.overhead is not UNSET
         or spec.resources is not UNSET
     ):
         return False
     for container in spec.containers:
         resources = container.resources
-        if len(container.ports) > _FEW or not (resources is UNSET or _is_short(resources)):
+        if len(container.ports) > _MAX_UNCOUNTED or not (resources is UNSET or _is_small_resources(resources)):
             return False
-    return all(c.resources is UNSET or _is_short(c.resources) for c in spec.init_containers)
+    return all(c.resources is UNSET or _is_small_resources(c.resources) for c in spec.init_containers)
 
 
-def _is_brief(affinity: Affinity) -> bool:
-    """So few terms, with so few expressions of so few values, that all of them together are below every limit."""
+def _is_small_affinity(affinity: Affinity) -> bool:
+    """Returns whether terms, expressions and values are so few that all of them together are below every limit."""
     for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        if part is not UNSET and len(part.required) + len(part.preferred) > _FEW:
+        if part is not UNSET and len(part.required) + len(part.preferred) > _MAX_UNCOUNTED:
             return False
     terms = _node_terms(affinity)
-    if len(terms) > _FEW // 2:
+    if len(terms) > _MAX_UNCOUNTED // 2:
         return False
     for term in terms:
         for expressions in (term.match_expressions, term.match_fields):
             if expressions is UNSET:
                 continue
-            if len(expressions) > _FEW // 2 or any(len(expression.values) > _FEW for expression in expressions):
+            if len(expressions) > _MAX_UNCOUNTED // 2 or any(
+                len(expression.values) > _MAX_UNCOUNTED for expression in expressions
+            ):
                 return False
     return True
 
 
-def _is_short(resources: Resources) -> bool:
+def _is_small_resources(resources: Resources) -> bool:
     requests, limits = resources.requests, resources.limits
-    return (requests is UNSET or len(requests) <= _FEW) and (limits is UNSET or len(limits) <= _FEW)
+    return (requests is UNSET or len(requests) <= _MAX_UNCOUNTED) and (limits is UNSET or len(limits) <= _MAX_UNCOUNTED)
 
 
 def excess_of_template(pod: Pod) -> SizeExcess | None:
-    """`excess`, for a pod that nobody has sent: its bytes are those of what is read of it."""
+    """Returns the excess of a pod that was read from a template: its bytes are those of the parsed fields."""
     return excess(pod) or excess_bytes(msgspec.json.encode(pod))
 
 
-def _more(most: int) -> int:
+def _with_tolerance(most: int) -> int:
     return most + most // 4
 
 
-def _counted(pod: Pod) -> Iterator[tuple[str, int, int]]:
-    """What, how many, and the most there may be. Short lists first: the longer ones are only looked through then."""
+def _count_parts(pod: Pod) -> Iterator[tuple[str, int, int]]:
+    """Yields what is counted, its number, and the limit. Short lists come first, so that longer ones are passed only
+    where the short ones are within their limits."""
     spec, metadata = pod.spec, pod.metadata
     yield "containers", len(spec.containers) + len(spec.init_containers), LIMITS.containers
     if spec.node_selector is not UNSET:
@@ -158,11 +163,11 @@ def _counted(pod: Pod) -> Iterator[tuple[str, int, int]]:
     yield "annotations", len(get(metadata.annotations, {})), LIMITS.annotations
     yield "owner references", len(metadata.owner_references), LIMITS.owners
     if spec.affinity is not UNSET:
-        yield from _terms(spec.affinity)
-    yield from _of_containers(spec)
+        yield from _count_affinity_terms(spec.affinity)
+    yield from _count_container_parts(spec)
 
 
-def _terms(affinity: Affinity) -> Iterator[tuple[str, int, int]]:
+def _count_affinity_terms(affinity: Affinity) -> Iterator[tuple[str, int, int]]:
     terms = _node_terms(affinity)
     of_pods = sum(
         len(part.required) + len(part.preferred)
@@ -170,9 +175,9 @@ def _terms(affinity: Affinity) -> Iterator[tuple[str, int, int]]:
         if part is not UNSET
     )
     yield "affinity terms", len(terms) + of_pods, LIMITS.terms
-    lists = [found for term in terms for found in (term.match_expressions, term.match_fields) if found is not UNSET]
+    lists = [items for term in terms for items in (term.match_expressions, term.match_fields) if items is not UNSET]
     yield "expressions", sum(map(len, lists)), LIMITS.expressions
-    values = sum(len(expression.values) for found in lists for expression in found)
+    values = sum(len(expression.values) for items in lists for expression in items)
     yield "values of expressions", values, LIMITS.expression_values
 
 
@@ -184,7 +189,7 @@ def _node_terms(affinity: Affinity) -> list[NodeSelectorTerm]:
     return required + [term.preference for term in get(node.preferred, ())]
 
 
-def _of_containers(spec: PodSpec) -> Iterator[tuple[str, int, int]]:
+def _count_container_parts(spec: PodSpec) -> Iterator[tuple[str, int, int]]:
     amounts, ports = len(get(spec.overhead, {})), 0
     for resources in (spec.resources, *(container.resources for container in all_containers(spec))):
         amounts += len(requests_of(resources)) + len(limits_of(resources))

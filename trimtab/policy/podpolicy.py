@@ -1,7 +1,7 @@
-"""What is a PodPolicy?
+"""Defines a PodPolicy as types.
 
-The types of the policy language: the JSON Schema and the CustomResourceDefinition are generated from them, and after
-the loader there is nothing else. Values are checked by `load`; a policy built in code is believed.
+The JSON Schema and the CustomResourceDefinition are generated from these types, and no code after the loader handles
+anything else. `load` checks all values; policies that are built in code are not checked again.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from trimtab.policy.field_types import (
     Quantity,
     Role,
     Whole,
-    words,
+    policy_type,
 )
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ API_VERSION = "trimtab.dev/v1alpha1"
 KIND = "PodPolicy"
 
 
-@words
+@policy_type
 class PolicySelectorRequirement:
     """One expression of a label selector, as everywhere in Kubernetes."""
 
@@ -54,10 +54,11 @@ class PolicySelectorRequirement:
 
     def __post_init__(self) -> None:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
+            # The same rule as apimachinery's (labels.NewRequirement), so that no selector fails later.
             raise ValueError("values with In and NotIn, and only with them")
 
 
-@words
+@policy_type
 class PolicyLabelSelector:
     """A label selector, as everywhere in Kubernetes."""
 
@@ -65,14 +66,15 @@ class PolicyLabelSelector:
     match_expressions: tuple[PolicySelectorRequirement, ...] = ()
 
     @property
-    def selector(self) -> LabelSelector:
+    def api_selector(self) -> LabelSelector:
+        """The selector as the API object that `labels_match` takes."""
         expressions = (
             SelectorRequirement(key=e.key, operator=e.operator, values=e.values) for e in self.match_expressions
         )
         return LabelSelector(match_labels=self.match_labels or {}, match_expressions=tuple(expressions))
 
 
-@words
+@policy_type
 class NamespaceMatch:
     """Namespaces by name and by label."""
 
@@ -80,32 +82,33 @@ class NamespaceMatch:
     """Patterns; empty means every namespace."""
     exclude: tuple[Pattern, ...] = ()
     selector: PolicyLabelSelector | None = None
-    """By the namespace's own labels."""
+    """Selects by the namespace's own labels."""
 
 
-@words
+@policy_type
 class AmountCondition:
-    """How much of a resource is asked for; everything given must hold."""
+    """A condition on the requested amount of a resource. All parts that are set must hold."""
 
     at_least: Quantity | None = None
-    """This much, or more."""
+    """This amount or more."""
     below: Quantity | None = None
-    """Less than this; nothing at all, too."""
+    """Less than this amount, including none."""
     exists: Literal[True] | None = None
     """Any amount above zero."""
     absent: Literal[True] | None = None
-    """None of it."""
+    """No amount at all."""
 
     def __post_init__(self) -> None:
         if self.at_least is None and self.below is None and not self.exists and not self.absent:
             raise ValueError("one of atLeast, below, exists, absent")
         if self.absent and (self.exists or self.at_least is not None or self.below is not None):
             raise ValueError("nothing beside absent")
+        # Such a range is empty: the policy would never match a pod.
         if self.at_least and self.below and quantity.compare(self.at_least, self.below) >= 0:
             raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
 
 
-@words
+@policy_type
 class Containers:
     """Some of a pod's containers."""
 
@@ -113,56 +116,57 @@ class Containers:
     roles: tuple[Role, ...] = ()
     """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
     images: tuple[Pattern, ...] = ()
-    """As written or by full name: `docker.io/*` means `nginx:1.27`, too."""
+    """Images as written or by their full name: `docker.io/*` matches `nginx:1.27`, too."""
     not_images: tuple[Pattern, ...] = ()
-    """Images from anywhere but here, such as your own registry."""
+    """Images that match none of these patterns, such as those outside your own registry."""
     requests: dict[LabelKey, AmountCondition] | None = None
-    """What the container asks for, by resource."""
+    """The container's requests, by resource."""
 
 
-@words
+@policy_type
 class Conditions:
-    """What a pod must be like; everything given must hold, everything absent is not asked."""
+    """Conditions on a pod. All that are set must hold; a condition that is absent always holds."""
 
     namespaces: NamespaceMatch | None = None
     pod_labels: dict[LabelKey, Pattern] | None = None
-    """Label → value or pattern; `*` means the label is there."""
+    """Label → value or pattern; `*` means that the label exists."""
     pod_selector: PolicyLabelSelector | None = None
     """A full label selector, where equality is not enough."""
     owners: tuple[Pattern, ...] = ()
-    """`Deployment`, or with a name pattern `StatefulSet/db-*`; any owner up the chain counts. `Pod` means a pod that
-    nothing owns."""
+    """`Deployment`, or with a name pattern `StatefulSet/db-*`. Any owner up the chain counts. `Pod` means a pod without
+    an owner."""
     containers: Containers | None = None
-    """The pod has such a container. Under `match`, requests and limits then mean only these."""
+    """The pod has such a container. Under `match`, requests and limits then apply to these containers only."""
     runtime_classes: tuple[Pattern, ...] = ()
-    """The RuntimeClass the pod names itself; `none` where it names none."""
+    """The RuntimeClass that the pod itself names; `none` where it names none."""
     priority_classes: tuple[Pattern, ...] = ()
     """The PriorityClass of the pod; `none` where it has none."""
     requests: dict[LabelKey, AmountCondition] | None = None
-    """What the pod asks for as a whole, by resource, as the scheduler counts it without overhead: `nvidia.com/gpu:
+    """The requests of the whole pod, by resource, as the scheduler counts them without overhead: `nvidia.com/gpu:
     {exists: true}`, `cpu: {atLeast: 8}`."""
     annotations: dict[LabelKey, Pattern] | None = None
-    """Annotation of the pod → value or pattern; `*` means the annotation is there."""
+    """Annotation of the pod → value or pattern; `*` means that the annotation exists."""
     service_accounts: tuple[Pattern, ...] = ()
     """The ServiceAccount of the pod; `default` where it names none."""
     vpa: Literal["managed", "unmanaged"] | None = None
-    """Does a VerticalPodAutoscaler manage the pod?"""
+    """Whether a VerticalPodAutoscaler manages the pod."""
     hpa: Literal["utilization", "unaffected"] | None = None
-    """`utilization`: a HorizontalPodAutoscaler counts replicas by use relative to requests, so that another request
-    means other replicas."""
+    """`utilization`: a HorizontalPodAutoscaler scales by use relative to requests, so that another request changes the
+    number of replicas."""
 
 
-@words
+@policy_type
+# Exclusions have no exclusions of their own, which keeps a policy readable as one sentence.
 class Match(Conditions):
-    """Which pods a policy means. Empty: every pod that is not always left alone."""
+    """The pods that a policy applies to. Empty: every pod that is not always left alone."""
 
     exclude: tuple[Conditions, ...] = ()
-    """But not these: a pod that any of them means is left out."""
+    """Exceptions: a pod that meets any of these conditions is left out."""
 
 
-@words
+@policy_type
 class Actions:
-    """What a policy does. Each is optional; one at least is given."""
+    """What a policy does. Each action is optional; at least one is required."""
 
     runtime_class: RuntimeClassChoice | None = None
     overhead: OverheadAction | None = None
@@ -179,40 +183,42 @@ class Actions:
     annotations: Annotations | None = None
 
 
-@words
+@policy_type
 class Spec:
     """One policy."""
 
     description: str = ""
-    """A sentence for whoever wonders why their pod looks as it does."""
+    """A sentence for users who want to know why the policy changes their pod."""
     enabled: Flag = True
-    """`false` switches the policy off and keeps it on file."""
+    """`false` switches the policy off without removing it."""
     priority: Whole = 0
-    """Who decides a field first: the higher number, then the name in alphabetical order."""
+    """The policy with the higher priority decides a field first; with equal priority, the first name in alphabetical
+    order."""
     mode: Mode = "apply"
-    """`apply`: change pods. `warn`: change nothing, say what would change. `audit`: count and log only."""
+    """`apply`: change pods. `warn`: change nothing, and warn about what would change. `audit`: count and log only."""
     rollout: Percent = 100
-    """The share of owners it applies to, the same ones every time; more are added as it grows."""
+    """The share of owners that the policy applies to. Always the same owners; more are added as it grows."""
     guaranteed: Literal["leave", "change"] = "leave"
-    """Pods of class Guaranteed are left alone by requests and limits unless this says `change`."""
+    """Requests and limits leave pods of class Guaranteed alone unless this is `change`."""
     opt_out: OptOut = "pod"
-    """Who may keep a pod from this policy with `trimtab.dev/opt-out`: `pod` (a label or annotation of the pod, or a
-    label of its namespace), `namespace` (only that label), `nobody`. A `required` action denies a pod that opts out by
-    itself."""
+    """How a pod may opt out of this policy with `trimtab.dev/opt-out`: `pod` (a label or annotation of the pod, or a
+    label of its namespace), `namespace` (only that label), `nobody`. A `required` action denies a pod that itself opts
+    out."""
     match: Match = Match()
     actions: Actions
 
 
-@words
+@policy_type
+# The API server and GitOps tools add fields to metadata, so only the name is checked here.
 class PolicyMetadata:
-    """Name, and whatever else an object's metadata holds (labels, annotations, managed fields)."""
+    """The name, and everything else that an object's metadata holds (labels, annotations, managed fields)."""
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPolicy:
-    """A policy with its name and where it was read."""
+    """A policy with its name and the file that it was loaded from."""
 
     name: str
     spec: Spec
@@ -220,25 +226,26 @@ class PodPolicy:
     line: int | None = None
 
     @property
-    def order(self) -> tuple[int, str]:
-        """The first to decide sorts first."""
+    def decision_order(self) -> tuple[int, str]:
+        """The sort key: the policy that decides first sorts first."""
+        # The name breaks ties, so that the order never depends on the order of files or of watch events.
         return (-self.spec.priority, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """A checked set of policies in the order in which they decide."""
+    """A checked set of policies, in the order in which they decide."""
 
     all: tuple[PodPolicy, ...] = ()
-    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, make: "Callable[[Policies], T]") -> T:
-        """What `make` makes of this set, made when it is first asked for: the set never changes."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: T = self._made[make]
-        return made
+        """Returns `make(self)`, computed when it is first needed: the set never changes."""
+        if make not in self._computed:
+            self._computed[make] = make(self)
+        value: T = self._computed[make]
+        return value
 
     @classmethod
     def of(cls, *policies: PodPolicy) -> "Policies":
-        return cls(tuple(sorted(policies, key=lambda p: p.order)))
+        return cls(tuple(sorted(policies, key=lambda p: p.decision_order)))

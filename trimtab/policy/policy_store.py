@@ -1,6 +1,7 @@
-"""Which policies are in force, while they are edited one by one in the cluster?
+"""Keeps the policies that are in effect while they are edited one by one in the cluster.
 
-A document that does not load is named and leaves the policy of that name as it was; the others are not touched.
+A document that does not load is reported and leaves the policy of that name as it was; all other policies are not
+affected.
 """
 
 from collections.abc import Mapping
@@ -13,29 +14,31 @@ from trimtab.policy.load import load_document
 from trimtab.policy.podpolicy import API_VERSION, KIND, PodPolicy, Policies
 
 Loaded = PodPolicy | tuple[ConfigError, ...]
-"""A policy, or all that is wrong with its document."""
+"""A policy, or everything that is wrong with its document."""
 
 
-def load_object(found: Custom) -> Loaded:
-    """An object of the cluster, with the loader's own messages."""
-    value = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": found.metadata.name}, "spec": found.spec}
+def load_object(item: Custom) -> Loaded:
+    """Loads a PodPolicy object of the cluster, with the loader's own messages."""
+    value = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": item.metadata.name}, "spec": item.spec}
     policy, mistakes = load_document(Document(file=KIND, index=0, value=value))
     return tuple(mistakes) if policy is None else policy
 
 
 class PolicyStore:
-    """The last good one of every policy. Not for two threads."""
+    """The last valid version of every policy. Not for use by two threads."""
 
     def __init__(self) -> None:
         self._policies: PersistentMap[str, PodPolicy] = PersistentMap()
         self._broken: PersistentMap[str, tuple[ConfigError, ...]] = PersistentMap()
-        self._told: tuple[Mapping[str, PodPolicy], Policies] = ({}, Policies())
+        # The mapping that `policies` returned last as a set, and that set.
+        self._last: tuple[Mapping[str, PodPolicy], Policies] = ({}, Policies())
 
     def put(self, name: str, loaded: Loaded) -> None:
         if isinstance(loaded, PodPolicy):
             self._policies.put(name, loaded)
             self._broken.drop(name)
         else:
+            # The last valid version stays in effect: a typing error must not lift a policy from a running cluster.
             self._broken.put(name, loaded)
 
     def drop(self, name: str) -> None:
@@ -43,12 +46,12 @@ class PolicyStore:
         self._broken.drop(name)
 
     def policies(self) -> Policies:
-        """All in force, in the order in which they decide; the same object while nothing differs."""
-        found = self._policies.whole()
-        if found is not self._told[0]:
-            self._told = found, Policies.of(*found.values())
-        return self._told[1]
+        """Returns all policies in effect, in the order in which they decide; the same object while nothing differs."""
+        by_name = self._policies.current_mapping()
+        if by_name is not self._last[0]:
+            self._last = by_name, Policies.of(*by_name.values())
+        return self._last[1]
 
     def broken(self) -> Mapping[str, tuple[ConfigError, ...]]:
-        """Name → what is wrong; the same object while nothing differs."""
-        return self._broken.whole()
+        """Returns policy name → what is wrong with its document; the same object while nothing differs."""
+        return self._broken.current_mapping()

@@ -1,22 +1,25 @@
-"""Why does a policy change something, or leave it alone? Every code of this room, for the reference."""
+"""Defines every reason code of the policy package: why a field changes, or stays as it is.
+
+The reference page of reasons is generated from these codes.
+"""
 
 from trimtab.cluster.reason import Code
 
 # Why a field is changed ------------------------------------------------------------------------------------------
 POLICY_SAYS = Code(
-    "policy-says",
+    "set-by-policy",
     "A policy gives this value.",
     "Nothing to do. To keep a pod's own value, match fewer pods or opt the pod out with `trimtab.dev/opt-out`.",
 )
 FROM_USAGE = Code(
     "from-usage",
-    "The request comes from what the container was seen to use: by the policy's rule for a static workload, P5 where a "
+    "The request comes from the recorded use of the container: by the policy's rule for a static workload, P5 where a "
     "VPA takes over.",
-    "Nothing to do. `trimtab admit` shows the percentile and the days it was made of.",
+    "Nothing to do. `trimtab admit` shows the percentile and the days that it was computed from.",
 )
 VPA_TARGET = Code(
     "vpa-target",
-    "The container asks for nothing, and a VerticalPodAutoscaler recommends this: what its webhook would write, too.",
+    "The container has no request, and a VerticalPodAutoscaler recommends this one. Its webhook would write the same.",
     "Nothing to do. Where the VPA's webhook acts after Trimtab, it writes the same.",
 )
 FROM_DEFAULT = Code(
@@ -31,40 +34,40 @@ FROM_LIMIT = Code(
 )
 FROM_REQUEST = Code(
     "from-request",
-    "The request is the share that the policy names of what the container asked for. The pod's annotation "
-    "`trimtab.dev/written-requests` tells what that was.",
+    "The request is a share, which the policy sets, of the container's own request. The pod's annotation "
+    "`trimtab.dev/written-requests` holds that request.",
     "Nothing to do.",
 )
 LIMIT_REMOVED = Code(
     "limit-removed",
-    "A limit that the policy finds needless was removed; the request stays.",
+    "The policy removes this limit. The request stays.",
     "Nothing to do. To keep a limit, set `limits: keep` in a policy of higher priority that matches the pod.",
 )
 CLEANED_UP = Code(
     "cleaned-up",
-    "A field that belonged to the value we replaced was removed with it, or the API server would refuse the pod.",
+    "A field that belonged to the replaced value was removed with it, because the API server would refuse the pod.",
     "Nothing to do: the API server fills it again.",
 )
 CLASS_BRINGS = Code(
-    "class-brings",
+    "set-from-runtime-class",
     "The RuntimeClass brings this, and the API server's own RuntimeClass admission is off.",
     "Nothing to do. Where that admission is on, set `overhead: server`.",
 )
 OVERHEAD_STRIPPED = Code(
     "overhead-stripped",
-    "The pod carried an overhead that no RuntimeClass stands for; the API server would have refused it.",
+    "The pod had an overhead that no RuntimeClass defines. The API server would have refused the pod.",
     "Remove `overhead` from the pod's template.",
 )
 
 # Why the whole pod is left alone ---------------------------------------------------------------------------------
 MIRROR_POD = Code(
     "mirror-pod",
-    "The pod mirrors a static pod of the kubelet; changing it would make the two differ.",
+    "The pod mirrors a static pod of the kubelet. A change would make the two differ.",
     "Nothing to do.",
 )
 SYSTEM_NAMESPACE = Code(
     "system-namespace",
-    "Pods of kube-system, of our own namespace and of those in the settings are never changed.",
+    "Pods of kube-system, of Trimtab's own namespace and of the namespaces in the settings are never changed.",
     "Nothing to do.",
 )
 OPTED_OUT = Code(
@@ -80,11 +83,13 @@ PAUSED = Code(
 )
 TOO_LARGE = Code(
     "too-large",
-    "The pod holds more containers, terms, tolerations, amounts or bytes than Trimtab decides about; the cost would be "
-    "everybody's who waits for a review.",
-    "Write a smaller pod: the sentence says what it holds too much of. No pod of ordinary size is near these limits.",
+    "The pod has more containers, terms, tolerations, amounts or bytes than Trimtab decides on. Every other review "
+    "would wait for it.",
+    "Write a smaller pod: the sentence says what it has too much of. No pod of ordinary size is near these limits.",
 )
-NO_POLICY = Code("no-policy", "No policy matches the pod.", "See `trimtab policies explain` for what each one matches.")
+NO_POLICY = Code(
+    "no-policy", "No policy matches the pod.", "Run `trimtab policies explain` to see what each policy matches."
+)
 
 # Why a pod is denied ---------------------------------------------------------------------------------------------
 REQUIRED = Code(
@@ -102,38 +107,38 @@ OVERRULED = Code(
 ALREADY_SET = Code(
     "already-set",
     "The pod sets this itself, and the policy only fills what is missing.",
-    "Say `when: always` (requests) or `override: true` in the policy to replace it.",
+    "Set `when: always` (requests) or `override: true` in the policy to replace it.",
 )
 APPLIED = Code(
     "applied-as-written",
-    "The pod itself is kept by `kubectl apply` or by server-side apply, which wrote this value: applied again without "
-    "it, the pod is refused.",
-    "Let a Deployment or Job make the pod, create it with `kubectl create`, or change the value in its file.",
+    "The pod itself is managed by `kubectl apply` or by server-side apply, which wrote this value. With another value "
+    "the API server would refuse the next apply.",
+    "Let a Deployment or Job create the pod, create it with `kubectl create`, or change the value in its file.",
 )
 NOT_IN_ROLLOUT = Code(
     "not-in-rollout",
-    "The policy is rolled out to a share of owners, and this one is not among them yet.",
+    "The policy is rolled out to a share of the owners, and this owner is not among them yet.",
     "Raise `rollout`. The same owners stay in as it grows.",
 )
 LIMIT_RANGE_DEFAULT = Code(
     "limitrange-default",
-    "A LimitRange of the namespace gave this request, and the policy knows no more than a default of its own. A "
-    "recommendation from usage, or a VPA's, would replace it.",
-    "Wait for a day of usage, or take the default out of the LimitRange.",
+    "A LimitRange of the namespace set this request, and the policy only has a default. A recommendation from usage, "
+    "or one of a VPA, would replace it.",
+    "Wait for a day of usage, or remove the default from the LimitRange.",
 )
 GUARANTEED_LEFT_ALONE = Code(
-    "guaranteed-left-alone",
+    "guaranteed-unchanged",
     "The pod is Guaranteed, and a change would lower its class of service.",
-    "Say `guaranteed: change` in the policy if that is what you want.",
+    "Set `guaranteed: change` in the policy if that is what you want.",
 )
 CIRCULAR = Code(
-    "circular",
+    "circular-request-and-limit",
     "The request is a share of the limit, and the limit would follow the request: neither has a value to start from.",
     "Give one of them a value of its own: `from: usage` or `from: policy` for the request, or `limits: keep`.",
 )
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
-    "The change would have given the pod another class of service (Guaranteed, BestEffort), which no policy asked for.",
+    "The change would give the pod another class of service (Guaranteed, BestEffort), which no policy asks for.",
     "Guaranteed: remove the limit as well, or set one on purpose. BestEffort: give the container a request above zero.",
 )
 POD_LEVEL_RESOURCES = Code(
@@ -143,7 +148,7 @@ POD_LEVEL_RESOURCES = Code(
 )
 LIMIT_RANGE_KEEPS_LIMIT = Code(
     "limitrange-keeps-limit",
-    "A LimitRange of the namespace gives a default or maximum limit: it would come back, or the pod be refused.",
+    "A LimitRange of the namespace sets a default or maximum limit: the limit would be set again, or the pod refused.",
     "Remove `default`, `max` and `maxLimitRequestRatio` of this resource from the LimitRange.",
 )
 QUOTA_COUNTS_LIMIT = Code(
@@ -153,90 +158,92 @@ QUOTA_COUNTS_LIMIT = Code(
 )
 QUOTA_COUNTS_QOS = Code(
     "quota-counts-qos",
-    "A ResourceQuota of the namespace counts pods by whether they are BestEffort; with requests, another quota holds.",
+    "A ResourceQuota of the namespace counts pods by whether they are BestEffort. With requests, another quota "
+    "applies.",
     "Drop the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
 )
 MARKER_NOT_OURS = Code(
-    "marker-not-ours",
-    "The pod came with a `trimtab.dev/changed` that Trimtab did not write for it just now; it decided nothing.",
+    "changed-annotation-ignored",
+    "The pod has a `trimtab.dev/changed` annotation that Trimtab did not write for it just now. It has no effect.",
     "Nothing to do. Leave the annotation out of manifests that were copied from a cluster.",
 )
 MARKER_UNVERIFIED = Code(
-    "marker-unverified",
-    "The pod carries a `trimtab.dev/changed`, and no key is at hand to tell who wrote it; it decided nothing.",
-    "Nothing to do offline. A webhook that says so could not read its Secret of signing keys: see its log.",
+    "changed-annotation-unverified",
+    "The pod has a `trimtab.dev/changed` annotation, and there is no key to verify who wrote it. It has no effect.",
+    "Nothing to do offline. A webhook that reports this could not read its Secret of signing keys: see its log.",
 )
 FACTS_MISSING = Code(
     "facts-missing",
-    "What this depends on in the cluster is not known yet, so nothing was assumed.",
-    "It resolves itself once the first list has arrived; offline, give a snapshot with `--cluster`.",
+    "The objects of the cluster that this depends on are not known yet, and nothing is assumed about them.",
+    "It resolves itself once the first list has arrived. Offline, pass a snapshot with `--cluster`.",
 )
 REQUEST_CAPPED = Code(
     "request-capped",
-    "The request was lowered to what is allowed: the container's limit, a LimitRange, the policy's max, the VPA's "
-    "maxAllowed or the largest node.",
+    "The request was lowered to the largest allowed amount: the container's limit, a LimitRange, the policy's max, "
+    "the VPA's maxAllowed or the largest node.",
     "Raise the bound that is named if the container needs more.",
 )
 REQUEST_RAISED = Code(
     "request-raised",
-    "The request was raised to what is demanded: a LimitRange, its limit:request ratio, the policy's min, or the VPA.",
+    "The request was raised to the least allowed amount: a LimitRange, its limit:request ratio, the policy's min, or "
+    "the VPA.",
     "Lower the bound that is named if the container needs less.",
 )
 LIMIT_RANGE_REFUSES = Code(
     "limitrange-refuses",
-    "The LimitRange cannot be met with the value a policy wants, so the container was left as it is.",
+    "The LimitRange does not allow the value that a policy wants, so the container was left as it is.",
     "Change the LimitRange or the policy's bounds.",
 )
 RECOMMENDATION_ENDED = Code(
-    "recommendation-ended",
-    "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was made, so it says "
-    "nothing of it. Workloads that stood before the end keep what they were given.",
-    "See why the recommender measures nothing newer: its log and `trimtab_recommender_collected_timestamp_seconds`. "
-    "Until then the policy's `otherwise` is used.",
+    "recommendation-expired",
+    "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was created, so it is "
+    "not about this workload. Workloads that existed before the end keep what they got.",
+    "Find out why the recommender measures nothing newer: see its log and "
+    "`trimtab_recommender_collected_timestamp_seconds`. Until then the policy's `otherwise` is used.",
 )
 LOW_CONFIDENCE = Code(
     "low-confidence",
-    "The recommendation is not sure enough: it lowers a request only from a confidence of 0.5 on, and where the policy "
-    "has a `minConfidence`, it is used only from that on.",
+    "The confidence of the recommendation is too low. It must be at least 0.5 to lower a request, and at least the "
+    "policy's `minConfidence`, where that is set, to be used at all.",
     "Wait until more is known, or lower `minConfidence` in the policy.",
 )
 OOM_KILLED = Code(
     "oom-killed",
-    "The container was killed for want of memory within the last two weeks, so it asks for at least a fifth (and at "
-    "least 100 MiB) more than it used or was allowed then. That fades in the second week.",
+    "The container was killed because it ran out of memory within the last two weeks, so its request is at least a "
+    "fifth (and at least 100 MiB) above what it used or was allowed then. That fades in the second week.",
     "Nothing to do. Where a limit keeps the request down, raise the limit.",
 )
 CHANGED_RECENTLY = Code(
     "changed-recently",
-    "The last day's use is unlike that of the week before, so the confidence is less than half.",
+    "The use of the last day differs from that of the week before, so the confidence is below one half.",
     "Wait some days, or look at what changed: a release, a load, a job that ended.",
 )
 GROWS = Code(
     "grows",
-    "The use grew on nearly every day of the last week: a request that covers today may not cover next week.",
-    "Look at whether the growth goes on; until it ends, leave room with headroom such as `rule: adaptive +20%`.",
+    "The use grew on nearly every day of the last week. A request that covers today may not cover next week.",
+    "Watch whether the growth goes on. Until it ends, leave room with headroom such as `rule: adaptive +20%`.",
 )
 PODS_DIFFER = Code(
     "pods-differ",
     "A pod of the workload uses far more than the others all the time, and fewer than a tenth of the pods do, so the "
     "request of all does not cover it.",
-    "Give that pod a workload of its own, or say `pods: largest` in the policy: then all pods ask for as much.",
+    "Give that pod a workload of its own, or set `pods: largest` in the policy. Then all pods request as much.",
 )
 RARE_PEAKS = Code(
     "rare-peaks",
-    "The largest peak of memory of the window is above the request by more than a quarter: it is rare, or days ago.",
-    "Where the peak comes again, such as each week, say `rule: max` in the policy, or set the request yourself.",
+    "The largest memory peak of the window is above the request by more than a quarter: it is rare, or days ago.",
+    "Where the peak recurs, such as each week, set `rule: max` in the policy, or set the request yourself.",
 )
 YOUNG_HISTORY = Code(
-    "young-history",
-    "Less than a day is known of the container: what follows from that fills a missing request or raises one that is "
-    "too low, and lowers none.",
+    "short-history",
+    "Less than a day of the container's usage is known. That fills a missing request or raises one that is too low, "
+    "and lowers none.",
     "Wait for a day of usage.",
 )
 LIMIT_AFTER_DEFAULT = Code(
     "limit-after-default",
-    "The limit would follow a request that is a mere default of the policy, while nothing is known of what the "
-    "container uses: it could be killed at once. So no limit is set.",
+    "The limit would follow a request that is a mere default of the policy, and no use of the container is known. The "
+    "container could be killed at once, so no limit is set.",
     "Wait for a day of usage, or write the request or the limit yourself.",
 )
 LIMIT_NOT_LOWERED = Code(
@@ -246,7 +253,7 @@ LIMIT_NOT_LOWERED = Code(
 )
 LIMIT_BELOW_PEAK = Code(
     "limit-below-peak",
-    "The memory limit is below the greatest use that is known: the container is killed when it uses as much again.",
+    "The memory limit is below the largest known use. The container is killed when it uses as much again.",
     "Raise the limit in the pod's template, or the LimitRange's max.",
 )
 VPA_DECIDES = Code(
@@ -256,7 +263,7 @@ VPA_DECIDES = Code(
 )
 VPA_RATIO = Code(
     "vpa-ratio",
-    "A VPA scales this limit by the limit:request ratio it sees; a smaller request would make it multiply the limit.",
+    "A VPA scales this limit by the limit:request ratio. With a smaller request it would multiply the limit.",
     "Remove the limit by policy, or set `controlledValues: RequestsOnly` in the VPA.",
 )
 VPA_BOOSTS = Code(
@@ -266,17 +273,17 @@ VPA_BOOSTS = Code(
 )
 RUNTIME_CLASS_NOT_FOUND = Code(
     "runtimeclass-not-found",
-    "The RuntimeClass does not exist; a pod naming it would be refused.",
-    "Create the class, or mend the name in the policy.",
+    "The RuntimeClass does not exist. The API server would refuse a pod that names it.",
+    "Create the class, or correct the name in the policy.",
 )
 RUNTIME_CLASS_CONFLICT = Code(
     "runtimeclass-conflict",
-    "The class's scheduling contradicts the pod's; the API server would refuse the pod.",
+    "The scheduling of the class contradicts that of the pod. The API server would refuse the pod.",
     "Let the policy match only pods that may run where the class runs.",
 )
 OVERHEAD_STRAY = Code(
-    "overhead-stray",
-    "The pod carries an overhead without a RuntimeClass that defines it; the API server refuses such pods.",
+    "overhead-without-class",
+    "The pod has an overhead without a RuntimeClass that defines it. The API server refuses such pods.",
     "Remove `overhead` from the pod's template, or let a policy strip it (`overhead: {stray: strip}`).",
 )
 OVERHEAD_CONTRADICTS = Code(
@@ -286,25 +293,25 @@ OVERHEAD_CONTRADICTS = Code(
 )
 OVERHEAD_MISSING = Code(
     "overhead-missing",
-    "The pod names a RuntimeClass with overhead and carries none: the API server's RuntimeClass admission seems off.",
+    "The pod names a RuntimeClass with overhead and has none: the API server's RuntimeClass admission seems to be off.",
     "Switch that admission on, or set `overhead: webhook`.",
 )
-WINDOWS = Code("windows", "Does not apply to Windows pods.", "Nothing to do.")
-ON_ITS_NODE = Code("on-its-node", "The pod names its node already; placement has no say.", "Nothing to do.")
+WINDOWS = Code("windows-pod", "The action does not apply to Windows pods.", "Nothing to do.")
+ON_ITS_NODE = Code("node-name-set", "The pod names its node itself, so placement has no effect.", "Nothing to do.")
 DAEMON = Code(
-    "daemon",
-    "Pods of a DaemonSet belong on every node; placement leaves them alone unless the policy names DaemonSet as owner.",
-    "Say `owners: [DaemonSet]` in the policy's match.",
+    "daemonset-pod",
+    "Pods of a DaemonSet run on every node. Placement leaves them alone unless the policy names DaemonSet as an owner.",
+    "Set `owners: [DaemonSet]` in the policy's match.",
 )
 CONTRADICTION = Code(
     "contradiction",
-    "What the policy requires of a node contradicts what the pod requires; no node could take it.",
-    "Let the policy match fewer pods, or mend the pod.",
+    "What the policy requires of a node contradicts what the pod requires. No node could run the pod.",
+    "Let the policy match fewer pods, or correct the pod.",
 )
 PLACEMENT_PART = Code(
     "placement-not-whole",
-    "A part of the policy's placement cannot be given to this pod. Half of it would keep the pod Pending, or let it "
-    "onto nodes that are not meant for it, so all of it stays away.",
+    "A part of the policy's placement cannot be applied to this pod. Half of it would keep the pod Pending, or let it "
+    "onto nodes that are not meant for it, so none of it is applied.",
     "See the reason for the part that is named. Let the policies that contradict each other match different pods.",
 )
 LIMIT_READ = Code(
@@ -316,21 +323,21 @@ LIMIT_READ = Code(
 CRITICAL_POD = Code(
     "critical-pod",
     "The pod belongs to the node or the cluster itself (`system-node-critical`, `system-cluster-critical`). Only a "
-    "policy that names its PriorityClass is asked about it.",
+    "policy that names its PriorityClass applies to it.",
     "Name the class in the policy's `match.priorityClasses` if that is what you want.",
 )
 NO_NODE = Code(
-    "no-node-would-hold-it",
-    "With what the policy wants, no node that the pod may use could hold it beside the node's daemons, and one could "
-    "without. So the pod runs as it would without this action.",
+    "no-node-could-run-it",
+    "With what the policy wants, no node that the pod may use has room for it next to the node's DaemonSet pods, and "
+    "without it a node has. So the pod runs as it would without this action.",
     "Bring nodes that are large enough or have the labels, or let the policy match fewer pods. See the class or the "
     "placement that the reason names.",
 )
 NODE_UNKNOWN = Code(
-    "node-not-known",
-    "No node that takes pods now has what the policy requires. A node group may get its first node, of which kind is "
-    "not known, or such nodes are cordoned. The action stays.",
-    "Nothing to do where the node group may grow from zero. Otherwise mend the labels or tolerations in the policy.",
+    "no-known-node-matches",
+    "No node that takes pods now has what the policy requires. A node group may get its first node, whose "
+    "labels are not known, or such nodes are cordoned. The action stays.",
+    "Nothing to do where the node group may grow from zero. Otherwise correct the labels or tolerations in the policy.",
 )
 QUOTA_WOULD_REFUSE = Code(
     "quota-would-refuse",
@@ -352,7 +359,7 @@ NAMESPACE_LABEL_MISSING = Code(
 POD_LABEL_MISSING = Code(
     "pod-label-missing",
     "The policy lets a pod choose a value by one of its labels, and the pod does not have that label.",
-    "Nothing to do; or label the pod with one of the values that the policy lists.",
+    "Nothing to do. Or label the pod with one of the values that the policy lists.",
 )
 POD_LABEL_NOT_LISTED = Code(
     "pod-label-not-listed",
@@ -361,18 +368,18 @@ POD_LABEL_NOT_LISTED = Code(
 )
 PRIORITY_CLASS_NOT_FOUND = Code(
     "priorityclass-not-found",
-    "The PriorityClass does not exist; a pod naming it would be refused.",
-    "Create the class, or mend the name in the policy.",
+    "The PriorityClass does not exist. The API server would refuse a pod that names it.",
+    "Create the class, or correct the name in the policy.",
 )
 CONTROLLERS_LABEL = Code(
-    "controllers-label",
-    "The label is one by which controllers tell their pods; with another value the pod would be lost to its owner.",
-    "Take another label.",
+    "controller-label",
+    "Controllers find their pods by this label. With another value the pod would be lost to its owner.",
+    "Use another label.",
 )
 NO_SELECTOR_LABEL = Code(
     "no-selector-label",
-    "The pod carries none of the labels its replicas could be told by.",
-    "Add one of the labels, or name another in the policy's `by`.",
+    "The pod has none of the labels that would select its replicas.",
+    "Add one of the labels, or name another one in the policy's `by`.",
 )
 NEVER_EVICT = Code(
     "never-evict",
@@ -380,17 +387,17 @@ NEVER_EVICT = Code(
     'Remove `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` if that is not meant.',
 )
 CHANGED_AFTER_US = Code(
-    "changed-after-us",
-    "Something else has changed this field after us; we do not change it back and forth.",
-    "Settle with the other webhook (or person) who owns the field.",
+    "changed-by-another",
+    "Something else has changed this field after Trimtab, and Trimtab does not change it back and forth.",
+    "Agree with the owner of the other webhook which of the two owns the field.",
 )
 NOT_A_QUANTITY = Code(
     "not-a-quantity",
-    "The pod says an amount that is no Kubernetes quantity; the API server refuses such pods.",
-    "Mend the amount in the pod's template.",
+    "The pod has an amount that is no Kubernetes quantity. The API server refuses such pods.",
+    "Correct the amount in the pod's template.",
 )
 ACTION_FAILED = Code(
     "action-failed",
-    "An action failed: our bug. The rest of the decision stands.",
+    "An action failed because of a bug in Trimtab. The rest of the decision holds.",
     "Please report it with the pod and the policy.",
 )

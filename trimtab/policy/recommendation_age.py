@@ -1,7 +1,5 @@
-"""How many containers go by recommendations that grow old?
-
-Recommendations of workloads that stand count; what was published of a workload that is gone decides nothing.
-"""
+"""Counts containers by the age of their recommendation. Only workloads that exist count; a recommendation for one that
+is gone decides nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True)
 class RecommendationAges:
-    """Containers of standing workloads, by the age of their recommendation."""
+    """Numbers of containers of existing workloads, by the age of their recommendation."""
 
     fresh: int = 0
     aging: int = 0
@@ -24,29 +22,31 @@ class RecommendationAges:
 
 
 def ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> RecommendationAges:
-    """The containers by the age of their recommendation; it ends by the shortest `maxAge` of any policy, or by its own
-    end where none says one."""
-    max_age = min((rule.max_age for rule in _rules(policies) if rule.max_age is not None), default=None)
+    """Counts the containers. A recommendation ends by the shortest `maxAge` of any policy, or by its own end where no
+    policy sets one."""
+    # The shortest age is the first at which any policy stops using a recommendation.
+    max_age = min((rule.max_age for rule in _usage_rules(policies) if rule.max_age is not None), default=None)
     counts = {"fresh": 0, "aging": 0, "ended": 0}
     for workload, containers in facts.recommendations.workloads.items():
-        namespace, _, rest = workload.partition("/")
-        kind, _, name = rest.partition("/")
+        namespace, _, owner = workload.partition("/")
+        kind, _, name = owner.partition("/")
         if (namespace, kind, name) in facts.owners:
             for usage in containers.values():
-                counts[_age(usage, max_age, now)] += 1
+                counts[_classify_age(usage, max_age, now)] += 1
     return RecommendationAges(**counts)
 
 
-def _age(usage: ContainerUsage, max_age: int | None, now: Seconds) -> str:
+def _classify_age(usage: ContainerUsage, max_age: int | None, now: Seconds) -> str:
     end, last = usage.end(max_age), usage.last_sample_at
+    # Without an end a recommendation is valid for ever.
     if end is None or last is None or now - last <= (end - last) / 2:
         return "fresh"
     return "aging" if now <= end else "ended"
 
 
-def _rules(policies: Policies) -> Iterator[ResourceRequestRule]:
+def _usage_rules(policies: Policies) -> Iterator[ResourceRequestRule]:
     for policy in policies.all:
         requests = policy.spec.actions.requests
         if requests is not None:
-            special = (rule for part in requests.containers for rule in (part.cpu, part.memory))
-            yield from (rule for rule in (requests.cpu, requests.memory, *special) if rule is not None)
+            container_rules = (rule for container in requests.containers for rule in (container.cpu, container.memory))
+            yield from (rule for rule in (requests.cpu, requests.memory, *container_rules) if rule is not None)

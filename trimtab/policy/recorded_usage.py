@@ -1,7 +1,5 @@
-"""Why the adaptive rule asks for so much: one sentence from a published recommendation, and its doubts.
-
-What is known of a container's use, whoever of its owners it is known of?
-"""
+"""Reads a container's recorded usage, and explains a request from it: where the number comes from, and what lowers its
+confidence."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ from trimtab.policy.pod_context import ContainerRef, PodContext
 
 
 def origin(resource: str, usage: Percentiles) -> str:
-    """What the adaptive request is, such as "P98 of recent days, since P95 was passed on 3 of 9 days"."""
+    """Explains the adaptive request, such as "P98 of recent days, since P95 was passed on 3 of 9 days"."""
+    # `bound` names what set the adaptive number instead of the percentile (see `sizing/adaptive_bounds.py`).
     if usage.bound == "last-day":
         return "what the last 24 hours used"
     if usage.bound == "largest-pod":
@@ -32,28 +31,29 @@ def origin(resource: str, usage: Percentiles) -> str:
         peaks = "recent peaks" if resource == "memory" else "recent days"
         since = f", since P95 was passed on {usage.passed} of {days}" if usage.passed and share > 0.95 else ""
         return f"P{share * 100:.3g} of {peaks}{since}"
-    more = _headroom(resource, usage)
-    above = f", since {usage.passed} of {days} went beyond the days before" if usage.passed else ""
-    return f"the largest {'peak' if resource == 'memory' else 'use'} of {days}{more}{above}"
+    headroom = _headroom(resource, usage)
+    exceeded = f", since {usage.passed} of {days} went beyond the days before" if usage.passed else ""
+    return f"the largest {'peak' if resource == 'memory' else 'use'} of {days}{headroom}{exceeded}"
 
 
 def _headroom(resource: str, usage: Percentiles) -> str:
     if usage.max is None or usage.request is None:
         return ""
-    most, request = (quantity.scheduler_value(resource, amount) for amount in (usage.max, usage.request))
-    share = request / most - 1 if most else 0.0
-    return f" and {share:.0%}" if share >= 0.005 else ""
+    largest, request = (quantity.scheduler_value(resource, amount) for amount in (usage.max, usage.request))
+    extra = request / largest - 1 if largest else 0.0
+    return f" and {extra:.0%}" if extra >= 0.005 else ""
 
 
 def killed(usage: Percentiles) -> str:
-    """What a container needs that was killed for want of memory."""
+    """Explains the request of a container that was killed because it ran out of memory."""
     times = "once" if usage.kills == 1 else f"{usage.kills} times"
     when = f", last on {written(usage.killed)[:10]}" if usage.killed is not None else ""
-    return f"what it needs at least after it was killed for want of memory ({times}{when})"
+    return f"the least it needs after it was killed because it ran out of memory ({times}{when})"
 
 
 def doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
-    """What lowers the confidence of a request of this amount; a sign of a newer version is left out."""
+    """Yields what lowers the confidence of a request of this amount. Signs that a newer version of Trimtab publishes
+    are skipped."""
     for sign in remaining(resource, usage, amount):
         if sign == CHANGED:
             yield reasons.CHANGED_RECENTLY(f"the last day's use of {resource} is unlike that of the days before")
@@ -62,8 +62,8 @@ def doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
         elif sign == PODS_DIFFER:
             yield reasons.PODS_DIFFER(_pods_differ(resource, usage))
         elif sign == RARE_PEAKS:
-            most = f" of {usage.max}" if usage.max is not None else ""
-            yield reasons.RARE_PEAKS(f"the largest peak{most} is not covered: it is rare, or days ago")
+            largest = f" of {usage.max}" if usage.max is not None else ""
+            yield reasons.RARE_PEAKS(f"the largest peak{largest} is not covered: it is rare, or days ago")
 
 
 def _pods_differ(resource: str, usage: Percentiles) -> str:
@@ -71,8 +71,8 @@ def _pods_differ(resource: str, usage: Percentiles) -> str:
     return f"pod {usage.pod} uses {amount} of {resource} on average, far more than the other pods, and is not covered"
 
 
-def known_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
-    """Of the topmost owner of which it is known, however old; None where it is known of none."""
+def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
+    """Returns the usage recorded for the topmost owner that has any, however old; None where none has."""
     for _, usage in subject.usage_of(place.container.name):
         percentiles = None if isinstance(usage, NotYet) else usage.of(resource)
         if percentiles is not None:

@@ -1,7 +1,7 @@
-"""What must hold of a policy with a `required` action?
+"""Checks policies that have a `required` action.
 
-Such an action denies pods. So the policy names its namespaces, spares those that the cluster and Trimtab itself need,
-and exempts no pod by a fact that the pod's own author chooses.
+Such an action denies pods. So the policy must name its namespaces, exclude those that the cluster and Trimtab itself
+need, and must not exempt a pod by a field that the pod's own author sets.
 """
 
 from collections.abc import Iterator
@@ -14,70 +14,73 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.policy.podpolicy import Actions, Conditions, Spec
 
-_AUTHORS_FACTS = ("owners", "priority_classes", "annotations", "requests")
-"""Conditions on facts that whoever creates a pod writes freely: an owner reference needs no owner."""
+# Conditions on fields that a pod's author sets freely: an owner reference needs no existing owner.
+_AUTHOR_CONDITIONS = ("owners", "priority_classes", "annotations", "requests")
 
 
 def required_actions(actions: Actions) -> tuple[str, ...]:
-    """The names, as `Actions` has them, of the actions without which a pod must not run."""
-    given = ((name, getattr(actions, name)) for name in Actions.__dataclass_fields__)
-    return tuple(name for name, settings in given if settings is not None and settings.required)
+    """Returns the names, as in `Actions`, of the actions that a pod must not run without."""
+    configured = ((name, getattr(actions, name)) for name in Actions.__dataclass_fields__)
+    return tuple(name for name, settings in configured if settings is not None and settings.required)
 
 
 def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
-    """The mistakes in the `match` of a policy that has a `required` action; none where it has no such action."""
+    """Yields the mistakes in the `match` of a policy that has a `required` action; none where it has no such action."""
     if not required_actions(spec.actions):
         return
     namespaces = spec.match.namespaces
+    # Without a namespace a mistake in the policy could deny pods of the whole cluster.
     if namespaces is None or not (namespaces.include or namespaces.selector):
-        at = ("spec", "match") if namespaces is None else ("spec", "match", "namespaces")
+        path = ("spec", "match") if namespaces is None else ("spec", "match", "namespaces")
         yield document.mistake(
-            at, "namespaces with `include` or `selector`, because an action is `required`", "none",
+            path, "namespaces with `include` or `selector`, because an action is `required`", "none",
             "name the namespaces in which a pod may be denied",
         )  # fmt: skip
     elif namespaces.include:
         is_included, is_excluded = glob(namespaces.include), glob(namespaces.exclude)
-        spared = sorted({*DEFAULT_TERMS.system_namespaces, DEFAULT_TERMS.own_namespace})
-        meant = [name for name in spared if is_included(name) and not is_excluded(name)]
-        if meant:
+        protected = sorted({*DEFAULT_TERMS.system_namespaces, DEFAULT_TERMS.own_namespace})
+        included = [name for name in protected if is_included(name) and not is_excluded(name)]
+        if included:
             yield document.mistake(
                 ("spec", "match", "namespaces", "include"),
                 "namespaces other than the cluster's own and Trimtab's, because an action is `required`",
-                ", ".join(meant), "leave them out with `exclude`, or narrow the pattern",
+                ", ".join(included), "leave them out with `exclude`, or narrow the pattern",
             )  # fmt: skip
-    yield from _author_chooses(document, spec.match, ("spec", "match"))
+    yield from _author_condition_mistakes(document, spec.match, ("spec", "match"))
     for index, excluded in enumerate(spec.match.exclude):
-        yield from _author_chooses(document, excluded, ("spec", "match", "exclude", index))
+        yield from _author_condition_mistakes(document, excluded, ("spec", "match", "exclude", index))
 
 
-def _author_chooses(document: Document, conditions: Conditions, at: tuple[str | int, ...]) -> Iterator[ConfigError]:
-    for name in _AUTHORS_FACTS:
-        given = getattr(conditions, name)
-        if given:
+def _author_condition_mistakes(
+    document: Document, conditions: Conditions, path: tuple[str | int, ...]
+) -> Iterator[ConfigError]:
+    for name in _AUTHOR_CONDITIONS:
+        values = getattr(conditions, name)
+        if values:
             word = to_camel(name)
             yield document.mistake(
-                (*at, word), f"no {word}, because an action is `required` and the pod's author chooses them",
-                ", ".join(given), "match by namespace, or take `required` away",
+                (*path, word), f"no {word}, because an action is `required` and the pod's author chooses them",
+                ", ".join(values), "match by namespace, or take `required` away",
             )  # fmt: skip
 
 
 def chosen_place_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
-    """The mistake of a placement that the author of a pod chooses by a label alone, wherever the pod is made: the
-    policy names the namespaces whose authors may choose.
-    """
+    """Yields a mistake where a pod's author chooses the pod's placement by a label alone, in any namespace. The policy
+    must name the namespaces whose authors may choose."""
     placement = spec.actions.placement
     if placement is None:
         return
     groups = (placement.require, *placement.require_any, placement.prefer)
-    chosen = [label.in_pod_label for group in groups for label in group if label.in_pod_label is not None]
-    chosen += [taint.value_from_pod for taint in placement.tolerate if taint.value_from_pod is not None]
-    spaces = spec.match.namespaces
-    is_bounded = spaces is not None and (
-        spaces.selector is not None or (bool(spaces.include) and all(name.strip("*") for name in spaces.include))
+    label_keys = [label.in_pod_label for group in groups for label in group if label.in_pod_label is not None]
+    label_keys += [taint.value_from_pod for taint in placement.tolerate if taint.value_from_pod is not None]
+    namespaces = spec.match.namespaces
+    is_bounded = namespaces is not None and (
+        namespaces.selector is not None
+        or (bool(namespaces.include) and all(name.strip("*") for name in namespaces.include))
     )
-    if chosen and not is_bounded:
+    if label_keys and not is_bounded:
         yield document.mistake(
             ("spec", "match"),
-            "namespaces with `include` or `selector`, because a pod's label chooses its place", ", ".join(chosen),
+            "namespaces with `include` or `selector`, because a pod's label chooses its place", ", ".join(label_keys),
             "name the namespaces whose pods may choose among the values that are listed",
         )  # fmt: skip

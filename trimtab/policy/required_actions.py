@@ -1,7 +1,8 @@
-"""Would this pod run without an action that its policy requires?
+"""Denies pods that would run without an action that their policy requires.
 
-A required action is held against the pod as it will be, not against what was decided on the way: whatever kept it from
-the pod (a contradiction, another policy, an opt-out by the author, a mistake of ours), the pod is denied and told why.
+A required action is checked against the pod as it will be, not against what was decided on the way. Whatever kept the
+action from the pod (a contradiction, another policy, an opt-out by the author, a bug of Trimtab), the pod is denied
+with the reason.
 """
 
 from collections.abc import Iterable
@@ -21,22 +22,24 @@ from trimtab.policy.required_action_rules import required_actions
 def required_policies_for(
     policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, pod: Pod | None = None
 ) -> tuple[str, ...]:
-    """The names of the policies with a required action that may mean a pod of this namespace.
+    """Returns the names of the policies with a required action that may match a pod of this namespace.
 
-    For whoever cannot decide a pod (it is too large, or makes no sense): with none of these it goes through unchanged,
-    otherwise it is denied. Only the namespace is looked at, and the rollout where the pod is given; the cost does not
-    grow with the pod. Empty while all changes are paused, and for namespaces whose pods are never changed.
+    It serves pods that cannot be decided on (too large, or not decodable): with none of these policies the pod is
+    admitted unchanged, otherwise it is denied. Only the namespace is tested, and the rollout where the pod is given;
+    the cost does not grow with the pod. Empty while all changes are paused, and for namespaces whose pods are never
+    changed.
     """
-    requiring = policies.once(_requiring)
+    requiring = policies.once(_compile_requiring)
+    # Most clusters have no required action: then nothing is computed.
     if not requiring or is_switched_off(namespace, terms):
         return ()
     subject = PodContext(pod=pod or Pod(), namespace=namespace, facts=facts, terms=terms)
-    found = (turn for turn in requiring if _may_mean(turn, subject))
-    return tuple(turn.name for turn in found if pod is None or in_rollout(turn.policy, subject))
+    candidates = (turn for turn in requiring if _may_match(turn, subject))
+    return tuple(turn.name for turn in candidates if pod is None or in_rollout(turn.policy, subject))
 
 
-def _requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
-    """The policies that change pods and have a required action."""
+def _compile_requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
+    """Returns the compiled policies that change pods and have a required action."""
     return tuple(
         turn
         for turn in policies.once(turns)
@@ -44,64 +47,82 @@ def _requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
     )
 
 
-def _may_mean(turn: CompiledPolicy, subject: PodContext) -> bool:
+def _may_match(turn: CompiledPolicy, subject: PodContext) -> bool:
     namespaces = turn.policy.spec.match.namespaces
     if namespaces is not None and not namespace_name_test(namespaces)(subject.namespace):
         return False
     return turn.in_namespace(subject) and not (subject.opt_out == "namespace" and allows_opt_out(turn.policy, subject))
 
 
-def refusal(
+def find_refusal(
     first: ApplicablePolicies, last: ApplicablePolicies, after: Pod, left: Iterable[FieldKept]
 ) -> Reason | None:
-    """Why the pod must be denied; None: it carries all that is required of it.
+    """Returns why the pod must be denied; None: it has everything that is required of it.
 
-    first, last: who was asked about the pod as it came, and as it was in the last round. after: the pod as it will be.
+    first, last: the policies that applied to the pod as the webhook received it, and in the last round. after: the pod
+    as it will be.
     """
-    asked = dict.fromkeys((*first.ours, *first.opted_out, *last.ours))
-    requiring = [turn for turn in asked if turn.required and turn.applies]
+    # A policy that matched in any round counts: a change by another policy must not free the pod of a requirement.
+    applicable = dict.fromkeys((*first.ours, *first.opted_out, *last.ours))
+    requiring = [turn for turn in applicable if turn.required and turn.applies]
     if not requiring:
         return None
-    said = tuple(left)
+    kept_fields = tuple(left)
     for turn in requiring:
+        # An opt-out by the namespace is the cluster's own decision; one by the pod is its author's, who must not decide
+        # it.
         if turn in first.opted_out:
             if first.subject.opt_out == "pod":
-                return reasons.REQUIRED(f"{turn.name} requires {_listed(turn)}, and the pod may not opt out by itself")
+                return reasons.REQUIRED(
+                    f"{turn.name} requires {_format_actions(turn)}, and the pod may not opt out by itself"
+                )
             continue
-        found = _unmet(turn, first.subject, last.subject.as_now(after), said)
-        if found is not None:
-            return found
+        reason = _find_unmet_action(turn, first.subject, last.subject.as_now(after), kept_fields)
+        if reason is not None:
+            return reason
     return None
 
 
-def _listed(turn: CompiledPolicy) -> str:
+def _format_actions(turn: CompiledPolicy) -> str:
     return " and ".join(action.word for action in turn.required)
 
 
-def _unmet(turn: CompiledPolicy, before: PodContext, after: PodContext, said: tuple[FieldKept, ...]) -> Reason | None:
-    failed = {word: one.reason for one in said if _is_ours(one) for word in [action.name for action in turn.required]}
-    left = failed | {one.field: one.reason for one in said if one.policy == turn.name}
-    result = PodBeforeAndAfter(before=before, after=after, places=turn.places(after), left=left)
+def _find_unmet_action(
+    turn: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
+) -> Reason | None:
+    """Returns the reason for the first required action that the pod lacks; None: it has all of them."""
+    shared = [field.reason for field in kept_fields if _is_shared_failure(field)]
+    # A step of all policies together that failed explains every required action; a reason of the policy's own is
+    # better and replaces it.
+    reasons_by_field = {action.name: reason for reason in shared for action in turn.required}
+    reasons_by_field |= {field.field: field.reason for field in kept_fields if field.policy == turn.name}
+    result = PodBeforeAndAfter(
+        before=before, after=after, places=turn.select_containers(after), kept_reasons=reasons_by_field
+    )
     for action in turn.required:
         field = action.unmet(action.settings, result)
         if field is None:
             continue
-        why = left.get(field) or left.get(action.name) or left.get(action.word)
-        tail = f": {why.sentence} [{why.code.name}]" if why is not None else ""
+        kept_reason = (
+            reasons_by_field.get(field) or reasons_by_field.get(action.name) or reasons_by_field.get(action.word)
+        )
+        tail = f": {kept_reason.sentence} [{kept_reason.code.name}]" if kept_reason is not None else ""
         return reasons.REQUIRED(f"{turn.name} requires {field}, and the pod would run without it{tail}")
     return None
 
 
-def _is_ours(one: FieldKept) -> bool:
-    """Did a step fail that is no policy's own?"""
-    return not one.policy and one.reason.code is reasons.ACTION_FAILED
+def _is_shared_failure(field: FieldKept) -> bool:
+    """Returns whether a step failed that belongs to no single policy."""
+    return not field.policy and field.reason.code is reasons.ACTION_FAILED
 
 
-def undecided(names: tuple[str, ...], why: str) -> Reason:
-    """Why a pod is denied that could not be decided, though these policies may require something of it."""
-    return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, and it could not be decided: {why}")
+def undecided(names: tuple[str, ...], cause: str) -> Reason:
+    """Returns why a pod is denied that could not be decided on, because these policies may require something of it."""
+    return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, and it could not be decided: {cause}")
 
 
-def requiring(asked: ApplicablePolicies | None) -> tuple[str, ...]:
-    """The names of those asked that require something of the pod."""
-    return tuple(turn.name for turn in asked.ours if turn.applies and turn.required) if asked is not None else ()
+def requiring(applicable: ApplicablePolicies | None) -> tuple[str, ...]:
+    """Returns the names of the applicable policies that require something of the pod."""
+    return (
+        tuple(turn.name for turn in applicable.ours if turn.applies and turn.required) if applicable is not None else ()
+    )

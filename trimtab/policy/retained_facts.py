@@ -1,7 +1,7 @@
-"""What is kept of an object for decisions?
+"""Reduces the cluster's objects to what decisions read.
 
-As little as they read, so that what changes all the time and decides nothing (a quota's use, a node's heartbeat, a
-Deployment's status) is no change at all.
+What changes all the time and decides nothing (a quota's use, a node's heartbeat, a Deployment's status) is removed, so
+that such a change does not count as a change of the facts.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,121 +30,130 @@ from trimtab.cluster.replicas import Replicas, replicas_of, replicas_told, updat
 from trimtab.cluster.snapshot import KINDS, ConfigMap
 from trimtab.cluster.timestamps import Seconds
 from trimtab.policy.autoscalers import RESIZING
-from trimtab.policy.cluster_facts import creation, shard_of
+from trimtab.policy.cluster_facts import creation_time, decode_shard
 
 OWNERS = tuple(kind for kind, shape in KINDS.items() if issubclass(shape, Workload))
-"""Kinds that own pods, or own what owns pods."""
+"""Kinds that own pods, or own owners of pods."""
 COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
-"""Owners that are read whole, for how many pods they want. Of ReplicaSets there are ten for each Deployment, whose
-annotations tell it, and a CronJob wants none: of both the metadata is enough."""
+"""Kinds of owners that are watched as whole objects, for the number of pods that they want. There are ten ReplicaSets
+for each Deployment, and their annotations hold that number; a CronJob wants no pods. For both of them the metadata is
+enough."""
 
 AUTOSCALER = "AutoscalerStatus"
-"""The cluster autoscaler's status ConfigMap, told apart from ours."""
+"""The key of the cluster autoscaler's status ConfigMap, distinct from the ConfigMaps of recommendations."""
 
 Hold = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RetainedNamespace:
+    """The labels of a namespace, and whether it pauses Trimtab."""
+
     labels: Labels = field(default_factory=dict)
     paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RetainedOwner:
-    """What is kept of an owner of pods."""
+    """An owner of pods, reduced to what decisions read."""
 
     above: Owner | None
     """Its own controller; None where it has none."""
     created: Seconds | None = None
-    """When it was made, of one without a controller; None where that is not known."""
+    """The creation time of an owner without a controller; None where that is not known."""
     replicas: Replicas | None = None
-    """How many pods it wants; None where it does not say."""
+    """How many pods it wants; None where it has no such number."""
     updated: int = 0
-    """Pods of its present template that exist."""
+    """Existing pods of its current template."""
     daemon: PodSpec | None = None
-    """Of a DaemonSet: what it runs on each node."""
+    """For a DaemonSet: the spec of the pod that it runs on each node."""
 
 
 def holds(own_namespace: str) -> Mapping[str, Hold]:
-    """Kind → what is held of its objects, in the form `FactsCache` takes."""
+    """Returns kind → the projection of its objects, in the form that `FactsCache` takes."""
 
-    def shard(found: ConfigMap) -> Workloads | Unreadable | None:
-        return shard_of(found, own_namespace)
+    def shard(config_map: ConfigMap) -> Workloads | Unreadable | None:
+        return decode_shard(config_map, own_namespace)
 
     return {
-        "Namespace": namespace, "RuntimeClass": named, "PriorityClass": named, "LimitRange": named,
-        "ResourceQuota": quota, "VerticalPodAutoscaler": vpa, "HorizontalPodAutoscaler": named,
-        "Node": seen_node, "ConfigMap": shard, AUTOSCALER: growing_groups, **{kind: owner_of(kind) for kind in OWNERS},
+        "Namespace": retain_namespace, "RuntimeClass": retain_named, "PriorityClass": retain_named,
+        "LimitRange": retain_named, "ResourceQuota": retain_quota, "VerticalPodAutoscaler": retain_vpa,
+        "HorizontalPodAutoscaler": retain_named, "Node": seen_node, "ConfigMap": shard, AUTOSCALER: growing_groups,
+        **{kind: owner_projection(kind) for kind in OWNERS},
     }  # fmt: skip
 
 
-def namespace(found: Namespace) -> RetainedNamespace:
-    return RetainedNamespace(get(found.metadata.labels, {}), bool(paused(found.metadata)))
+def retain_namespace(item: Namespace) -> RetainedNamespace:
+    """Returns the labels of the namespace, and whether it pauses Trimtab."""
+    return RetainedNamespace(get(item.metadata.labels, {}), bool(paused(item.metadata)))
 
 
 N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscaler, ResourceQuota, VerticalPodAutoscaler)
 
 
-def named(found: N) -> N:
-    """All of it but who it is: name, namespace and age are enough of that."""
-    meta = found.metadata
+def retain_named(item: N) -> N:
+    """Returns the object with only name, namespace and creation time of its metadata."""
+    meta = item.metadata
+    # Labels, annotations and managed fields are the larger part of most objects, and no decision reads them.
     bare = Metadata(name=meta.name, namespace=meta.namespace, creation_timestamp=meta.creation_timestamp)
-    return change(found, metadata=bare)
+    return change(item, metadata=bare)
 
 
-def quota(found: ResourceQuota) -> ResourceQuota:
-    """What it counts, what it allows and how much of that is used: the last changes with every pod, and answers that
-    are remembered stay (`cluster_facts.Freshness.USED`)."""
-    return named(found)
+def retain_quota(item: ResourceQuota) -> ResourceQuota:
+    """Returns what the quota counts, what it allows and how much of that is used. The last changes with every pod, and
+    cached responses stay valid (`cluster_facts.Freshness.USED`)."""
+    return retain_named(item)
 
 
-def vpa(found: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
-    """Without the bounds around its recommendation, which move every minute."""
-    said = found.status.recommendation.container_recommendations
-    targets = tuple(ContainerRecommendation(container_name=s.container_name, target=s.target) for s in said)
-    return change(named(found), status=VPAStatus(recommendation=Recommended(container_recommendations=targets)))
+def retain_vpa(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
+    """Returns the VPA without the bounds of its recommendation, which change every minute."""
+    entries = item.status.recommendation.container_recommendations
+    targets = tuple(ContainerRecommendation(container_name=e.container_name, target=e.target) for e in entries)
+    return change(retain_named(item), status=VPAStatus(recommendation=Recommended(container_recommendations=targets)))
 
 
-def vpa_with_growth(found: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
-    """The same with its upper bounds where it resizes pods in place: they change all the time, and plans count them."""
-    if found.spec.update_policy.update_mode not in RESIZING:
-        return vpa(found)
-    said = found.status.recommendation.container_recommendations
+def vpa_with_growth(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
+    """Returns the VPA as `retain_vpa` does, with its upper bounds where it resizes pods in place. They change all the
+    time, and plans count them."""
+    if item.spec.update_policy.update_mode not in RESIZING:
+        return retain_vpa(item)
+    entries = item.status.recommendation.container_recommendations
     bounds = tuple(
-        ContainerRecommendation(container_name=s.container_name, target=s.target, upper_bound=s.upper_bound)
-        for s in said
+        ContainerRecommendation(container_name=e.container_name, target=e.target, upper_bound=e.upper_bound)
+        for e in entries
     )
-    return change(named(found), status=VPAStatus(recommendation=Recommended(container_recommendations=bounds)))
+    return change(retain_named(item), status=VPAStatus(recommendation=Recommended(container_recommendations=bounds)))
 
 
-def owner_of(kind: str) -> Callable[[Workload], RetainedOwner]:
-    """What is held of an owner of this kind."""
+def owner_projection(kind: str) -> Callable[[Workload], RetainedOwner]:
+    """Returns the projection for owners of this kind."""
     if kind == "ReplicaSet":
-        return lambda found: seen_owner(found, replicas_told(found.metadata))
+        return lambda item: retain_owner(item, replicas_told(item.metadata))
+    # A CronJob: its Jobs have the pods.
     if kind not in COUNTED:
-        return seen_owner
+        return retain_owner
     if kind == "DaemonSet":
-        return lambda found: replace(_counted(kind, found), daemon=daemon_of(found))
-    return lambda found: _counted(kind, found)
+        return lambda item: replace(_retain_counted_owner(kind, item), daemon=daemon_of(item))
+    return lambda item: _retain_counted_owner(kind, item)
 
 
-def _counted(kind: str, found: Workload) -> RetainedOwner:
-    return seen_owner(found, replicas_of(kind, found), updated_of(kind, found))
+def _retain_counted_owner(kind: str, item: Workload) -> RetainedOwner:
+    return retain_owner(item, replicas_of(kind, item), updated_of(kind, item))
 
 
-def seen_owner(found: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
-    """Its own controller, or when it was made where it has none; and its pods."""
-    above = owner(found)
-    created = creation(found.metadata) if above is None else None  # type: ignore[union-attr]
-    return RetainedOwner(above, created, replicas, updated)
+def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
+    """Returns the owner's controller, or its creation time where it has none; and its numbers of pods."""
+    controller = owner(item)
+    # Only the age of the topmost owner is ever read.
+    created = creation_time(item.metadata) if controller is None else None  # type: ignore[union-attr]
+    return RetainedOwner(controller, created, replicas, updated)
 
 
-def owner(found: Workload | ApiObject) -> Owner | None:
-    """Its own controller; None where it has none."""
-    above = found.metadata.controller  # type: ignore[union-attr]
-    return _owner(above.kind, above.name) if above else None
+def owner(item: Workload | ApiObject) -> Owner | None:
+    """Returns the object's own controller; None where it has none."""
+    controller = item.metadata.controller  # type: ignore[union-attr]
+    return _cached_owner(controller.kind, controller.name) if controller else None
 
 
-_owner = lru_cache(maxsize=20_000)(Owner)
-"""The Jobs of one CronJob share theirs."""
+# The Jobs of one CronJob share one `Owner` object.
+_cached_owner = lru_cache(maxsize=20_000)(Owner)

@@ -1,7 +1,4 @@
-"""How does an editor, or an API server, know the policy language?
-
-The JSON Schema and the CustomResourceDefinition, both generated from the types of `document`.
-"""
+"""Generates the JSON Schema and the CustomResourceDefinition of PodPolicy from the types of `podpolicy`."""
 
 from functools import cache
 from typing import Any
@@ -22,44 +19,48 @@ _NAME: Schema = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 @cache
 def spec_schema() -> Schema:
-    """The schema of `spec`, references written out, without what only pydantic reads."""
+    """Returns the schema of `spec` with all references resolved, and without what only pydantic reads."""
     raw = TypeAdapter(Spec).json_schema(by_alias=True)
-    return _clean(raw, raw.get("$defs", {}))
+    return _resolve_and_clean(raw, raw.get("$defs", {}))
 
 
-def _clean(schema: Schema, definitions: Schema) -> Schema:
+def _resolve_and_clean(schema: Schema, definitions: Schema) -> Schema:
     if "$ref" in schema:
-        found = _clean(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-        own = {k: v for k, v in schema.items() if k == "description" or (k == "default" and _fillable(v))}
-        return {**found, **own}
+        target = _resolve_and_clean(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+        # JSON Schema draft 2020-12 allows keywords next to `$ref`; an OpenAPI v3 schema of a CRD has no references.
+        own = {k: v for k, v in schema.items() if k == "description" or (k == "default" and _is_storable_default(v))}
+        return {**target, **own}
+    # pydantic writes an optional field as a choice with null; the API server has no null in a structural schema.
     choices = [c for c in schema.get("anyOf", ()) if c.get("type") != "null"]
     if len(choices) == 1:
         rest = {k: v for k, v in schema.items() if k not in ("anyOf", "default", "title")}
-        return {**_clean(choices[0], definitions), **_clean(rest, definitions)}
-    kept = {k: v for k, v in schema.items() if k not in ("$defs", "title")}
-    if not _fillable(kept.get("default")):
-        kept.pop("default", None)
-    if "const" in kept:
-        value = kept.pop("const")
-        kept |= {"enum": [value]}
+        return {**_resolve_and_clean(choices[0], definitions), **_resolve_and_clean(rest, definitions)}
+    cleaned = {k: v for k, v in schema.items() if k not in ("$defs", "title")}
+    if not _is_storable_default(cleaned.get("default")):
+        cleaned.pop("default", None)
+    if "const" in cleaned:
+        value = cleaned.pop("const")
+        # A structural schema has `enum` and no `const`.
+        cleaned |= {"enum": [value]}
     for key in ("properties",):
-        if key in kept:
-            kept[key] = {name: _clean(part, definitions) for name, part in kept[key].items()}
+        if key in cleaned:
+            cleaned[key] = {name: _resolve_and_clean(part, definitions) for name, part in cleaned[key].items()}
     for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = _clean(kept[key], definitions)
-    if "description" in kept:
-        kept["description"] = " ".join(str(kept["description"]).split())
-    return kept
+        if isinstance(cleaned.get(key), dict):
+            cleaned[key] = _resolve_and_clean(cleaned[key], definitions)
+    if "description" in cleaned:
+        cleaned["description"] = " ".join(str(cleaned["description"]).split())
+    return cleaned
 
 
-def _fillable(default: object) -> bool:
-    """May an API server write this default into what users store? A whole object would carry our own field names."""
+def _is_storable_default(default: object) -> bool:
+    """Returns whether an API server may write this default into stored objects. A default that is an object would
+    contain the Python names of its fields."""
     return default not in (None, [], ()) and not isinstance(default, dict)
 
 
 def json_schema() -> Schema:
-    """One PodPolicy document, for editors (yaml-language-server) and `trimtab policies schema`."""
+    """Returns the schema of a PodPolicy document, for editors (yaml-language-server) and `trimtab policies schema`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"https://trimtab.dev/schemas/{KIND}-{VERSION}.json",
@@ -83,7 +84,7 @@ def json_schema() -> Schema:
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
-    """The names known where the last step of this path stands; empty where any name may stand."""
+    """Returns the names that are valid at the last step of this path; empty where any name is."""
     schema: Schema = {"properties": {"spec": spec_schema(), "metadata": {"properties": {"name": {}}}}}
     for step in path[:-1]:
         if isinstance(step, int):
@@ -95,7 +96,7 @@ def fields_at(path: Path) -> tuple[str, ...]:
 
 
 def crd() -> Schema:
-    """The CustomResourceDefinition. Unknown fields are kept, so that our own webhook can name them."""
+    """Returns the CustomResourceDefinition. Unknown fields are preserved, so that Trimtab's webhook can name them."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -116,8 +117,9 @@ def crd() -> Schema:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
+                    # Only the watchdog may write the status, and writing it does not change the generation.
                     "subresources": {"status": {}},
-                    "additionalPrinterColumns": _columns(),
+                    "additionalPrinterColumns": _printer_columns(),
                     "schema": {"openAPIV3Schema": _structural_root()},
                 }
             ],
@@ -125,7 +127,7 @@ def crd() -> Schema:
     }
 
 
-def _columns() -> list[Schema]:
+def _printer_columns() -> list[Schema]:
     columns = (
         ("Mode", "string", ".spec.mode", 0),
         ("Priority", "integer", ".spec.priority", 0),
@@ -133,7 +135,7 @@ def _columns() -> list[Schema]:
         ("Matched", "integer", ".status.matched", 0),
         ("Changed", "integer", ".status.changed", 0),
         ("Unpatched", "integer", ".status.unpatched", 0),
-        ("Braked", "string", '.status.conditions[?(@.type=="HarmBrake")].status', 0),
+        ("Set-To-Warn", "string", '.status.conditions[?(@.type=="HarmBrake")].status', 0),
         ("Skipped", "integer", ".status.skipped", 1),
         ("Overruled", "integer", ".status.overruled", 1),
         ("Error", "string", ".status.lastError", 1),
@@ -153,20 +155,23 @@ def _structural_root() -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": _structural(spec_schema()),
-            "status": status.schema(),
+            "status": status.status_schema(),
         },
     }
 
 
 def _structural(schema: Schema) -> Schema:
-    """As the API server wants a schema: unknown fields preserved, no `additionalProperties: false`."""
-    kept = {k: v for k, v in schema.items() if not (k == "additionalProperties" and v is False)}
-    if "properties" in kept:
-        kept["properties"] = {name: _structural(part) for name, part in kept["properties"].items()}
-        kept["x-kubernetes-preserve-unknown-fields"] = True
+    """Returns the schema in the form that the API server requires: unknown fields preserved, no `additionalProperties:
+    false`."""
+    structural = {k: v for k, v in schema.items() if not (k == "additionalProperties" and v is False)}
+    if "properties" in structural:
+        structural["properties"] = {name: _structural(part) for name, part in structural["properties"].items()}
+        # The webhook reports an unknown field with the nearest valid name; pruning would remove the field silently.
+        structural["x-kubernetes-preserve-unknown-fields"] = True
     for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = _structural(kept[key])
-    if kept.get("x-kubernetes-int-or-string"):
-        kept.pop("type", None)
-    return kept
+        if isinstance(structural.get(key), dict):
+            structural[key] = _structural(structural[key])
+    # apiextensions refuses a structural schema with both (`x-kubernetes-int-or-string` forbids `type`).
+    if structural.get("x-kubernetes-int-or-string"):
+        structural.pop("type", None)
+    return structural

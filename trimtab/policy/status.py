@@ -1,6 +1,6 @@
-"""What does the cluster show of a policy's effect? The `status` of a PodPolicy, written by the watchdog alone.
+"""The `status` of a PodPolicy, which shows the policy's effect in the cluster. Only the watchdog writes it.
 
-All numbers are of pods that run now.
+All numbers count pods that are running.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
 
 
 class StatusPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Every field is always there."""
+    """A part of the status. Every field is always present."""
 
 
 class StatusCondition(StatusPart, frozen=True, kw_only=True):
-    """As everywhere in Kubernetes."""
+    """A condition as in other Kubernetes objects."""
 
     type: str
     status: str
@@ -37,10 +37,10 @@ class StatusCondition(StatusPart, frozen=True, kw_only=True):
 
 
 class HarmStatus(StatusPart, frozen=True, kw_only=True):
-    """The time before the policy, so that it outlives a restart."""
+    """Failures of pods before the policy, stored so that they survive a restart."""
 
     since: str
-    """The version of the policy it is about: when its spec was written."""
+    """The version of the policy that these numbers belong to: when its spec was written."""
     pods: int = 0
     oom_killed: int = 0
     evicted: int = 0
@@ -48,6 +48,8 @@ class HarmStatus(StatusPart, frozen=True, kw_only=True):
 
 
 class PolicyStatus(StatusPart, frozen=True, kw_only=True):
+    """The whole status."""
+
     observed_generation: int = 0
     matched: int = 0
     changed: int = 0
@@ -60,25 +62,28 @@ class PolicyStatus(StatusPart, frozen=True, kw_only=True):
     harm: HarmStatus | None = None
 
     def condition(self, kind: str) -> StatusCondition | None:
-        return next((found for found in self.conditions if found.type == kind), None)
+        """Returns the condition of this type; None where there is none."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 def read(value: Any) -> PolicyStatus:
-    """What stands there; an empty one where nothing does, or nothing that we wrote."""
+    """Decodes a status; an empty one where the object has none, or one that Trimtab did not write."""
     try:
         return msgspec.convert(value, PolicyStatus) if value else PolicyStatus()
+    # A status of another version of Trimtab, or one that was edited by hand: it is written anew.
     except msgspec.ValidationError:
         return PolicyStatus()
 
 
 def plain(status: PolicyStatus) -> dict[str, Any]:
-    """As it is sent."""
-    found: dict[str, Any] = msgspec.to_builtins(status)
-    return {name: value for name, value in found.items() if value is not None}
+    """Encodes the status as it is sent to the API server."""
+    fields: dict[str, Any] = msgspec.to_builtins(status)
+    # A merge patch would delete a field that is null.
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def schema() -> dict[str, Any]:
-    """For the CustomResourceDefinition."""
+def status_schema() -> dict[str, Any]:
+    """Returns the schema of the status for the CustomResourceDefinition."""
     numbers = {
         "observedGeneration": OBSERVED, "matched": MATCHED, "changed": CHANGED, "unpatched": UNPATCHED,
         "would": WOULD, "skipped": SKIPPED, "overruled": OVERRULED,
@@ -90,13 +95,13 @@ def schema() -> dict[str, Any]:
         "properties": {
             **{name: {"type": "integer", "format": "int64", "description": says} for name, says in numbers.items()},
             "lastError": {"type": "string", "description": LAST_ERROR},
-            "conditions": _conditions(),
-            "harm": _harm(),
+            "conditions": _conditions_schema(),
+            "harm": _harm_schema(),
         },
     }
 
 
-def _conditions() -> dict[str, Any]:
+def _conditions_schema() -> dict[str, Any]:
     texts = ("type", "status", "reason", "message", "lastTransitionTime")
     properties: dict[str, Any] = {name: {"type": "string"} for name in texts}
     properties["observedGeneration"] = {"type": "integer", "format": "int64"}
@@ -104,11 +109,12 @@ def _conditions() -> dict[str, Any]:
         "type": "array",
         "description": "Loaded: the document makes sense. HarmBrake: the policy was put to warn, and why.",
         "x-kubernetes-list-type": "map",
+        # Server-side apply merges conditions by their type, as in core Kubernetes objects.
         "x-kubernetes-list-map-keys": ["type"],
         "items": {"type": "object", "required": ["type", "status"], "properties": properties},
     }
 
 
-def _harm() -> dict[str, Any]:
+def _harm_schema() -> dict[str, Any]:
     numbers = {name: {"type": "integer"} for name in ("pods", "oomKilled", "evicted", "unschedulable")}
     return {"type": "object", "description": HARM, "properties": {"since": {"type": "string"}, **numbers}}

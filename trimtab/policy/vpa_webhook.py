@@ -1,14 +1,15 @@
-"""Can the VPA's own webhook act?
+"""Determines for which pods the VPA's own webhook can act.
 
-P5 is only a beginning: the VPA's admission controller must be there to take over, or a pod keeps a twentieth of what
-it needs. It is there when
+P5 is only a first request: the VPA's admission controller must be able to take over, or a pod keeps a twentieth of what
+it needs. It can act when
 
-- a MutatingWebhookConfiguration holds its webhook (`vpa.k8s.io`, whatever the configuration is called), and
-- the API server can trust it: a caBundle is given, and
-- somebody answers: its Service has a ready endpoint; or it is called by a URL, behind which nobody can look.
+- a MutatingWebhookConfiguration contains its webhook (`vpa.k8s.io`, whatever the name of the configuration),
+- the API server can verify it (a caBundle is set), and
+- its Service has a ready endpoint; a webhook that is called by a URL counts as ready, because nothing in the cluster
+  shows whether it is.
 
-It is called for a pod when the configuration's selectors choose the pod's namespace and the pod itself, and there is no
-`matchConditions`, which only the API server can evaluate.
+The webhook is called for a pod when the configuration's selectors match the pod's namespace and the pod itself, and
+there are no `matchConditions`, which only the API server can evaluate.
 """
 
 from collections.abc import Mapping
@@ -28,37 +29,41 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WebhookReach:
-    """Which pods a webhook is called for."""
+    """The pods that a webhook is called for."""
 
     namespaces: LabelSelector | None = None
-    """None: those of every namespace."""
+    """None: pods of every namespace."""
     pods: LabelSelector | None = None
     """None: every pod."""
     conditional: bool = False
-    """Expressions that nobody here evaluates narrow it further."""
+    """`matchConditions` narrow it further, and Trimtab does not evaluate them."""
 
-    def includes(self, namespace: Labels | None, pod: Mapping[str, str]) -> bool:
-        """Is it called for a pod with these labels in a namespace with those? What is not known is not included."""
+    def includes_pod(self, namespace_labels: Labels | None, pod_labels: Mapping[str, str]) -> bool:
+        """Returns whether the webhook is called for a pod with these labels in a namespace with these labels. Unknown
+        counts as no."""
+        # The cautious answer: a pod that is left to the VPA must really be seen by it.
         if self.conditional:
             return False
-        if self.namespaces is not None and (namespace is None or not labels_match(self.namespaces, namespace)):
+        if self.namespaces is not None and (
+            namespace_labels is None or not labels_match(self.namespaces, namespace_labels)
+        ):
             return False
-        return self.pods is None or labels_match(self.pods, pod)
+        return self.pods is None or labels_match(self.pods, pod_labels)
 
 
 ANYWHERE = WebhookReach()
+# The reach of a webhook that is called for every pod. One object, so that a comparison by identity finds equal facts.
 EVERYWHERE = (ANYWHERE,)
-"""The reach of a webhook that is called for every pod: one object, so that equal facts are found to be the same."""
 
 
-def anywhere(acts: bool) -> tuple[WebhookReach, ...]:
-    """The reach of a webhook of which only is known whether it can act."""
-    return EVERYWHERE if acts else ()
+def anywhere(can_act: bool) -> tuple[WebhookReach, ...]:
+    """Returns the reach of a webhook of which it is only known whether it can act."""
+    return EVERYWHERE if can_act else ()
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """Where the API server finds the webhook, whether it has what it needs to trust it, and when it calls."""
+    """The Service of the webhook, whether the API server can verify it, and for which pods it is called."""
 
     service: Service | None
     trusted: bool
@@ -67,52 +72,59 @@ class WebhookTarget:
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """One slice of a Service's endpoints: is any of them ready?"""
+    """One EndpointSlice of a Service, reduced to whether any endpoint is ready."""
 
     service: Service
     ready: bool
 
 
-def called(found: MutatingWebhookConfiguration) -> tuple[WebhookTarget, ...]:
-    """What is held of a configuration: the VPA's webhooks in it, nearly always none."""
-    return tuple(_called(webhook) for webhook in found.webhooks if webhook.name == NAME)
+def called(configuration: MutatingWebhookConfiguration) -> tuple[WebhookTarget, ...]:
+    """Returns the VPA's webhooks in a configuration, nearly always none."""
+    return tuple(_to_target(webhook) for webhook in configuration.webhooks if webhook.name == NAME)
 
 
-def _called(webhook: MutatingWebhook) -> WebhookTarget:
+def _to_target(webhook: MutatingWebhook) -> WebhookTarget:
     config = webhook.client_config
     reach = WebhookReach(
-        _narrowing(webhook.namespace_selector), _narrowing(webhook.object_selector), bool(webhook.match_conditions)
+        _narrowing_selector(webhook.namespace_selector),
+        _narrowing_selector(webhook.object_selector),
+        bool(webhook.match_conditions),
     )
     if config.service is None:
+        # A URL needs no caBundle: the API server then uses the system's trust roots.
         return WebhookTarget(None, bool(config.url), reach)
     return WebhookTarget((config.service.namespace, config.service.name), bool(config.ca_bundle), reach)
 
 
-def _narrowing(selector: LabelSelector | None) -> LabelSelector | None:
-    """None where it chooses everything."""
+def _narrowing_selector(selector: LabelSelector | None) -> LabelSelector | None:
+    """Returns the selector; None where it selects everything."""
     return None if selector == LabelSelector() else selector
 
 
-def endpoints(found: EndpointSlice) -> Endpoints:
-    """What is held of a slice. An endpoint whose condition is unknown is ready (discovery/v1)."""
-    service = get(found.metadata.labels, {}).get(SERVICE_LABEL, "")
-    ready = any(endpoint.conditions.ready is not False for endpoint in found.endpoints or ())
-    return Endpoints((found.metadata.namespace, service), ready)
+def endpoints(endpoint_slice: EndpointSlice) -> Endpoints:
+    """Returns what is retained of an EndpointSlice. An endpoint whose condition is unknown is ready (discovery/v1)."""
+    service = get(endpoint_slice.metadata.labels, {}).get(SERVICE_LABEL, "")
+    # None means unknown, and consumers must treat it as ready.
+    ready = any(endpoint.conditions.ready is not False for endpoint in endpoint_slice.endpoints or ())
+    return Endpoints((endpoint_slice.metadata.namespace, service), ready)
 
 
 def services(configurations: Mapping[Key, tuple[WebhookTarget, ...]]) -> frozenset[Service]:
-    """Whose endpoints must be known for an answer."""
-    return frozenset(c.service for found in configurations.values() for c in found if c.service and c.trusted)
+    """Returns the Services whose endpoints must be known to determine the reach."""
+    return frozenset(
+        target.service for targets in configurations.values() for target in targets if target.service and target.trusted
+    )
 
 
 def reach(
     configurations: Mapping[Key, tuple[WebhookTarget, ...]], slices: Mapping[Key, Endpoints]
 ) -> tuple[WebhookReach, ...]:
-    """Which pods it can act on: one entry for each webhook of it that can; none where none can, or is known to."""
-    ready = {found.service for found in slices.values() if found.ready}
+    """Returns the pods that the VPA's webhooks can act on: one entry for each webhook that can act; none where none
+    can, or where that is not known."""
+    ready = {endpoint_slice.service for endpoint_slice in slices.values() if endpoint_slice.ready}
     return tuple(
-        c.reach
-        for _, found in sorted(configurations.items())
-        for c in found
-        if c.trusted and (c.service is None or c.service in ready)
+        target.reach
+        for _, targets in sorted(configurations.items())
+        for target in targets
+        if target.trusted and (target.service is None or target.service in ready)
     )

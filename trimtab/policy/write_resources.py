@@ -1,11 +1,9 @@
-"""What did the author ask for, where a policy gave a share of it?
+"""Writes clamped requests and limits into the containers of a pod.
 
-A share is taken once: of what was written, and not of what an earlier call made of it, or a manifest that was admitted
-before. So the pod carries the annotation `trimtab.dev/written-requests`: field → what was written, and what it became.
-It counts only while the request still is what it became. Anybody may write it, and gains nothing: whoever says that 2
-was written where 1 stands could have written 2.
-
-Settled requests and limits, written into the containers of a pod.
+A share of a request is applied once: to what the author wrote, and not to what an earlier call, or an earlier admission
+of the same manifest, made of it. So the annotation `trimtab.dev/written-requests` holds: field → what the author wrote,
+and what it became. It counts only while the request still is what it became. Anybody may write the annotation, and
+gains nothing by it: an author who claims that 2 was written where 1 is set could have written 2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,42 +34,45 @@ class WrittenRequest(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(dict[str, WrittenRequest]).decode
 
 
-def written_request(subject: PodContext, name: str, stands: Written) -> Written:
-    """What the author wrote, where the pod says that the request that stands was made of it; else what stands."""
-    found = subject.once(_records).get(name) if ANNOTATION in subject.annotations else None
-    return found.written if found is not None and quantity.same(found.given, stands) else stands
+def find_written_request(subject: PodContext, name: str, current: Written) -> Written:
+    """Returns what the author wrote, where the annotation says that the current request was made of it; otherwise the
+    current request."""
+    record = subject.once(_decode_annotation).get(name) if ANNOTATION in subject.annotations else None
+    return record.written if record is not None and quantity.same(record.given, current) else current
 
 
-def recorded(metadata: Metadata, made: Mapping[str, WrittenRequest]) -> str:
-    """The annotation's text with these requests beside those that it tells of already."""
-    told = _readable(get(metadata.annotations, {}).get(ANNOTATION, ""))
-    return msgspec.json.encode({**told, **made}, order="sorted").decode()
+def encode_written_requests(metadata: Metadata, new: Mapping[str, WrittenRequest]) -> str:
+    """Returns the annotation's text with these requests added to those that it already holds."""
+    recorded = _decode_written_requests(get(metadata.annotations, {}).get(ANNOTATION, ""))
+    return msgspec.json.encode({**recorded, **new}, order="sorted").decode()
 
 
-def with_record(metadata: Metadata, text: str) -> Metadata:
-    """The metadata with this annotation."""
+def with_written_requests(metadata: Metadata, text: str) -> Metadata:
+    """Returns the metadata with this annotation."""
     return change(metadata, annotations={**get(metadata.annotations, {}), ANNOTATION: text})
 
 
-def _records(subject: PodContext) -> Mapping[str, WrittenRequest]:
-    return _readable(subject.annotations[ANNOTATION])
+def _decode_annotation(subject: PodContext) -> Mapping[str, WrittenRequest]:
+    return _decode_written_requests(subject.annotations[ANNOTATION])
 
 
-def _readable(text: str) -> dict[str, WrittenRequest]:
-    """Empty where it is damaged; without amounts that make no sense."""
+def _decode_written_requests(text: str) -> dict[str, WrittenRequest]:
+    """Decodes the annotation. Returns an empty dict where it is damaged, and skips amounts that cannot be parsed."""
     try:
-        found = _decode(text) if text else {}
+        decoded = _decode(text) if text else {}
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return {name: one for name, one in found.items() if _is_amount(one.written) and _is_amount(one.given)}
+    return {
+        name: request for name, request in decoded.items() if _is_amount(request.written) and _is_amount(request.given)
+    }
 
 
-def _is_amount(written: str) -> bool:
-    return quantity.is_quantity(written) and quantity.parse(written) > 0
+def _is_amount(text: str) -> bool:
+    return quantity.is_quantity(text) and quantity.parse(text) > 0
 
 
 class ClampedResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One resource of one container as it will stand. None: absent."""
+    """One resource of one container as it will be. None: absent."""
 
     place: ContainerRef
     resource: str
@@ -81,176 +82,190 @@ class ClampedResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     limit_want: ResourceRequest | None
 
 
-def rewrite(draft: PodChanges, settled: list[ClampedResource]) -> None:
-    """Write what differs into the draft; take it all back where the class of service would change unasked."""
-    changes, spec = _within_pod_bounds(draft, settled, _changes(draft, settled))
+def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -> None:
+    """Writes all differences into the pod; takes them all back where the class of service would change although no
+    policy asks for it, or where a quota would refuse the pod."""
+    changes, spec = _within_pod_bounds(draft, clamped, _field_changes(draft, clamped))
     if not changes:
         return
-    unasked = _unasked(draft.subject, qos(spec), changes)
+    unasked = _unasked_qos_change(draft.subject, qos(spec), changes)
+    # All changes or none: each of them may be what keeps or changes the class of service.
     if unasked is not None:
-        for found in changes:
-            draft.leave(found.field, unasked, loud=True, policy=found.policy)
+        for field_change in changes:
+            draft.leave_unchanged(field_change.field, unasked, loud=True, policy=field_change.policy)
         return
-    quota = newly_unmet(draft, spec)
+    quota = find_newly_unmet_quota(draft, spec)
     if quota is not None:
-        for found in changes:
+        for field_change in changes:
             reason = reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} would refuse the pod: it counts more than this")
-            draft.leave(found.field, reason, loud=True, policy=found.policy)
+            draft.leave_unchanged(field_change.field, reason, loud=True, policy=field_change.policy)
         return
     draft.spec = spec
     draft.changes += changes
-    _record_shares(draft, settled, changes)
+    _record_shares(draft, clamped, changes)
 
 
-def _record_shares(draft: PodChanges, settled: list[ClampedResource], changes: list[FieldChange]) -> None:
-    """Note on the pod what each share was made of, so that it is taken once."""
-    given = {found.field: found for found in changes if found.after is not None}
-    made = {
-        name: (given[name], WrittenRequest(written=str(one.request_want.wrote), given=str(given[name].after)))
-        for one in settled
-        if one.request_want is not None and one.request_want.wrote is not None
-        if (name := f"{one.place.name}.requests.{one.resource}") in given
+def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: list[FieldChange]) -> None:
+    """Records on the pod what each share was made of, so that the share is applied once."""
+    by_field = {field_change.field: field_change for field_change in changes if field_change.after is not None}
+    shares = {
+        name: (by_field[name], WrittenRequest(written=str(item.request_want.wrote), given=str(by_field[name].after)))
+        for item in clamped
+        if item.request_want is not None and item.request_want.wrote is not None
+        if (name := f"{item.place.name}.requests.{item.resource}") in by_field
     }
-    if not made:
+    if not shares:
         return
-    before = get(draft.metadata.annotations, {}).get(ANNOTATION)
-    text = recorded(draft.metadata, {name: record for name, (_, record) in made.items()})
-    policy = next(iter(made.values()))[0].policy
-    reason = reasons.POLICY_SAYS("it tells what was written, so that a share is taken of it once")
-    draft.note(f"annotations[{ANNOTATION}]", before, text, reason, policy)
-    draft.metadata = with_record(draft.metadata, text)
+    earlier_text = get(draft.metadata.annotations, {}).get(ANNOTATION)
+    # Merged with the entries of earlier admissions, which other fields may still need.
+    text = encode_written_requests(draft.metadata, {name: record for name, (_, record) in shares.items()})
+    policy = next(iter(shares.values()))[0].policy
+    reason = reasons.POLICY_SAYS("it records what the author wrote, so that a share is taken of it once")
+    draft.record_change(f"annotations[{ANNOTATION}]", earlier_text, text, reason, policy)
+    draft.metadata = with_written_requests(draft.metadata, text)
 
 
-def _unasked(subject: PodContext, after: QoS, changes: list[FieldChange]) -> Reason | None:
-    """Why the pod must keep its class of service; None: it does, or the policies mean it to change.
+def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldChange]) -> Reason | None:
+    """Returns why the pod must keep its class of service; None: it keeps it, or the policies ask for the change. The
+    pod must not become
 
-    - Guaranteed by requests alone, with no limit of a policy's own;
-    - BestEffort, because only a limit beside a request of zero had made it more;
-    - no longer BestEffort where a quota counts pods by that: it may demand limits, or be full.
+    - Guaranteed by requests alone, without a limit that a policy sets;
+    - BestEffort because a limit next to a request of zero was all that made it more;
+    - Burstable where a quota counts pods by whether they are BestEffort: that quota may demand limits, or be full.
     """
-    if after is subject.qos:
+    if new_qos is subject.qos:
         return None
-    if after is QoS.GUARANTEED and any(c.after is not None and ".limits." in c.field for c in changes):
+    if new_qos is QoS.GUARANTEED and any(c.after is not None and ".limits." in c.field for c in changes):
         return None
-    if after is not QoS.BURSTABLE:
-        return reasons.QOS_WOULD_CHANGE(f"the pod would become {after}")
+    # Guaranteed without the author's intent would change eviction order and cpu pinning; BestEffort is evicted first.
+    if new_qos is not QoS.BURSTABLE:
+        return reasons.QOS_WOULD_CHANGE(f"the pod would become {new_qos}")
     quota = counts_by_qos(subject.facts.quotas.get(subject.namespace, ()))
     if subject.qos is QoS.BEST_EFFORT and quota is not None:
         return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts pods by whether they are BestEffort")
     return None
 
 
-def newly_unmet(draft: PodChanges, spec: PodSpec) -> str | None:
-    """The quota that would refuse the pod with this spec and would not have as it came.
+def find_newly_unmet_quota(draft: PodChanges, spec: PodSpec) -> str | None:
+    """Returns the quota that would refuse the pod with this spec and not the pod as its author wrote it.
 
-    A change may bring a pod under a quota: BestEffort no more, or of another PriorityClass.
+    A change may bring a pod under a quota: it is no longer BestEffort, or has another PriorityClass.
     """
     quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
-    found = unmet_quota(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
-    return found if found is not None and unmet_quota(quotas, draft.subject.pod) is None else None
+    name = unmet_quota(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
+    return name if name is not None and unmet_quota(quotas, draft.subject.pod) is None else None
 
 
 def _within_pod_bounds(
-    draft: PodChanges, settled: list[ClampedResource], changes: list[FieldChange]
+    draft: PodChanges, clamped: list[ClampedResource], changes: list[FieldChange]
 ) -> tuple[list[FieldChange], PodSpec]:
-    """The changes but those of a resource whose sum over all containers a LimitRange for pods would refuse now, and the
-    spec with them."""
+    """Drops the changes of a resource whose sum over all containers a LimitRange for pods would refuse. Returns the
+    other changes, and the spec with them."""
     ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
-    spec = _written(draft.spec, settled, changes) if changes else draft.spec
-    others = {one.resource for one in settled if one.resource not in POD_LEVEL}
+    spec = _spec_with(draft.spec, clamped, changes) if changes else draft.spec
+    others = {item.resource for item in clamped if item.resource not in POD_LEVEL}
+    # In a fixed order, so that the same pod always gives the same reason.
     for resource in (*POD_LEVEL, *sorted(others)) if changes and ranges else ():
-        by = breaks_pod_bounds(ranges, spec, resource)
-        if by is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
+        limit_range = breaks_pod_bounds(ranges, spec, resource)
+        # A pod that breaks the bounds already is refused whatever Trimtab does; its changes stay for the message.
+        if limit_range is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
             continue
-        reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {by} bounds the {resource} of the whole pod")
-        for found in (c for c in changes if c.field.endswith(f".{resource}")):
-            draft.leave(found.field, reason, loud=True, policy=found.policy)
+        reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {limit_range} bounds the {resource} of the whole pod")
+        for field_change in (c for c in changes if c.field.endswith(f".{resource}")):
+            draft.leave_unchanged(field_change.field, reason, loud=True, policy=field_change.policy)
         changes = [c for c in changes if not c.field.endswith(f".{resource}")]
-        spec = _written(draft.spec, settled, changes)
+        spec = _spec_with(draft.spec, clamped, changes)
     return changes, spec
 
 
-def _changes(draft: PodChanges, settled: Iterable[ClampedResource]) -> list[FieldChange]:
-    found: list[FieldChange] = []
-    for one in settled:
-        sides = _sides(one)
+def _field_changes(draft: PodChanges, clamped: Iterable[ClampedResource]) -> list[FieldChange]:
+    changes: list[FieldChange] = []
+    for item in clamped:
+        sides = _changed_sides(item)
         if draft.decided_before and _is_foreign(draft, sides):
             continue
-        for name, before, after, want in sides:
-            reason, policy = want.reason, want.policy
-            found.append(
-                FieldChange(field=name, before=_text(before), after=_text(after), policy=policy, reason=reason)
+        for name, old, new, wanted in sides:
+            changes.append(
+                FieldChange(field=name, before=_text(old), after=_text(new), policy=wanted.policy, reason=wanted.reason)
             )
-    return found
+    return changes
 
 
 _Side = tuple[str, Written | None, Written | None, ResourceRequest]
-"""Field, how it stands, how it will, and who wants that."""
+"""Field, current value, new value, and the policy's wish that it comes from."""
 
 
-def _sides(one: ClampedResource) -> list[_Side]:
-    """Of request and limit those that become another."""
-    resources, place = one.place.container.resources, one.place.name
-    request, limit = requests_of(resources).get(one.resource), limits_of(resources).get(one.resource)
-    found: list[_Side] = []
-    asks = one.request_want or one.limit_want
-    if asks is not None and not _same(request, one.request):
-        found.append((f"{place}.requests.{one.resource}", request, one.request, asks))
-    if one.limit_want is not None and not _same(limit, one.limit):
-        found.append((f"{place}.limits.{one.resource}", limit, one.limit, one.limit_want))
-    return found
+def _changed_sides(item: ClampedResource) -> list[_Side]:
+    """Returns the request and the limit, where they change."""
+    resources, place = item.place.container.resources, item.place.name
+    request, limit = requests_of(resources).get(item.resource), limits_of(resources).get(item.resource)
+    sides: list[_Side] = []
+    # A request may change because of its limit: the API server's copy of it is written out before the limit goes.
+    wanted = item.request_want or item.limit_want
+    if wanted is not None and not _is_same(request, item.request):
+        sides.append((f"{place}.requests.{item.resource}", request, item.request, wanted))
+    if item.limit_want is not None and not _is_same(limit, item.limit):
+        sides.append((f"{place}.limits.{item.resource}", limit, item.limit, item.limit_want))
+    return sides
 
 
 def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
-    """Did something else change request or limit after us? Then both are left: one follows from the other.
+    """Returns whether something else changed the request or the limit after an earlier call of Trimtab. Then both are
+    left alone, because one follows from the other.
 
-    A limit that we removed, and that somebody put back, is theirs, too: they would put it back again.
+    This includes a limit that an earlier call removed and that something else set again: it would be set again each
+    time.
     """
-    for name, before, after, want in sides:
-        if after is None and before is not None and draft.removed_before(name):
-            sentence = f"an earlier call removed it, it is now {before}"
-        elif after is not None and draft.is_foreign(name, _text(before)):
-            sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {before}"
+    for name, old, new, wanted in sides:
+        if new is None and old is not None and draft.was_removed_before(name):
+            # An earlier call of the webhook in this very request, by the signed annotation.
+            sentence = f"an earlier call removed it, it is now {old}"
+        elif new is not None and draft.is_foreign(name, _text(old)):
+            sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {old}"
         else:
             continue
-        draft.leave(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=want.policy)
+        draft.leave_unchanged(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=wanted.policy)
         return True
     return False
 
 
-def _same(before: Written | None, after: Written | None) -> bool:
-    if before is None or after is None:
-        return before is after
-    return quantity.same(before, after)
+def _is_same(old: Written | None, new: Written | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    return quantity.same(old, new)
 
 
-def _text(written: Written | None) -> str | None:
-    return None if written is None else str(written)
+def _text(amount: Written | None) -> str | None:
+    return None if amount is None else str(amount)
 
 
-def _written(spec: PodSpec, settled: Iterable[ClampedResource], changes: list[FieldChange]) -> PodSpec:
+def _spec_with(spec: PodSpec, clamped: Iterable[ClampedResource], changes: list[FieldChange]) -> PodSpec:
+    """Returns the spec with the named changes."""
     names = {change.field for change in changes}
     sides: dict[ContainerRef, dict[str, ResourceList]] = {}
     parts = {"containers": list(spec.containers), "initContainers": list(spec.init_containers)}
-    for one in settled:
-        place = one.place
-        for side, after in (("requests", one.request), ("limits", one.limit)):
-            if f"{place.name}.{side}.{one.resource}" in names:
-                written = sides.setdefault(place, {})
-                if side not in written:
+    for item in clamped:
+        place = item.place
+        for side, new in (("requests", item.request), ("limits", item.limit)):
+            if f"{place.name}.{side}.{item.resource}" in names:
+                changed_lists = sides.setdefault(place, {})
+                # Copied once per container and side; the mapping of the author's pod must not change.
+                if side not in changed_lists:
                     resources = parts[place.part][place.index].resources
-                    written[side] = dict(requests_of(resources) if side == "requests" else limits_of(resources))
-                if after is None:
-                    written[side].pop(one.resource, None)
+                    changed_lists[side] = dict(requests_of(resources) if side == "requests" else limits_of(resources))
+                if new is None:
+                    changed_lists[side].pop(item.resource, None)
                 else:
-                    written[side][one.resource] = after
-    for place, written in sides.items():
-        parts[place.part][place.index] = _with(parts[place.part][place.index], written)
+                    changed_lists[side][item.resource] = new
+    for place, changed_lists in sides.items():
+        parts[place.part][place.index] = _container_with(parts[place.part][place.index], changed_lists)
     return change(spec, containers=tuple(parts["containers"]), init_containers=tuple(parts["initContainers"]))
 
 
-def _with(container: Container, written: dict[str, ResourceList]) -> Container:
-    """With these requests, limits or both. An emptied mapping goes whole, so that removing the last limit leaves the
-    same pod as never having had one."""
+def _container_with(container: Container, changed_lists: dict[str, ResourceList]) -> Container:
+    """Returns the container with these requests and limits. An empty mapping is removed, so that removing the last
+    limit gives the same pod as one that never had a limit."""
     resources = get(container.resources, Resources())
-    return change(container, resources=change(resources, **{side: found or UNSET for side, found in written.items()}))
+    return change(
+        container, resources=change(resources, **{side: amounts or UNSET for side, amounts in changed_lists.items()})
+    )

@@ -25,7 +25,10 @@ class Metrics:
         self.containers = gauge("containers", "Containers with recorded usage.")
         self.known = gauge("recommended_containers", "Containers with a recommendation in the latest round.")
         self.missing = gauge(
-            "missing", "Containers without a recommendation for a resource, by the reason's code.", "resource", "reason"
+            "containers_without_recommendation",
+            "Containers without a recommendation for a resource, by the reason's code.",
+            "resource",
+            "reason",
         )
         self.collected = gauge(
             "collected_timestamp_seconds", "When usage was last read completely; NaN: never by this replica."
@@ -33,7 +36,7 @@ class Metrics:
         self.collected.set(float("nan"))
         self.samples = counter("series", "Series of usage with new values.")
         self.left_out = counter(
-            "left_out_samples", "Samples that were dropped: not a number, below zero, or more than any machine has."
+            "ignored_samples", "Samples that were dropped: not a number, below zero, or more than any machine has."
         )
         self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
         self.shards = gauge("shards", "Shards (ConfigMaps) that exist: of usage or of recommendations.", "what")
@@ -45,17 +48,17 @@ class Metrics:
             "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); beyond it the oldest days go.",
         )
         self.unsaved = gauge(
-            "unsaved_seconds",
+            "checkpoint_age_seconds",
             "Age of the shard of usage that was written longest ago: what an unexpected end would lose.",
         )
         self.missed = counter(
-            "missed_looks",
+            "missed_collections",
             "Readings of current usage that were missed: one took too long, or the loop did not use them in time.",
         )
         self.unreadable = gauge(
             "unreadable_shards", "Shards that were damaged when this replica began to lead.", "what"
         )
-        self.faults = counter("faults", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
+        self.faults = counter("errors", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
 
     def told(self, recommendations: ContainerRecommendations) -> None:

@@ -28,6 +28,7 @@ class BodyBudget:
         always: count them regardless of the budget; for small amounts that the number of connections bounds.
         """
         address_bytes = self._by_address.get(address, 0) + size
+        # Checked before anything is counted: a refused body leaves the budget as it was.
         if not always and (size > self.left or address_bytes > self._max_by_address):
             raise TooManyBodies
         self.left -= size

@@ -23,4 +23,5 @@ def elapsed() -> float:
     The time for which a machine was suspended counts, if its kernel counts it (Linux): a leader that resumes after an
     hour must not believe that it renewed its Lease a second ago.
     """
+    # CLOCK_MONOTONIC stops during a suspension on Linux, CLOCK_BOOTTIME does not (clock_gettime(2)).
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)

@@ -38,10 +38,13 @@ class ConnectionSlots:
         crowd = self._by_address.setdefault(address, AddressCrowd(address))
         crowd.handshakes[connection] = transport
         self._crowd_by_connection[connection] = crowd
+        # A connection counts from its TCP handshake on: half-open TLS connections cost memory, too.
         crowd.size += 1
         if crowd.size > self._max_by_address:
             self._dismiss(crowd.least_useful(connection) or connection)
         elif len(self._crowd_by_connection) > self._max_total:
+            # The address with the most connections loses one: a client that opens many cannot push out one that opens
+            # few.
             largest = max(self._by_address.values(), key=lambda one: one.size)
             self._dismiss(largest.least_useful(connection) or connection)
         return connection in self._crowd_by_connection
@@ -183,6 +186,7 @@ class IdleConnections:
     def _close_idle(self, loop: Any, seconds: float) -> None:
         now = loop.time()
         for connection, since in list(self._since.items()):
+            # Oldest first: the first one that is not due ends the round, and its time is that of the next one.
             if since + seconds > now:
                 self._timer = loop.call_later(since + seconds - now, self._close_idle, loop, seconds)
                 return
@@ -200,6 +204,7 @@ def raise_descriptor_limit(max_connections: int) -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * max_connections + SPARE_DESCRIPTORS
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    # The soft limit is often 1024; a process may raise it up to the hard limit.
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return min(max_connections, max(1, soft - SPARE_DESCRIPTORS))
 

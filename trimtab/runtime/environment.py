@@ -60,6 +60,7 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
             continue
         expected, parse = _parser_of(hints[field], field)
         try:
+            # Values that come from a file often end with a line break.
             values[field] = parse(text.strip())
         except ValueError:
             mistakes.append(_variable_error(name, expected, shown(text)))

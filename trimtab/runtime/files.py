@@ -68,6 +68,7 @@ def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> lis
 
 
 def _read_path(path: str, endings: tuple[str, ...]) -> Iterator[Content]:
+    # The same convention as `kubectl -f -`.
     if path == "-":
         yield "-", sys.stdin.buffer.read()
         return

@@ -34,6 +34,7 @@ def drain_on_term(worker: Any, settings: Settings) -> None:
         if begun:
             return
         begun = True
+        # First readiness: the endpoints' controllers need the whole delay to react.
         if isinstance(worker.asgi, GracefulApplication):
             worker.asgi.drain()
         worker.loop.call_later(settings.shutdown_delay_seconds, worker.handle_exit_signal)

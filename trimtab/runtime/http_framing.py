@@ -93,6 +93,7 @@ class _FramedParser:
         """Reads bytes from the client. Raises gunicorn's errors for malformed input, and `TooManyBodies` if the budget
         has no room."""
         if self._next == _DONE:
+            # A pipelined request waits until gunicorn calls `reset` after the answer.
             self._ahead += data
         else:
             self._ahead = self._read_data(data)
@@ -231,6 +232,8 @@ class _FramedParser:
 
     def _read_size(self: Any, line: bytes) -> None:
         size, _, extension = line.partition(b";")
+        # `int(size, 16)` would also accept a sign, spaces and underscores (RFC 9112, section 7.1 has only hexadecimal
+        # digits).
         if not 0 < len(size) <= _SIZE_DIGITS or not _HEXADECIMAL.issuperset(size):
             raise ParseError("Invalid chunk size")
         if b"\r" in extension or b"\n" in extension:
@@ -250,6 +253,8 @@ class _FramedParser:
                 self._next = _DONE
                 self._end_is_here()
                 return data[offset:]
+            # Trailers are checked and dropped: Trimtab needs none, and a malformed one shows that the framing is
+            # broken.
             if b":" not in line or b"\r" in line or b"\n" in line or line[:1] in b" \t":
                 raise ParseError("Invalid trailer")
             self._set_aside(len(line) + 2)

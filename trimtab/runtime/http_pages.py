@@ -37,6 +37,7 @@ class HttpPages:
             self._server = _Server((address.host, address.port), _handler_class(pages))
         except OSError as error:
             raise CannotServe(f"cannot listen on {address}: {error.strerror}") from error
+        # It checks for shutdown every 0.1 seconds. A daemon thread, so that a crash elsewhere ends the process.
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="pages", daemon=True)
 
     @property
@@ -74,6 +75,7 @@ class _Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             self._connections[request] = None
+            # Dicts keep insertion order.
             oldest = next(iter(self._connections)) if len(self._connections) > MAX_CONNECTIONS else None
             self._connections.pop(oldest, None)
         if oldest is not None:
@@ -118,4 +120,5 @@ def tell(file: Path | None, facts: Mapping[str, Any]) -> None:
         return
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     temporary.write_text(json.dumps(facts) + "\n")
+    # A rename is atomic within one folder.
     temporary.replace(file)

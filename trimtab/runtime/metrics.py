@@ -29,6 +29,7 @@ class Bounded:
         """Returns the value itself, or `other`."""
         if value in self._values:
             return value
+        # First come, first served: values that are already counted keep their series.
         if len(self._values) >= self._limit:
             return OTHER_VALUE
         self._values.add(value)
@@ -70,6 +71,8 @@ class LabelledHistogram(Collector):
         if counts is None:
             counts = self._counts[label] = self._empty()
             self._sums[label] = 0.0
+        # Each sample is counted in one bucket; `collect` accumulates them. The library's histogram takes a lock for
+        # each sample.
         counts[bisect_left(self._bounds, value)] += times
         self._sums[label] += value * times
 
@@ -84,6 +87,7 @@ class LabelledHistogram(Collector):
         """Yields the metric with cumulative buckets, as Prometheus expects them."""
         family = HistogramMetricFamily(self._name, self._says, labels=self._labels)
         names = [*map(str, map(float, self._bounds)), "+Inf"]
+        # A copy: the scrape's thread iterates while the event loop may add a label.
         for label, counts in list(self._counts.items()):
             buckets = list(zip(names, map(float, accumulate(counts)), strict=True))
             family.add_metric([label] if self._labels else [], buckets, self._sums[label])

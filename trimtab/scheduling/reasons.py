@@ -53,7 +53,7 @@ UNEVEN = Code(
     "Raise maxSkew, use ScheduleAnyway, or set nodeTaintsPolicy: Honor so that a node being drained no longer counts.",
 )
 UNJUDGED = Code(
-    "cannot-be-judged",
+    "unknown-placement-rule",
     "Trimtab does not know everything that decides where this pod is placed.",
     "Read the message: it names a scheduler, resource claims, or volumes or namespaces missing in the snapshot.",
 )

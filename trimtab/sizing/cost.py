@@ -15,7 +15,7 @@ from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Code, NotYet
 
 FEW_PODS = Code(
-    "few-sandboxes",
+    "too-few-sandbox-pods",
     "Too few pods of the RuntimeClass were measured to compute its overhead.",
     "Measure while at least this many pods of the class run, or measure several times.",
 )

@@ -21,7 +21,7 @@ VPA_DOWN = Code(
     "Repair the VPA's admission controller.",
 )
 HPA_COUNTS = Code(
-    "hpa-counts-by-request",
+    "hpa-uses-request",
     "An HPA aims at a share of the request: a different request leads to a different number of replicas.",
     "Use the target `averageValue` instead, or pass `--allow-hpa` and check what would change.",
 )
@@ -43,9 +43,9 @@ LIMIT_TOO_SMALL = Code(
     "Raise its memory limit at least to the amount that the row says it needs. With `--guaranteed` the request and the "
     "limit of a Guaranteed pod are proposed together.",
 )
-AS_IT_IS = Code("close-enough", "The current request is at most a tenth above the recommended one.", "Nothing.")
+AS_IT_IS = Code("within-tolerance", "The current request is at most a tenth above the recommended one.", "Nothing.")
 NO_SUCH_WORKLOAD = Code(
-    "workload-not-seen",
+    "workload-not-in-snapshot",
     "The container has usage, but its current request is unknown: it is not in the snapshot.",
     "Provide a newer snapshot with `--cluster`, or read the cluster `live`.",
 )

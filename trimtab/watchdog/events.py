@@ -108,4 +108,4 @@ def event_reason(code: Code) -> str:
 
 def _is_warning(note: PolicyNote) -> bool:
     """That a pod is older than a policy is how it always begins."""
-    return note.reason.name not in ("created-before-policy", "decided-otherwise-since", "overhead-stale")
+    return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

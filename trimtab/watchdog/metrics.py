@@ -83,16 +83,16 @@ class Metrics:
             return Gauge(f"trimtab_{name}", says, labels, registry=registry)
 
         self.unpatched = gauge(
-            "unpatched_pods", "Running pods that lack what policy says, by why they lack it.", "policy", "reason"
+            "unpatched_pods", "Running pods that lack a change of a policy, by reason.", "policy", "reason"
         )
         self.would = gauge(
             "would_change_pods", "Running pods that a policy in mode warn or audit would change.", "policy"
         )
         self.skipped = gauge(
-            "skipped_pods", "Running pods that a policy matches and leaves out, by why.", "policy", "reason"
+            "skipped_pods", "Running pods that a policy matches and leaves out, by reason.", "policy", "reason"
         )
         self.overhead = gauge(
-            "wrong_overhead_pods", "Running pods whose overhead is not their RuntimeClass's, by why.", "reason"
+            "wrong_overhead_pods", "Running pods whose overhead is not their RuntimeClass's, by reason.", "reason"
         )
         self.class_pods = gauge("runtime_class_pods", "Running pods of each RuntimeClass.", "runtime_class")
         self.class_cores = gauge(
@@ -104,7 +104,7 @@ class Metrics:
             "overhead_memory_bytes", "Memory that the scheduler reserves for pod overhead.", "runtime_class"
         )
         self.class_nodes = gauge(
-            "runtime_class_node_kinds", "Kinds of nodes that a RuntimeClass's pods may run on; 0: they wait.",
+            "runtime_class_node_types", "Types of nodes that a RuntimeClass's pods may run on; 0: they wait.",
             "runtime_class",
         )  # fmt: skip
         self.class_without_nodes = gauge(
@@ -114,7 +114,8 @@ class Metrics:
             "runtime_class", "reason",
         )  # fmt: skip
         self.class_dollars = gauge(
-            "overhead_dollars_per_hour", "What pod overhead costs by requests; absent while no node tells its price.",
+            "overhead_dollars_per_hour",
+            "The cost of pod overhead by requests; absent while no price of a node is known.",
             "runtime_class",
         )  # fmt: skip
         self.namespace_dollars = gauge(
@@ -126,24 +127,27 @@ class Metrics:
             "trimtab_runtime_class_evictions", "Pods that kubelets evicted since the watchdog started.",
             ["runtime_class"], registry=registry,
         )  # fmt: skip
-        self.refused = gauge("refused_pods", "Running pods that would be denied if they were created now.")
+        self.refused = gauge("would_deny_pods", "Running pods that would be denied if they were created now.")
         self.setting = gauge(
             "overhead_setting_wrong", "1 while pods show that the overhead setting is wrong; NaN: not known yet."
         )
-        self.pods = gauge("policy_pods", "Running pods to each policy: matched, changed, overruled.", "policy", "state")
-        self.harm = gauge("harm_pods", "Pods that carry a policy's change (after) or lack it (before), and those hit.",
+        self.pods = gauge(
+            "policy_running_pods",
+            "Running pods of each policy by state: matched, changed, overruled.",
+            "policy",
+            "state",
+        )
+        self.harm = gauge("harm_pods", "Pods with a policy's change (after) and without (before), and failed ones.",
                           "policy", "trouble", "side", "count")  # fmt: skip
         self.qos = gauge("qos_pods", "Running pods by their quality of service class.", "qos")
-        self.running = gauge("running_pods", "Pods that run, as the watchdog sees them.")
-        self.alike = gauge("running_pod_kinds", "Groups of running pods that are alike, and decided about once.")
-        self.behind = gauge("watchdog_behind", "Groups of pods that the last look did not come to.")
-        self.seconds = gauge("watchdog_look_seconds", "How long the last look took.")
-        self.lost = gauge("watchdog_events_lost", "Events that could not be written since it started.")
+        self.running = gauge("running_pods", "Running pods in the watchdog's watch.")
+        self.alike = gauge("running_pod_groups", "Groups of equal running pods; each group is decided once.")
+        self.behind = gauge("watchdog_undecided_pod_groups", "Groups of pods that the last check did not decide.")
+        self.seconds = gauge("watchdog_check_duration_seconds", "The duration of the last check.")
+        self.lost = gauge("watchdog_lost_events", "Events that could not be written since the watchdog started.")
         self.brakes = Counter("trimtab_harm_brakes", "Policies found harmful: put-to-warn, told, failed.",
                               ["policy", "trouble", "done"], registry=registry)  # fmt: skip
-        self.faults = Counter(
-            "trimtab_watchdog_faults", "Looks that did not come to their end, by kind.", ["kind"], registry=registry
-        )
+        self.faults = Counter("trimtab_watchdog_errors", "Checks that failed, by kind.", ["kind"], registry=registry)
         gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
         gauge(
             "watchdog_data_age_seconds", "Seconds since what the watches hold was last known to be right."

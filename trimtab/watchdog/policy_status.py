@@ -77,22 +77,22 @@ def _brake(found: PolicyObservation, now: str) -> StatusCondition:
         return before
     was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
     if was_on and found.verdict is not None and not isinstance(found.verdict, HarmEvidence):
-        return _condition(found, now, HARM_BRAKE, "False", _REARMED, "somebody put it back to apply")
+        return _condition(found, now, HARM_BRAKE, "False", _REARMED, "the mode was set back to apply")
     return _off(found, now)
 
 
-_REARMED = "ReArmed"
+_REARMED = "AppliedAgain"
 
 
 def _off(found: PolicyObservation, now: str) -> StatusCondition:
     match found.verdict:
         case None:
-            return _condition(found, now, HARM_BRAKE, "False", "NotLookedFor", "not in mode apply, or the brake is off")
+            return _condition(found, now, HARM_BRAKE, "False", "NotChecked", "not in mode apply, or the brake is off")
         case NotYet():
             return _condition(found, now, HARM_BRAKE, "Unknown", "TooFewPods", str(found.verdict))
         case HarmEvidence():
             told = f"would be put to warn: {found.verdict.reason}"
-            return _condition(found, now, HARM_BRAKE, "False", "OnlyTold", told)
+            return _condition(found, now, HARM_BRAKE, "False", "ReportedOnly", told)
         case _:
             name = "".join(part.title() for part in found.verdict.code.name.split("-"))
             return _condition(found, now, HARM_BRAKE, "False", name, str(found.verdict))

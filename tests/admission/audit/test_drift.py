@@ -53,7 +53,7 @@ def test_a_policy_from_a_folder_carries_no_time() -> None:
 def test_a_pod_we_saw_and_would_decide_about_otherwise_now() -> None:
     both = policies(SIZES, policy("{labels: {add: {team: a}}}", name="teams", match="{vpa: unmanaged}"))
     found = looked(held(admitted(pod(), POLICY)), both, since=registered(sizes=DAY - 10, teams=DAY - 10))
-    assert lacking(found) == [("teams", "decided-otherwise-since", 1)]
+    assert lacking(found) == [("teams", "decision-changed-since", 1)]
 
 
 def test_a_recommendation_that_moved_makes_no_marked_pod_lack_it() -> None:
@@ -81,7 +81,7 @@ def test_policies_that_only_watch_are_told_apart() -> None:
     warn = policies(policy("{labels: {add: {team: a}}}", mode="warn"))
     found = looked(held(admitted(pod())), warn)
     assert lacking(found) == []
-    assert [one.reason.code.name for one in found.watching] == ["policy-only-watching"]
+    assert [one.reason.code.name for one in found.watching] == ["policy-not-in-apply-mode"]
     assert (found.tallies["p"].would, found.tallies["p"].unpatched) == (1, 0)
 
 
@@ -120,4 +120,4 @@ def test_a_pod_that_would_be_denied_now_is_told() -> None:
     strict = policies(policy("{overhead: {stray: deny}}"))
     brought = pod(container(requests={"cpu": "1"}), overhead={"cpu": "250m"})
     found = looked(held(admitted(brought, runtime_class_admission=False)), strict)
-    assert [one.reason.code.name for one in found.refused] == ["overhead-stray"]
+    assert [one.reason.code.name for one in found.refused] == ["overhead-without-class"]

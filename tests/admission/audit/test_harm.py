@@ -37,11 +37,11 @@ def test_where_nothing_is_known_of_before_nothing_is_concluded() -> None:
 
 
 def test_workloads_that_were_killed_before_stay_as_they_are() -> None:
-    assert code(verdict(Count(20, 4), Count(20, 6))) == "harm-none-seen"
+    assert code(verdict(Count(20, 4), Count(20, 6))) == "harm-not-found"
 
 
 def test_a_rise_too_small_to_matter_is_none() -> None:
-    assert code(verdict(Count(1000, 0), Count(1000, 30))) == "harm-none-seen"
+    assert code(verdict(Count(1000, 0), Count(1000, 30))) == "harm-not-found"
 
 
 def test_a_trouble_that_is_everywhere_is_not_the_policys() -> None:
@@ -49,7 +49,7 @@ def test_a_trouble_that_is_everywhere_is_not_the_policys() -> None:
 
 
 def test_nothing_hit_is_quiet_however_few_there_are() -> None:
-    assert code(verdict(Count(), Count(1, 0))) == "harm-none-seen"
+    assert code(verdict(Count(), Count(1, 0))) == "harm-not-found"
 
 
 def test_one_trouble_is_enough() -> None:

@@ -33,14 +33,14 @@ def signed(
         (signed(), {}),
         (signed(None), {"signing-key-missing": "error"}),
         (signed(False), {"signing-key-missing": "error"}),
-        (signed(HIDDEN), {"not-looked-at": "unknown"}),
+        (signed(HIDDEN), {"not-checked": "unknown"}),
         (signed(webhook=None), {"webhook-signing-key-missing": "warn"}),
         (signed(webhook=False), {"webhook-signing-key-missing": "warn"}),
-        (signed(webhook=HIDDEN), {"not-looked-at": "unknown"}),
-        (signed(notes=HIDDEN), {"not-looked-at": "unknown"}),
-        (signed(notes=FORGED), {"drain-not-authentic": "error"}),
-        (signed(False, FORGED), {"signing-key-missing": "error", "drain-not-authentic": "error"}),
-        (signed(HIDDEN, FORGED), {"not-looked-at": "unknown"}),
+        (signed(webhook=HIDDEN), {"not-checked": "unknown"}),
+        (signed(notes=HIDDEN), {"not-checked": "unknown"}),
+        (signed(notes=FORGED), {"drain-annotation-not-authentic": "error"}),
+        (signed(False, FORGED), {"signing-key-missing": "error", "drain-annotation-not-authentic": "error"}),
+        (signed(HIDDEN, FORGED), {"not-checked": "unknown"}),
         (signed(notes=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"})), {}),
         (
             signed(notes=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n2": "d1"})),
@@ -48,6 +48,8 @@ def signed(
         ),
         (signed(notes=DrainAnnotations(ours={"n1": NOTE})), {"state-deleted": "warn"}),
         (signed(notes=DrainAnnotations(others={"n1": "elsewhere"})), {}),
+        (replace(signed(), renamed=(("n1", "the taint trimtab.dev/leaving"),)), {"renamed-word-on-node": "warn"}),
+        (replace(signed(), renamed=HIDDEN), {}),
         (signed(web=Unreadable("ConfigMap trimtab-state-web", "no signature")), {"state-not-authentic": "warn"}),
     ],
 )
@@ -57,9 +59,13 @@ def test_what_is_signed_is_judged(found: SignatureState, says: dict[str, str]) -
 
 def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> None:
     notes = DrainAnnotations(ours={"n2": NOTE, "n1": NOTE, "n3": DrainAnnotation(drain="d3", pool="db", since=1)})
-    found = {told.finding.reason.sentence for told in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))}
+    actual = {
+        check_result.finding.reason.sentence
+        for check_result in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))
+    }
     assert (
-        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2" in found
+        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2"
+        in actual
     )
 
 

@@ -12,8 +12,8 @@ from trimtab.cli.doctor.observed import NamespaceState, ObservedCluster
 
 def drawn(seen: ObservedCluster) -> str:
     console = Console(record=True, width=140, file=StringIO())
-    found = report(judged(seen), server="https://x", namespace=OURS, at="", without=(), strict=False)
-    draw_findings(console, found)
+    actual_report = report(judged(seen), server="https://x", namespace=OURS, at="", without=(), strict=False)
+    draw_findings(console, actual_report)
     return console.export_text()
 
 

@@ -99,14 +99,19 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("kubernetes-too-old", "error", {"version": (1, 29)}),
     ("kubernetes-untested", "warn", {"version": (1, 33)}),
     ("kubernetes-untested", "warn", {"version": (1, 37)}),
-    ("clock-off", "warn", {"there": NOW - timedelta(seconds=20)}),
-    ("clock-off", "error", {"there": NOW - timedelta(seconds=70)}),
+    ("clock-skew", "warn", {"there": NOW - timedelta(seconds=20)}),
+    ("clock-skew", "error", {"there": NOW - timedelta(seconds=70)}),
     ("namespace-missing", "error", {"home": None}),
     ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=None)}),
     ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=False)}),
     ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=None)}),
     ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=False)}),
-    ("drain-not-authentic", "error", {"signed": replace(SIGNED, notes=DrainAnnotations(doubtful={"n1": FORGED}))}),
+    ("renamed-word-on-node", "warn", {"signed": replace(SIGNED, renamed=(("n1", "the taint trimtab.dev/leaving"),))}),
+    (
+        "drain-annotation-not-authentic",
+        "error",
+        {"signed": replace(SIGNED, notes=DrainAnnotations(doubtful={"n1": FORGED}))},
+    ),
     (
         "drain-orphaned",
         "warn",
@@ -122,43 +127,51 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", DeploymentState(wanted=2, ready=0))),
     ("process-not-ready", "warn", process("webhook", DeploymentState(wanted=2, ready=1))),
-    ("namespace-mixed", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
-    ("right-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
+    ("namespace-mismatch", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
+    ("permission-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
     ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_there=False, is_bound=False),)}),
     ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_bound=False),)}),
     ("account-policy-missing", "warn", {"account_policies": None}),
     ("account-policy-differs", "warn", {"account_policies": (replace(POLICED, is_ours=False),)}),
-    ("lease-free", "error", lease(holder="")),
-    ("lease-free", "error", {"leases": {**WELL.leases, "compactor": None}}),
+    ("lease-not-held", "error", lease(holder="")),
+    ("lease-not-held", "error", {"leases": {**WELL.leases, "compactor": None}}),
     ("lease-stale", "error", lease(renewed=NOW - timedelta(seconds=31))),
     ("lease-stale", "error", lease(renewed=None)),
     ("configuration-missing", "error", {"mutating": ()}),
     ("configuration-missing", "error", {"validating": None}),
     ("ca-bundle-missing", "error", mutating(bundle=b"")),
-    ("service-other", "error", mutating(service=("other", "trimtab-webhook"))),
-    ("service-other", "error", mutating(service=None)),
+    ("service-mismatch", "error", mutating(service=("other", "trimtab-webhook"))),
+    ("service-mismatch", "error", mutating(service=None)),
     ("failure-policy-fail", "error", mutating(fails=True)),
-    ("timeout-long", "warn", mutating(timeout=10)),
-    ("asked-once", "warn", mutating(reinvoked=False)),
-    ("system-namespaces-asked", "error", mutating(spares=frozenset({OURS}))),
-    ("pools-asked-elsewhere", "warn", pools_of(None)),
-    ("pools-asked-elsewhere", "warn", pools_of(frozenset({OURS, "team"}))),
-    ("webhook-silent", "error", {"pod": CREATED}),
-    ("validation-silent", "error", {"document": CREATED}),
-    ("overhead-set-otherwise", "error", {"processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")}),
+    ("timeout-too-long", "warn", mutating(timeout=10)),
+    ("reinvocation-never", "warn", mutating(reinvoked=False)),
+    ("system-namespaces-selected", "error", mutating(spares=frozenset({OURS}))),
+    ("pools-validated-elsewhere", "warn", pools_of(None)),
+    ("pools-validated-elsewhere", "warn", pools_of(frozenset({OURS, "team"}))),
+    ("webhook-not-called", "error", {"pod": CREATED}),
+    ("validation-not-called", "error", {"document": CREATED}),
+    ("overhead-setting-mismatch", "error", {"processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")}),
     ("autoscaler-not-found", "warn", {"scaler": AutoscalerState(status_report=None)}),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(status_report=Unreadable("its status", "no YAML"))}),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, healthy=False))}),
     (
-        "autoscaler-ill",
+        "autoscaler-status-unusable",
+        "error",
+        {"scaler": AutoscalerState(status_report=Unreadable("its status", "no YAML"))},
+    ),
+    ("autoscaler-status-unusable", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, healthy=False))}),
+    (
+        "autoscaler-status-unusable",
         "error",
         {"scaler": AutoscalerState(status_report=replace(SCALER, updated=SCALER.updated - 121))},
     ),
-    ("autoscaler-ill", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, updated=None))}),
+    ("autoscaler-status-unusable", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, updated=None))}),
     ("autoscaler-flags-differ", "warn", scaler(scale_down_unneeded_time="2m")),
-    ("autoscaler-does-not-hand-over", "warn", leading(90)),
-    ("estafette-runs-beside", "warn", {"estafette": BESIDE}),
-    ("estafette-runs-beside", "error", {"estafette": BESIDE, "pools": PoolReading((Pool(name="web", dry_run=False),))}),
+    ("autoscaler-drains-same-nodes", "warn", leading(90)),
+    ("estafette-still-running", "warn", {"estafette": BESIDE}),
+    (
+        "estafette-still-running",
+        "error",
+        {"estafette": BESIDE, "pools": PoolReading((Pool(name="web", dry_run=False),))},
+    ),
     ("estafette-left-cordons", "warn", {"estafette": EstafetteState(running=(), stranded=("a", "b"))}),
     ("usage-source-missing", "warn", {"source": UsageSourceState(name="metrics API", status=404)}),
     (
@@ -168,17 +181,17 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=200, empty=True)}),
     ("usage-source-failing", "error", {"source": UsageSourceState(name="http://prometheus.obs.svc", status=404)}),
-    ("vpa-webhook-dead", "warn", {"vpa": Vpa(installed=True, acts=False)}),
+    ("vpa-webhook-unavailable", "warn", {"vpa": Vpa(installed=True, acts=False)}),
     ("policy-not-loaded", "error", {"policies": (replace(POLICY, broken="spec.actions: nothing", last_error="x"),)}),
-    ("policy-braked", "warn", {"policies": (replace(POLICY, braked="put to warn: 3 of 5 pods"),)}),
+    ("policy-set-to-warn", "warn", {"policies": (replace(POLICY, braked="put to warn: 3 of 5 pods"),)}),
     (
         "required-class-missing",
         "error",
         {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
     ),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
-    ("policy-status-behind", "warn", {"policies": (replace(POLICY, observed=1),)}),
-    ("pool-scales-nowhere", "warn", {"pools": PoolReading((SCALING,))}),
+    ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed=1),)}),
+    ("pool-without-right-to-scale", "warn", {"pools": PoolReading((SCALING,))}),
     (
         "pool-not-loaded",
         "error",
@@ -190,8 +203,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("code", "severity", "other"), FAULTS)
 def test_one_fault_is_one_finding_of_that_name_with_a_fix(code: str, severity: str, other: dict[str, Any]) -> None:
     assert bad(**other) == {code: severity}
-    found = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK]
-    assert all(each.fix for each in found)
+    actual = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK]
+    assert all(each.fix for each in actual)
 
 
 @pytest.mark.parametrize("other", [*(other for _, _, other in FAULTS), {"secret": None}, {"secret": OLD}])
@@ -203,15 +216,15 @@ def test_every_command_of_a_fix_is_for_the_namespace_that_was_asked_for(other: d
 
 
 TOGETHER: list[tuple[set[str], dict[str, Any]]] = [
-    ({"pair-missing", "not-looked-at"}, {"secret": None}),
-    ({"pair-unusable", "ca-bundle-strange"}, {"secret": OTHER}),
-    ({"pair-unusable", "ca-bundle-strange"}, {"secret": OLD}),
-    ({"ca-bundles-differ", "ca-bundle-strange"}, mutating(bundle=OTHER.bundle)),
+    ({"certificate-missing", "not-checked"}, {"secret": None}),
+    ({"certificate-unusable", "ca-bundle-mismatch"}, {"secret": OTHER}),
+    ({"certificate-unusable", "ca-bundle-mismatch"}, {"secret": OLD}),
+    ({"ca-bundles-differ", "ca-bundle-mismatch"}, mutating(bundle=OTHER.bundle)),
     (
-        {"overhead-set-otherwise"},
+        {"overhead-setting-mismatch"},
         {"runtime_class": CREATED, "processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")},
     ),
-    ({"autoscaler-keeps-nodes", "autoscaler-flags-differ"}, scaler(scale_down_enabled="false")),
+    ({"autoscaler-scale-down-disabled", "autoscaler-flags-differ"}, scaler(scale_down_enabled="false")),
 ]
 
 
@@ -260,19 +273,19 @@ def test_what_is_as_it_should_be_is_no_finding(other: dict[str, Any]) -> None:
 
 def test_whoever_is_asked_after_us_and_again_may_overrule() -> None:
     assert bad(mutating=(configuration(), configuration(hook("last.example.com"), name="zz"))) == {
-        "may-be-overruled": "warn"
+        "another-webhook-called-later": "warn"
     }
 
 
 def test_a_pair_past_two_thirds_is_due_and_still_works() -> None:
     both = {"mutating": (configuration(hook(bundle=AGED.bundle)),)}
     hooks = tuple(replace(each, bundle=AGED.bundle) for each in VALIDATING.hooks)
-    assert bad(secret=AGED, validating=configuration(*hooks), **both) == {"pair-due": "warn"}
+    assert bad(secret=AGED, validating=configuration(*hooks), **both) == {"certificate-renewal-due": "warn"}
 
 
 def test_a_pair_without_our_name_is_of_no_use() -> None:
     other = certs.reissued_pair(PAIR, ["elsewhere.svc"], now=NOW)
-    assert bad(secret=other) == {"pair-unusable": "error"}
+    assert bad(secret=other) == {"certificate-unusable": "error"}
 
 
 UNKNOWN = [field.name for field in fields(WELL) if field.name not in ("namespace", "asked_in", "here", "opted_out")]
@@ -283,10 +296,10 @@ MANY = {"processes", "rights", "leases"}
 def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     whole = getattr(WELL, what)
     hidden = dict.fromkeys(whole, HIDDEN) if what in MANY else HIDDEN
-    told = judged(replace(WELL, **{what: hidden}))
-    found = {each.finding.severity for each in told if each.finding.severity != FindingSeverity.OK}
-    assert found == {FindingSeverity.UNKNOWN}
-    assert not is_well(told)
+    results = judged(replace(WELL, **{what: hidden}))
+    actual = {each.finding.severity for each in results if each.finding.severity != FindingSeverity.OK}
+    assert actual == {FindingSeverity.UNKNOWN}
+    assert not is_well(results)
 
 
 @pytest.mark.parametrize(
@@ -302,22 +315,24 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     ],
 )
 def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(other: dict[str, Any], says: str) -> None:
-    told = judged(replace(WELL, **other))
-    [found] = [each.finding for each in told if each.finding.severity != FindingSeverity.OK]
+    results = judged(replace(WELL, **other))
+    [found] = [each.finding for each in results if each.finding.severity != FindingSeverity.OK]
     assert found.severity == FindingSeverity.UNKNOWN
     assert says in str(found.reason)
 
 
 def test_every_finding_is_of_a_kind_that_its_check_declares() -> None:
-    general = {"as-it-should-be", "not-looked-at"}
+    general = {"no-problem-found", "not-checked"}
     for *_, other in FAULTS:
-        for told in judged(replace(WELL, **other)):
-            assert told.finding.reason.code.name in {code.name for code in told.check.may} | general
+        for check_result in judged(replace(WELL, **other)):
+            assert check_result.finding.reason.code.name in {code.name for code in check_result.check.may} | general
 
 
 def test_every_declared_kind_of_finding_has_a_row_here() -> None:
-    rows = {code for code, *_ in FAULTS}.union(*(codes for codes, _ in TOGETHER), {"may-be-overruled", "pair-due"})
-    assert {code.name for check in CHECKS for code in check.may} == rows - {"not-looked-at"}
+    rows = {code for code, *_ in FAULTS}.union(
+        *(codes for codes, _ in TOGETHER), {"another-webhook-called-later", "certificate-renewal-due"}
+    )
+    assert {code.name for check in CHECKS for code in check.may} == rows - {"not-checked"}
 
 
 def test_a_check_is_left_out_by_name_and_warnings_count_strictly() -> None:
@@ -338,9 +353,9 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
         "source": UsageSourceState(name="metrics API", status=404),
         "processes": {**WELL.processes, "recommender": asks},
     }
-    assert bad(**without) == {"not-looked-at": "unknown"}
+    assert bad(**without) == {"not-checked": "unknown"}
 
 
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
-    assert bad(runtime_class=CREATED) == {"overhead-set-otherwise": "error"}
+    assert bad(runtime_class=CREATED) == {"overhead-setting-mismatch": "error"}

@@ -125,9 +125,9 @@ def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_right_is_told_in_words_and_asked_for_the_account(process: str) -> None:
     rights = needed_permissions(process, OURS, cert_manager=False)
-    asked = [right.review(f"trimtab-{process}", OURS)["spec"] for right in rights]
+    actual = [right.review(f"trimtab-{process}", OURS)["spec"] for right in rights]
     assert len(set(map(str, rights))) > 10
-    assert {spec["user"] for spec in asked} == {f"system:serviceaccount:{OURS}:trimtab-{process}"}
+    assert {spec["user"] for spec in actual} == {f"system:serviceaccount:{OURS}:trimtab-{process}"}
 
 
 def test_a_subresource_is_asked_as_one() -> None:
@@ -164,10 +164,10 @@ PROCESS = DeploymentState(wanted=1, ready=1)
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:
-    told = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_COMPACTOR_SCALE_NAMESPACES": "team:other"})
+    deployment = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_COMPACTOR_SCALE_NAMESPACES": "team:other"})
     refused: Any = Refuses()
     door = DoctorReader(ClusterProbe(refused), OURS)
-    without, asked = (door.lacking("compactor", process, HIDDEN) for process in (PROCESS, told))
+    without, asked = (door.lacking("compactor", process, HIDDEN) for process in (PROCESS, deployment))
     assert isinstance(asked, tuple)
     assert isinstance(without, tuple)
     assert set(asked) - set(without) == {
@@ -191,19 +191,19 @@ def test_what_became_of_a_policy_that_holds_an_account_is_read_off_it_and_its_bi
     }
     gone, unbound, warns, emptied, narrowed, spared, *_ = [*names, *names]
     del there[POLICY_KIND, gone], there[f"{POLICY_KIND}Binding", gone]
-    found = {one.name: one for one in observed.decode_account_policies(rendered, there)}
-    assert (found[gone].is_there, found[gone].is_bound) == (False, False)
+    actual = {one.name: one for one in observed.decode_account_policies(rendered, there)}
+    assert (actual[gone].is_there, actual[gone].is_bound) == (False, False)
     there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
     there[f"{POLICY_KIND}Binding", unbound]["spec"]["policyName"] = "another"
     there[f"{POLICY_KIND}Binding", warns]["spec"]["validationActions"] = ["Warn", "Audit"]
     there[POLICY_KIND, emptied]["spec"]["validations"] = [{"expression": "true"}]
-    found = {one.name: one for one in observed.decode_account_policies(rendered, there)}
-    assert (found[unbound].is_bound, found[warns].is_bound, found[emptied].is_ours) == (False, False, False)
+    actual = {one.name: one for one in observed.decode_account_policies(rendered, there)}
+    assert (actual[unbound].is_bound, actual[warns].is_bound, actual[emptied].is_ours) == (False, False, False)
     there = {(each["kind"], each["metadata"]["name"]): deepcopy(each) for each in rendered}
     there[POLICY_KIND, narrowed]["spec"]["matchConstraints"]["namespaceSelector"] = {"matchLabels": {"a": "b"}}
     there[f"{POLICY_KIND}Binding", spared]["spec"]["matchResources"] = {"namespaceSelector": {}}
-    found = {one.name: one for one in observed.decode_account_policies(rendered, there)}
-    assert (found[narrowed].is_ours, found[spared].is_ours) == (False, False)
+    actual = {one.name: one for one in observed.decode_account_policies(rendered, there)}
+    assert (actual[narrowed].is_ours, actual[spared].is_ours) == (False, False)
 
 
 def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:
@@ -282,7 +282,7 @@ def test_an_answer_without_a_date_tells_no_time() -> None:
 def test_the_report_counts_and_says_what_was_left_out() -> None:
     from trimtab.cli.doctor.command import judged
 
-    told = judged(WELL, without=["vpa"])
-    found = report(told, server="https://x", namespace=OURS, at=str(NOW), without=["vpa"], strict=False)
-    assert (found.well, found.left_out) == (True, ["vpa"])
-    assert sum(found.counts.values()) == len(found.findings)
+    results = judged(WELL, without=["vpa"])
+    actual_report = report(results, server="https://x", namespace=OURS, at=str(NOW), without=["vpa"], strict=False)
+    assert (actual_report.well, actual_report.left_out) == (True, ["vpa"])
+    assert sum(actual_report.counts.values()) == len(actual_report.findings)

@@ -93,7 +93,7 @@ def settings(process: str, **found: str) -> dict[str, Any]:
 
 def bad(**other: Any) -> dict[str, str]:
     """Code → severity of everything that is not as it should be, where this differs from a cluster that is well."""
-    told = judged(replace(WELL, **other))
+    results = judged(replace(WELL, **other))
     return {
-        each.finding.reason.code.name: each.finding.severity.value for each in told if each.finding.severity != "ok"
+        each.finding.reason.code.name: each.finding.severity.value for each in results if each.finding.severity != "ok"
     }

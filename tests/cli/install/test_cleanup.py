@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from trimtab.cli.install.cleanup import Uninstaller, find_surged_deployments, has_marks, taints_without_own
+from trimtab.cli.install.cleanup import (
+    Uninstaller,
+    clear_renamed_taints,
+    find_surged_deployments,
+    has_marks,
+    taints_without_own,
+)
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import NodeSpec, Taint
 from trimtab.cluster.api.meta import Metadata
@@ -16,7 +22,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, gathered, write
 from trimtab.compaction.drain.pool_state import KEY, LABEL, PoolState
 from trimtab.compaction.drain.pool_state import write as state_text
-from trimtab.compactor.soft_taint import LEAVING
+from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
 from trimtab.kube.errors import refused
 from trimtab.kube.objects import Writer
 
@@ -65,6 +71,26 @@ def test_other_taints_stay_in_their_order() -> None:
     assert taints_without_own(node("", THEIRS, OURS, elsewhere), HOME) == (THEIRS, elsewhere)
 
 
+def test_our_taint_under_its_earlier_key_is_ours_too() -> None:
+    earlier = Taint(key=RENAMED_LEAVING, value=HOME, effect="PreferNoSchedule")
+    assert taints_without_own(node("", THEIRS, earlier), HOME) == (THEIRS,)
+
+
+def test_an_installation_removes_the_taint_with_the_earlier_key() -> None:
+    cluster = Cluster()
+    cluster.there["/nodes/n1"]["spec"]["taints"] = [
+        {"key": RENAMED_LEAVING, "value": HOME, "effect": "PreferNoSchedule"},
+        {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"},
+    ]
+    cluster.there["/nodes/n1"]["metadata"]["resourceVersion"] = "1"
+    writer = Writer(client=cluster)  # type: ignore[arg-type]
+    [done] = clear_renamed_taints(writer, HOME)
+    assert (str(done.what), done.how) == ("Node n1", f"taint {RENAMED_LEAVING} removed")
+    assert cluster.writes == ["PATCH n1"]
+    [left] = clear_renamed_taints(Writer(client=Cluster(refuses="/nodes")), HOME)  # type: ignore[arg-type]
+    assert left.how.startswith("left to the compactor")
+
+
 def test_where_none_is_ours_taints_are_not_written() -> None:
     assert taints_without_own(node(of(HOME), THEIRS), HOME) is None
 
@@ -105,7 +131,7 @@ class Cluster:
 
     def get(self, path: str, *_: object, doing: str, **__: object) -> bytes:
         self._may(path, doing)
-        return json.dumps(next(found for end, found in self.there.items() if path.endswith(end))).encode()
+        return json.dumps(next(item for end, item in self.there.items() if path.endswith(end))).encode()
 
     def write(self, method: str, path: str, *_: object, doing: str, **__: object) -> bytes:
         self._may(path, doing)

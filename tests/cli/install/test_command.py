@@ -17,15 +17,15 @@ def trimtab(*arguments: str | Path) -> Result:
 
 
 def test_without_more_it_prints_what_it_would_apply() -> None:
-    found = trimtab()
-    assert found.exit_code == 0
-    assert tuple(yaml.safe_load_all(found.stdout)) == manifests(InstallValues())
+    result = trimtab()
+    assert result.exit_code == 0
+    assert tuple(yaml.safe_load_all(result.stdout)) == manifests(InstallValues())
 
 
 def test_json_is_a_list_that_kubectl_takes() -> None:
-    found = json.loads(trimtab("-o", "json", "--image", "registry/trimtab:2", "--replicas", "3").stdout)
-    assert found["kind"] == "List"
-    assert found["items"] == list(manifests(InstallValues(image="registry/trimtab:2", replicas=3)))
+    document = json.loads(trimtab("-o", "json", "--image", "registry/trimtab:2", "--replicas", "3").stdout)
+    assert document["kind"] == "List"
+    assert document["items"] == list(manifests(InstallValues(image="registry/trimtab:2", replicas=3)))
 
 
 def test_it_goes_into_a_file(tmp_path: Path) -> None:
@@ -46,12 +46,12 @@ def test_it_goes_into_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], got: str) -> None:
-    found = trimtab(*arguments)
-    assert found.exit_code == 2
-    assert got in found.stderr
+    result = trimtab(*arguments)
+    assert result.exit_code == 2
+    assert got in result.stderr
 
 
 def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:
-    found = trimtab("--apply", "--kubeconfig", tmp_path / "none")
-    assert found.exit_code == 2
-    assert "expected a cluster" in found.stderr
+    result = trimtab("--apply", "--kubeconfig", tmp_path / "none")
+    assert result.exit_code == 2
+    assert "expected a cluster" in result.stderr

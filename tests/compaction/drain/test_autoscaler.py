@@ -30,7 +30,7 @@ GOING = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSch
 def test_a_node_that_the_autoscaler_wants_before_we_evicted_a_pod_is_left_to_it() -> None:
     wanted = node("n1", cordoned=True, taints=[CANDIDATE])
     whole = note(leaving("web-1"))
-    assert ended(step(whole, *WEB, on=wanted, pools=(LEADS,))) == ("drain-left-to-autoscaler", FailureCause.NOBODY)
+    assert ended(step(whole, *WEB, on=wanted, pools=(LEADS,))) == ("drain-autoscaler-removes-node", FailureCause.NOBODY)
     assert evicted(step(whole, *WEB, on=wanted)) == ["web-1"], "the pool follows: it was above the threshold"
 
 
@@ -39,7 +39,7 @@ def test_a_node_that_it_wants_because_of_what_we_evicted_is_ours() -> None:
     moves = note(leaving("web-1"), leaving("api-1"))
     here = [*WEB, pod("api-2", "n2"), pod("api-3", "n2"), owner("api", 2)]
     assert evicted(step(moves, *here, on=wanted, pools=(LEADS,))) == ["web-1"]
-    assert waits(step(note(emptied=NOW - 60), on=wanted, pools=(LEADS,))) == "drain-left-empty"
+    assert waits(step(note(emptied=NOW - 60), on=wanted, pools=(LEADS,))) == "drain-waits-for-autoscaler"
 
 
 def test_what_it_evicts_is_spent_from_budgets_of_a_pool_that_leads() -> None:
@@ -51,7 +51,7 @@ def test_what_it_evicts_is_spent_from_budgets_of_a_pool_that_leads() -> None:
 
 def test_its_deletions_count_in_the_pace_of_a_pool_that_leads() -> None:
     two = replace(LEADS, drains=2)
-    items = [node("k", "8"), pod("full-1", "k", annotations={"trimtab.dev/keep": "true"})]
+    items = [node("k", "8"), pod("full-1", "k", annotations={"trimtab.dev/do-not-disrupt": "true"})]
     items += [*(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
     steps = planned(*items, pool=two).waves[0].steps
     for deleted, count in (({}, 2), ({"x": "all"}, 1), ({"x": "all", "y": "all"}, 0)):

@@ -37,7 +37,7 @@ def test_what_is_missing_beyond_it_is() -> None:
     one, two = leaving("web-1", wanted=3, missing=1), leaving("web-2", wanted=3, missing=1)
     unready = pod("web-3", "n2", ready=False, created=written(NOW - 20))
     here = [pod("web-2", "n1"), UNREADY, owner("web", 3)]
-    assert waits(step(note(one, two), unready, *here)) == "drain-one-by-one"
+    assert waits(step(note(one, two), unready, *here)) == "drain-waits-for-workload"
     since = change(note(one, two), since=NOW - 450)
     [late] = step(since, pod("web-3", "n2", ready=False, created=written(NOW - 400)), *here)
     assert isinstance(late, Release)
@@ -49,7 +49,7 @@ def test_one_workload_of_the_system_moves_at_a_time() -> None:
     both = [pod("dns-1", "n1"), pod("dns-2", "n2"), pod("csi-1", "n1"), pod("csi-2", "n2")]
     assert evicted(step(note(*moves), *both, *budgets)) == ["csi-1"]
     first_gone = [*both[:2], both[3]]
-    assert waits(step(note(*moves), *first_gone, *budgets)) == "drain-one-critical-workload"
+    assert waits(step(note(*moves), *first_gone, *budgets)) == "drain-waits-for-critical-workload"
     back = [*first_gone, pod("csi-3", "n2", created=written(NOW - 5))]
     assert evicted(step(note(*moves), *back, *budgets)) == ["dns-1"]
 

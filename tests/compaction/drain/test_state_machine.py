@@ -105,7 +105,7 @@ def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
     whole = owner("site", 4, "Deployment")
     tops = {("default", "ReplicaSet", name): Owner("Deployment", "site") for name in ("web", "new")}
     found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, top_owners=tops)
-    assert waits(found) == "drain-one-by-one"
+    assert waits(found) == "drain-waits-for-workload"
     assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, top_owners=tops)) == ["web-1"]
 
 
@@ -126,14 +126,14 @@ def test_an_eviction_that_is_not_seen_yet_counts_against_the_budget() -> None:
 def test_a_turn_begins_when_the_successors_of_the_one_before_are_ready() -> None:
     moves = (leaving("web-1"), leaving("web-2", turn=1))
     pods = [pod("web-2", "n1"), pod("web-3", "n2"), owner("web", 3)]
-    assert waits(step(note(*moves), *pods)) == "drain-successors"
+    assert waits(step(note(*moves), *pods)) == "drain-waits-for-successors"
     assert evicted(step(note(*moves), *pods, pod("web-4", "n2"))) == ["web-2"]
 
 
 def test_the_end_is_reached_when_all_successors_are_ready() -> None:
     ending = pod("web-1", "n1", deleted=written(NOW + 20))
-    assert waits(step(note(leaving("web-1")), ending, *WEB[1:])) == "drain-pod-ending"
-    assert waits(step(note(leaving("web-1")), *WEB[1:])) == "drain-successors"
+    assert waits(step(note(leaving("web-1")), ending, *WEB[1:])) == "drain-pod-terminating"
+    assert waits(step(note(leaving("web-1")), *WEB[1:])) == "drain-waits-for-successors"
     assert step(note(leaving("web-1")), *WEB[1:], pod("web-3", "n2")) == (MarkEmptied(),)
 
 
@@ -198,22 +198,22 @@ def test_a_pod_past_its_grace_and_a_while_is_stuck() -> None:
 
 def test_a_pod_nobody_planned_for_ends_a_drain_but_not_a_daemon() -> None:
     stranger, daemon = pod("new-1", "n1"), pod("d-1", "n1", owner="DaemonSet")
-    assert ended(step(note(leaving("web-1")), *WEB, stranger)) == ("drain-pod-came", FailureCause.NODE)
+    assert ended(step(note(leaving("web-1")), *WEB, stranger)) == ("drain-pods-added", FailureCause.NODE)
     assert evicted(step(note(leaving("web-1")), *WEB, daemon)) == ["web-1"]
 
 
 def test_a_pod_that_says_no_at_the_last_moment_stays() -> None:
     no = pod("web-1", "n1", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
-    assert ended(step(note(leaving("web-1")), no, *WEB[1:])) == ("drain-pod-forbidden", FailureCause.NODE)
+    assert ended(step(note(leaving("web-1")), no, *WEB[1:])) == ("drain-pod-not-evictable", FailureCause.NODE)
     two = (budget("web", 1), budget("web", 1, name="second"))
-    assert ended(step(note(leaving("web-1")), *WEB, *two)) == ("drain-pod-forbidden", FailureCause.NODE)
+    assert ended(step(note(leaving("web-1")), *WEB, *two)) == ("drain-pod-not-evictable", FailureCause.NODE)
 
 
 def test_a_successor_past_its_time_ends_a_drain() -> None:
     nowhere = pod("web-3", ready=False, created=written(NOW - 40), cpu="100")
     slow = pod("web-3", "n2", ready=False, created=written(NOW - 40))
     assert ended(step(note(leaving("web-1")), *WEB[1:], nowhere)) == ("drain-successor-not-placed", FailureCause.POOL)
-    assert waits(step(note(leaving("web-1")), *WEB[1:], slow)) == "drain-successors"
+    assert waits(step(note(leaving("web-1")), *WEB[1:], slow)) == "drain-waits-for-successors"
     found = step(note(leaving("web-1")), *WEB[1:], slow, terms=DrainTimeouts(ready=30))
     assert ended(found) == ("drain-successor-not-ready", FailureCause.POOL)
 
@@ -231,7 +231,7 @@ def test_a_successor_that_nobody_can_create_ends_a_drain_at_once_and_says_why() 
 
 
 def test_a_failure_that_is_over_or_lacks_no_pod_ends_nothing() -> None:
-    assert waits(step(note(leaving("web-1")), pod("web-2", "n2"), failing("False"))) == "drain-successors"
+    assert waits(step(note(leaving("web-1")), pod("web-2", "n2"), failing("False"))) == "drain-waits-for-successors"
     assert evicted(step(note(leaving("web-1")), *WEB[:2], failing())) == ["web-1"]
 
 
@@ -255,8 +255,8 @@ def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
 def test_an_empty_node_is_given_back_to_a_pod_that_waits_and_would_fit_on_it_alone() -> None:
     fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
     anywhere = pod("other-1", ready=False, created=written(NOW - 40))
-    assert ended(step(note(emptied=NOW - 100), fits)) == ("drain-node-opened", FailureCause.NOBODY)
-    assert waits(step(note(emptied=NOW - 100), anywhere)) == "drain-left-empty"
+    assert ended(step(note(emptied=NOW - 100), fits)) == ("drain-node-uncordoned-for-pods", FailureCause.NOBODY)
+    assert waits(step(note(emptied=NOW - 100), anywhere)) == "drain-waits-for-autoscaler"
 
 
 def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
@@ -266,7 +266,7 @@ def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
     assert isinstance(found, Release)
     assert "at its minimum of 2" in str(found.reason)
     assert found.blame is FailureCause.POOL, "the next node of the group would be emptied for nothing, too"
-    assert waits(step(note(emptied=NOW - 1499), autoscaler=scaler)) == "drain-left-empty"
+    assert waits(step(note(emptied=NOW - 1499), autoscaler=scaler)) == "drain-waits-for-autoscaler"
 
 
 @pytest.mark.parametrize(
@@ -296,8 +296,8 @@ def test_an_empty_node_is_given_back_in_the_autoscalers_own_words(
 def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -> None:
     """So a machine looks that is taken away."""
     ill = node("n1", cordoned=True, ready=False)
-    assert waits(step(note(emptied=NOW - 100), on=ill)) == "drain-left-empty"
-    assert waits(step(note(emptied=NOW - 1501), on=ill)) == "drain-left-empty", "unready ones have 20 minutes"
+    assert waits(step(note(emptied=NOW - 100), on=ill)) == "drain-waits-for-autoscaler"
+    assert waits(step(note(emptied=NOW - 1501), on=ill)) == "drain-waits-for-autoscaler", "unready ones have 20 minutes"
     gone = step(note(leaving("web-0")), *WEB[1:], on=ill)
     assert not [act for act in gone if isinstance(act, Release)]
     assert ended(step(note(leaving("web-1")), *WEB, on=ill)) == ("drain-node-not-ready", FailureCause.NODE)

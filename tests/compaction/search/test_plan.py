@@ -24,7 +24,7 @@ def test_when_none_of_them_can_go_more_are_looked_at() -> None:
     stuck = [
         item
         for i in range(3)
-        for item in (node(f"a{i}"), pod(f"k-{i}", f"a{i}", annotations={"trimtab.dev/keep": "true"}))
+        for item in (node(f"a{i}"), pod(f"k-{i}", f"a{i}", annotations={"trimtab.dev/do-not-disrupt": "true"}))
     ]
     pods = [pod(f"y-{i}{j}", f"n{i}", "100m") for i in range(10) for j in range(2)]
     assert wave(*stuck, *MANY, *pods, close=3).steps

@@ -30,7 +30,7 @@ TWO = [
     in_zone("a1", "a"),
     in_zone("b1", "b"),
     in_zone("b2", "b"),
-    pod("k-1", "b2", annotations={"trimtab.dev/keep": "true"}),
+    pod("k-1", "b2", annotations={"trimtab.dev/do-not-disrupt": "true"}),
 ]
 
 
@@ -39,13 +39,13 @@ def test_a_zone_that_nothing_needs_may_go_altogether() -> None:
 
 
 def test_a_volume_keeps_the_last_node_of_its_zone_even_while_no_pod_uses_it() -> None:
-    assert refusals(*TWO, *stored("a"))["a1"] == "last-of-zone"
+    assert refusals(*TWO, *stored("a"))["a1"] == "last-node-of-zone"
     assert "a1" not in refusals(*TWO, *stored("b"))
 
 
 def test_a_spread_over_zones_keeps_one_node_in_each() -> None:
-    assert refusals(*TWO, pod("x-1", "b2", "100m", spec=spread("x", ZONE)))["a1"] == "last-of-zone"
+    assert refusals(*TWO, pod("x-1", "b2", "100m", spec=spread("x", ZONE)))["a1"] == "last-node-of-zone"
 
 
 def test_of_two_nodes_of_the_zone_one_may_go() -> None:
-    assert list(refusals(*TWO, in_zone("a2", "a"), *stored("a")).values()).count("last-of-zone") == 1
+    assert list(refusals(*TWO, in_zone("a2", "a"), *stored("a")).values()).count("last-node-of-zone") == 1

@@ -19,7 +19,7 @@ def planned(*items: Item) -> Plan:
 
 def stays(name: str, used: str = "1", **more: object) -> list[Item]:
     """A node that keeps its own pod and takes others. The fuller, the tighter, the sooner it is taken."""
-    return [node(name, "4", **more), pod(f"k{name}-1", name, used, annotations={"trimtab.dev/keep": "true"})]
+    return [node(name, "4", **more), pod(f"k{name}-1", name, used, annotations={"trimtab.dev/do-not-disrupt": "true"})]
 
 
 def target(*items: Item) -> str:
@@ -58,7 +58,7 @@ def test_the_larger_weight_wins() -> None:
 
 
 def test_a_preferred_node_that_is_full_keeps_no_node_from_going() -> None:
-    assert target(*TWO, pod("f-1", "c", "3", annotations={"trimtab.dev/keep": "true"}),
+    assert target(*TWO, pod("f-1", "c", "3", annotations={"trimtab.dev/do-not-disrupt": "true"}),
                   pod("x-1", "a", spec=likes((1, "fast")))) == "b"  # fmt: skip
 
 
@@ -71,13 +71,15 @@ def test_company_that_is_not_liked_is_avoided() -> None:
 
 
 def test_what_a_pod_that_is_there_would_rather_not_have_beside_it_is_avoided() -> None:
-    shy = pod("s-1", "b", "100m", spec=company("podAntiAffinity", "x"), annotations={"trimtab.dev/keep": "true"})
+    shy = pod(
+        "s-1", "b", "100m", spec=company("podAntiAffinity", "x"), annotations={"trimtab.dev/do-not-disrupt": "true"}
+    )
     assert target(*TWO, shy, pod("x-1", "a")) == "c"
 
 
 def test_a_spread_that_says_schedule_anyway_steers() -> None:
     soft = spread("x", whenUnsatisfiable="ScheduleAnyway")
-    assert target(*TWO, pod("x-2", "b", "100m", spec=soft, annotations={"trimtab.dev/keep": "true"}),
+    assert target(*TWO, pod("x-2", "b", "100m", spec=soft, annotations={"trimtab.dev/do-not-disrupt": "true"}),
                   pod("x-1", "a", spec=soft)) == "c"  # fmt: skip
 
 
@@ -88,7 +90,7 @@ def test_replicas_do_not_pile_on_one_node_when_others_have_room() -> None:
 
 
 def test_replicas_keep_apart_from_those_that_are_there() -> None:
-    there = pod("x-2", "b", "100m", annotations={"trimtab.dev/keep": "true"})
+    there = pod("x-2", "b", "100m", annotations={"trimtab.dev/do-not-disrupt": "true"})
     assert target(*TWO, there, pod("x-1", "a")) == "c"
 
 
@@ -115,5 +117,5 @@ def test_a_pod_whose_place_depends_on_the_order_of_moves_is_steered_too() -> Non
             **likes((1, "fast"))["affinity"],
         }
     }
-    friends = [pod(f"friend-{n}", n, "100m", annotations={"trimtab.dev/keep": "true"}) for n in "bc"]
+    friends = [pod(f"friend-{n}", n, "100m", annotations={"trimtab.dev/do-not-disrupt": "true"}) for n in "bc"]
     assert target(*TWO, *friends, pod("x-1", "a", spec=near)) == "c"

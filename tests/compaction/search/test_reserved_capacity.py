@@ -39,7 +39,7 @@ UNBOUND = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "new
 def test_a_pod_that_waits_and_cannot_be_judged_may_need_the_room_all_the_same(spec: Item) -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("x-2", "b", "1")]
     assert planned(*items, waits("w-1", cpu="4", spec=spec)).pools["all"].code.name == "pods-waiting"
-    assert planned(*items, waits("w-1", cpu="3", spec=spec)).refusals["b"].code.name == "room-promised"
+    assert planned(*items, waits("w-1", cpu="3", spec=spec)).refusals["b"].code.name == "capacity-reserved"
     assert goes(*items, waits("w-1", cpu="2", spec=spec)) == ["a"]
     assert goes(*items, waits("w-1", cpu="64", spec=spec)) == ["a"]
 

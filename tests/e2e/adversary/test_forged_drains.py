@@ -133,7 +133,9 @@ def test_an_older_state_that_is_written_back_is_not_believed(cluster: Cluster, t
         old = cluster.get("ConfigMap", state)["data"]
         cluster.eventually(lambda: one.told("emptied"), within=60)
         for node in nodes(cluster, name):
-            cluster.patch("Node", node["metadata"]["name"], {"metadata": {"annotations": {"trimtab.dev/keep": "true"}}})
+            cluster.patch(
+                "Node", node["metadata"]["name"], {"metadata": {"annotations": {"trimtab.dev/do-not-disrupt": "true"}}}
+            )
         cluster.eventually(lambda: not any(map(is_cordoned, nodes(cluster, name))), within=30)
     clerk(cluster).patch("ConfigMap", state, {"data": old})
     with compactor(cluster, tmp_path) as two:

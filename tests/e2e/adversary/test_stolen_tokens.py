@@ -151,7 +151,9 @@ def test_the_compactor_reads_the_autoscalers_status_by_its_name_alone(applied: I
 
 NODE_CHANGES: dict[str, dict[str, Any]] = {
     "a taint that evicts": {"spec": {"taints": [{"key": "any", "effect": "NoExecute"}]}},
-    "our taint, so that it evicts": {"spec": {"taints": [{"key": "trimtab.dev/leaving", "effect": "NoExecute"}]}},
+    "our taint, so that it evicts": {
+        "spec": {"taints": [{"key": "trimtab.dev/drain-candidate", "effect": "NoExecute"}]}
+    },
     "a taint taken off": {"spec": {"taints": []}},
     "a label": {"metadata": {"labels": {"pool": "theirs"}}},
     "a label taken off": {"metadata": {"labels": {"pool": None}}},
@@ -189,7 +191,7 @@ def test_the_compactors_token_changes_nothing_of_a_node_that_evicts_or_attracts_
 def test_the_compactor_cordons_annotates_and_taints_softly(applied: Installed, node: str) -> None:
     """And undoes it, with what else stands on the node as it was."""
     own = thief(applied, "compactor")
-    soft = {"key": "trimtab.dev/leaving", "value": "trimtab-system", "effect": "PreferNoSchedule"}
+    soft = {"key": "trimtab.dev/drain-candidate", "value": "trimtab-system", "effect": "PreferNoSchedule"}
     _patch_as_read(applied, own, node, lambda taints: {"spec": {"taints": [*taints, soft]}})
     own.patch("Node", node, {"metadata": {"annotations": {NOTE: "{}"}}, "spec": {"unschedulable": True}})
     _patch_as_read(applied, own, node, lambda taints: {

@@ -24,11 +24,11 @@ MISSED = Code(
     "missed-by-webhook",
     "The pod was created while the policy was in force, and our webhook did not change it: it was down, too slow, "
     "paused, not called for this namespace, or a policy or the cluster's facts had not reached it yet.",
-    "Look at the webhook's availability (`trimtab_failures`, the API server's "
+    "Look at the webhook's availability (`trimtab_errors`, the API server's "
     "`apiserver_admission_webhook_fail_open_count`), then restart the workload.",
 )
 DECIDED_OTHERWISE = Code(
-    "decided-otherwise-since",
+    "decision-changed-since",
     "The webhook saw the pod, and would decide otherwise now: what it knows of the cluster has changed since.",
     "Nothing, or restart the workload.",
 )
@@ -39,7 +39,7 @@ CAUSE_UNKNOWN = Code(
     "Restart the workload; pods that still come through unchanged are missed by the webhook.",
 )
 ONLY_WATCHING = Code(
-    "policy-only-watching",
+    "policy-not-in-apply-mode",
     "The policy is in mode `warn` or `audit`: it changes nothing, and tells what it would change.",
     "Say `mode: apply` in the policy when you agree with what it would do.",
 )
@@ -72,7 +72,7 @@ TOO_FEW = Code(
     "Nothing to do: it is looked at again with every round.",
 )
 QUIET = Code(
-    "harm-none-seen",
+    "harm-not-found",
     "Pods that the policy changed fare no worse than others.",
     "Nothing to do.",
 )

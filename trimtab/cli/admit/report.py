@@ -157,8 +157,13 @@ def report_change(change: FieldChange) -> ChangeReport:
     )
 
 
-def _report_kept_field(kept: FieldKept) -> KeptFieldReport:
-    return KeptFieldReport(field=kept.field, policy=kept.policy, reason=report_reason(kept.reason), warning=kept.loud)
+def _report_kept_field(field_kept: FieldKept) -> KeptFieldReport:
+    return KeptFieldReport(
+        field=field_kept.field,
+        policy=field_kept.policy,
+        reason=report_reason(field_kept.reason),
+        warning=field_kept.loud,
+    )
 
 
 def _report_shape(pod: Pod) -> PodShape:

@@ -119,6 +119,7 @@ def audit_running_pods(
     )
     audit_inputs = AuditInputs(policies=policies, facts=facts, terms=settings)
     pods = snapshot_build.snapshot.all(Pod)
+    # Without a limit: the report lists every pod.
     audit = Auditor(most=sys.maxsize).look(map(AuditedPodReader(match_asks(policies).annotations), pods), audit_inputs)
     return _build_report(
         findings(audit, audit_inputs, change_times),

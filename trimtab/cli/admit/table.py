@@ -200,9 +200,13 @@ def _warning_lines(pod: PodReport) -> list[Text]:
 
 def _kept_lines(pod: PodReport) -> list[Text]:
     return [
-        Text(f"· {kept.field or 'policy'}: {kept.reason.text} ({kept.policy}, {kept.reason.code})", style=_GREY)
-        for kept in pod.left
-        if not kept.warning
+        Text(
+            f"· {field_kept.field or 'policy'}: {field_kept.reason.text} ({field_kept.policy},"
+            f" {field_kept.reason.code})",
+            style=_GREY,
+        )
+        for field_kept in pod.left
+        if not field_kept.warning
     ]
 
 

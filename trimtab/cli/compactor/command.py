@@ -154,6 +154,7 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
 
 def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:
     with state.open_client(login) as client:
+        # The pause may be an annotation or a label: null in a merge patch (RFC 7386) removes both.
         body = {"metadata": {"annotations": {PAUSED: value}, **({} if value else {"labels": {PAUSED: None}})}}
         path, doing = one(PLACES["Namespace"], "", login.namespace), f"annotate Namespace {login.namespace}"
         Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)

@@ -212,6 +212,7 @@ def release_nodes(writer: Writer, annotated_nodes: Sequence[Annotated]) -> Itera
 
 
 def _release_node(writer: Writer, name: str) -> str:
+    # The kubelet and controllers write nodes, too: after a conflict the node is read again.
     for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
         shape = objects.read(writer.client, "Node", name)
         assert isinstance(shape, NodeShape)

@@ -71,7 +71,7 @@ def _nodes_table(report: PlanReport) -> Table:
         after = (
             _requests_bar(node, node.after)
             if node.after
-            else Text(f"goes in wave {waves_by_node[node.name]}", style="yellow")
+            else Text(f"removed in wave {waves_by_node[node.name]}", style="yellow")
         )
         why = (
             f"stays: {blockers_by_node[node.name].pod}, {blockers_by_node[node.name].reason.code}"

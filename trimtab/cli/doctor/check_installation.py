@@ -22,13 +22,13 @@ NOT_READY = Code(
     "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
 NAMESPACE_MISMATCH = Code(
-    "namespace-mixed",
+    "namespace-mismatch",
     "A process is configured with another namespace than the one that it runs in: it looks there for its Secret, its "
     "pools and its Lease, and may not read them.",
     "With kustomize, `namespace` needs the base's `elsewhere.yaml`, too: docs/how-to/install-in-a-cluster.md.",
 )
 PERMISSION_MISSING = Code(
-    "right-missing",
+    "permission-missing",
     "The account of a process lacks a right that its work needs.",
     "`trimtab install --apply`, with the options it was installed with, grants exactly what is needed; with Helm, "
     "`helm upgrade`.",
@@ -46,13 +46,13 @@ ACCOUNT_POLICY_DIFFERENT = Code(
     "`helm upgrade`.",
 )
 LEASE_FREE = Code(
-    "lease-free",
+    "lease-not-held",
     "No replica of a process holds its Lease, so the process does no work.",
     "See the replicas' logs: a replica acquires the Lease within half a minute of its start.",
 )
 LEASE_STALE = Code(
     "lease-stale",
-    "The Lease of a process was not renewed in time: its leader is gone, or cannot reach the API server.",
+    "The Lease of a process was not renewed in time: its leader has stopped, or cannot reach the API server.",
     "See the log of the replica that holds it; the other replica takes over when the Lease expires.",
 )
 
@@ -189,7 +189,7 @@ UNTESTED = Code(
     "No problem is known. Use a dry run first, and look for a newer Trimtab in the changelog.",
 )
 CLOCK_SKEW = Code(
-    "clock-off",
+    "clock-skew",
     "The clock of the machine that runs the command and the API server's differ by more than a few seconds.",
     "Synchronize both by NTP. Whether certificates, Leases and the autoscaler's reports are valid depends on the time.",
 )
@@ -301,7 +301,7 @@ POLICY_INVALID = Code(
     "`trimtab policies check FILE` names every mistake.",
 )
 POLICY_BRAKED = Code(
-    "policy-braked",
+    "policy-set-to-warn",
     "The watchdog set a policy to `warn`, because pods that it changed failed more often than before.",
     "Read its condition HarmBrake, fix the policy, then set `mode: apply` again; with the chart's values that"
     " takes one "
@@ -318,7 +318,7 @@ POLICY_FAILING = Code(
     "`kubectl get podpolicy NAME -o jsonpath={.status.lastError}`",
 )
 STATUS_BEHIND = Code(
-    "policy-status-behind",
+    "policy-status-outdated",
     "The status of a policy is not about its present generation: no watchdog has processed it.",
     "The watchdog does so once a minute. If it does not: the checks `processes` and `leases`, then its log.",
 )
@@ -328,7 +328,7 @@ POOL_INVALID = Code(
     "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
 )
 POOL_WITHOUT_SCALING = Code(
-    "pool-scales-nowhere",
+    "pool-without-right-to-scale",
     "A pool allows moving pods that are the only replica of their workload, and the compactor may scale"
     " workloads in no "
     "namespace: such pods stay, and so do their nodes.",

@@ -18,7 +18,7 @@ from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Code, Unreadable
 
 OVERHEAD_MISMATCH = Code(
-    "overhead-set-otherwise",
+    "overhead-setting-mismatch",
     "The setting for who writes pod overhead does not match this API server: pods would be refused, or have none.",
     "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value in the sentence.",
 )
@@ -32,12 +32,12 @@ AUTOSCALER_MISSING = Code(
     "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
 AUTOSCALER_UNHEALTHY = Code(
-    "autoscaler-ill",
+    "autoscaler-status-unusable",
     "The cluster autoscaler reports no status, an invalid one, or that it is unhealthy: the compactor starts no drain.",
     "`kubectl -n kube-system logs deploy/cluster-autoscaler`",
 )
 AUTOSCALER_KEEPS_NODES = Code(
-    "autoscaler-keeps-nodes",
+    "autoscaler-scale-down-disabled",
     "The cluster autoscaler runs with --scale-down-enabled=false: drained nodes are not removed.",
     "Start it with --scale-down-enabled=true, or leave the pools in dry run.",
 )
@@ -47,12 +47,12 @@ AUTOSCALER_FLAGS_DIFFER = Code(
     "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
 )
 AUTOSCALER_COMPETES = Code(
-    "autoscaler-does-not-hand-over",
+    "autoscaler-drains-same-nodes",
     "A pool has `autoscaler: lead`, and the cluster autoscaler would drain the same nodes in its own order.",
     "Start the cluster autoscaler with the flag that the sentence names.",
 )
 ESTAFETTE_RUNS = Code(
-    "estafette-runs-beside",
+    "estafette-still-running",
     "An estafette node-compactor runs in this cluster. It deletes pods without regard to PodDisruptionBudgets on nodes "
     "that Trimtab plans with, and pods move twice.",
     "`trimtab pools import FILE --apply --take-over` creates pools from its configuration, stops it and uncordons the "
@@ -75,7 +75,7 @@ USAGE_SOURCE_FAILS = Code(
     "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
 VPA_WEBHOOK_DOWN = Code(
-    "vpa-webhook-dead",
+    "vpa-webhook-unavailable",
     "The VPA is installed and its own webhook cannot act: pods that it manages get P95, not P5.",
     "See its admission controller: it needs a ready endpoint and a caBundle.",
 )

@@ -13,6 +13,7 @@ from trimtab.cli.doctor.finding import Check, DoctorFinding, error, ok, unknown,
 from trimtab.cli.doctor.observed import ObservedCluster, Read, SignatureState
 from trimtab.cluster.api.meta import get
 from trimtab.cluster.node import read as node_of
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.cluster.signature import secret_of
 from trimtab.cluster.snapshot import ConfigMap
@@ -22,6 +23,7 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.node_signatures import SECRET, NodeSigner
 from trimtab.compactor.pool_state_store import authentic, name_of
+from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours
 from trimtab.kube import objects, signing_keys
 from trimtab.kube.client import Client
 from trimtab.kube.listing import listed
@@ -46,7 +48,7 @@ WEBHOOK_KEY_MISSING = Code(
     "then stay as they are.",
 )
 DRAIN_FORGED = Code(
-    "drain-not-authentic",
+    "drain-annotation-not-authentic",
     "A node has a drain annotation that the compactor did not sign for it: the compactor ignores the node.",
     "Find out who wrote it; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
 )
@@ -67,6 +69,12 @@ STATE_NOT_AUTHENTIC = Code(
     "The next leader discards it and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens"
     " the pool.",
 )
+RENAMED = Code(
+    "renamed-word-on-node",
+    "A node has a taint or an annotation of Trimtab under its earlier name.",
+    f"`trimtab install --apply` and the compactor remove the taint {RENAMED_LEAVING}. Replace the annotation "
+    f"{RENAMED_KEEP} by {KEEP}: until then the node stays, as you asked.",
+)
 
 
 def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -80,7 +88,7 @@ def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
-    """Return whether the process has its key: without one a webhook goes on working, a compactor does nothing."""
+    """Return whether the process has its key: without one a webhook still works, a compactor does nothing."""
     secret, report = f"Secret {cluster.namespace}/{secret_of(process)}", warn if process == "webhook" else error
     if cluster.processes[process] is None:
         return ok(f"{process}: not installed")
@@ -113,6 +121,8 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield ok(f"{len(signatures.notes.ours)} nodes have an annotation of the compactor, all of them authentic")
     for node, namespace in sorted(signatures.notes.others.items()):
         yield ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
+    for node, key in () if isinstance(signatures.renamed, Unreadable) else signatures.renamed:
+        yield warn(RENAMED, f"node {node} has {key}")
 
 
 def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
@@ -161,7 +171,7 @@ CHECKS = (
     ),
     Check(
         name="drains", asks="Did the compactor sign the nodes' annotations and its state?", judge=check_drains,
-        may=(DRAIN_FORGED, DRAIN_ORPHANED, STATE_DELETED, STATE_NOT_AUTHENTIC),
+        may=(DRAIN_FORGED, DRAIN_ORPHANED, STATE_DELETED, STATE_NOT_AUTHENTIC, RENAMED),
     ),
 )  # fmt: skip
 
@@ -182,6 +192,7 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
         keys=True if node_signer is not None else signer,
         notes=read(lambda: read_annotations(client, namespace, node_signer)),
         states=read(lambda: read_states(client, namespace, node_signer)),
+        renamed=read(lambda: find_renamed_keys(client, namespace)),
     )
 
 
@@ -202,6 +213,17 @@ def read_annotations(client: Client, namespace: str, keys: NodeSigner | None) ->
     """Return the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
     nodes = (node_of(shape) for _, shape in listed(client, PLACES["Node"]))
     return gathered(nodes, keys.keys if keys is not None else None, namespace)
+
+
+def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
+    """Return the node and the key of every taint and annotation that Trimtab has renamed. Raises KubeFault."""
+    nodes = [node_of(shape) for _, shape in listed(client, PLACES["Node"])]
+    tainted = [n for n in nodes if any(t.key == RENAMED_LEAVING and is_ours(t, namespace) for t in n.taints)]
+    annotated = [node for node in nodes if RENAMED_KEEP in node.annotations]
+    return (
+        *((node.name, f"the taint {RENAMED_LEAVING}") for node in tainted),
+        *((node.name, f"the annotation {RENAMED_KEEP}") for node in annotated),
+    )
 
 
 def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:

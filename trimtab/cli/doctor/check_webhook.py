@@ -18,18 +18,18 @@ REINSTALL = "`trimtab install --apply` with the options it was installed with; w
 """`install` does not remember options: without `--image` the processes would have an image that no node can pull."""
 
 PAIR_MISSING = Code(
-    "pair-missing",
+    "certificate-missing",
     "The Secret with the webhook's certificate does not exist, or holds no pair.",
     "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
     "describe certificate`.",
 )
 PAIR_UNUSABLE = Code(
-    "pair-unusable",
+    "certificate-unusable",
     "No client would trust a server with this certificate: it is expired, or of another key, authority or name.",
     "`trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues it, renew it there.",
 )
 PAIR_DUE = Code(
-    "pair-due",
+    "certificate-renewal-due",
     "The certificate still works and should have been renewed by now.",
     "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate --namespace NAMESPACE` does it "
     "now.",
@@ -51,13 +51,13 @@ CA_BUNDLES_DIFFER = Code(
     "cert-manager).",
 )
 CA_BUNDLE_UNKNOWN = Code(
-    "ca-bundle-strange",
+    "ca-bundle-mismatch",
     "A caBundle lacks the authority of the certificate that is served.",
     "The replicas correct it within seconds: see their log. `trimtab certs status --live --namespace "
     "NAMESPACE` shows whether they did.",
 )
 SERVICE_OTHER = Code(
-    "service-other",
+    "service-mismatch",
     "A webhook configuration sends API servers to another Service than Trimtab's.",
     REINSTALL,
 )
@@ -67,44 +67,44 @@ FAILURE_POLICY_FAIL = Code(
     f"Set it back to Ignore: {REINSTALL}",
 )
 TIMEOUT_LONG = Code(
-    "timeout-long",
+    "timeout-too-long",
     "The configuration's timeout is long: while the webhook is down, every pod that is created waits for it.",
     "Two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + REINSTALL,
 )
 NOT_REINVOKED = Code(
-    "asked-once",
+    "reinvocation-never",
     "The configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks change in a pod.",
     f"Set it back to IfNeeded: {REINSTALL}",
 )
 SYSTEM_NAMESPACES_SENT = Code(
-    "system-namespaces-asked",
+    "system-namespaces-selected",
     "Pods of kube-system, or of Trimtab's own namespace, are sent to the webhook: what the cluster needs to"
     " start would "
     "wait for it.",
     f"Restore the selector: {REINSTALL}",
 )
 POOLS_OF_OTHER_NAMESPACES = Code(
-    "pools-asked-elsewhere",
+    "pools-validated-elsewhere",
     "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where they are no pools: any"
     " account "
     "that may write one causes it work.",
     f"Restore the selector: {REINSTALL}",
 )
 MAY_BE_OVERRULED = Code(
-    "may-be-overruled",
+    "another-webhook-called-later",
     "Another mutating webhook is called after Trimtab's and is reinvoked, too: it has the last word about a pod.",
     "Nothing, if it changes other fields. Else exclude its namespaces, or name its configuration before `trimtab`.",
 )
 WEBHOOK_SILENT = Code(
-    "webhook-silent",
+    "webhook-not-called",
     "A pod was created as a dry run and the webhook was not called, or did not answer: pods are admitted unchanged.",
     "See `processes` and `certificates` first. Then the way from the API server to the Service: NetworkPolicies, a "
     "firewall between control plane and nodes (private clusters open port 8443 by a rule), the Service's endpoints.",
 )
 VALIDATION_SILENT = Code(
-    "validation-silent",
+    "validation-not-called",
     "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
-    "As for `webhook-silent`; each of the two has its own configuration.",
+    "As for `webhook-not-called`; each of the two has its own configuration.",
 )
 
 

@@ -88,6 +88,7 @@ class ClusterProbe:
 
     def trial(self, document: Mapping[str, Any], namespace: str = "") -> DryRunResult:
         """Create the document as a dry run, and return the API server's answer."""
+        # With dryRun=All the API server runs admission, webhooks included, and stores nothing (docs: "API Concepts").
         started_at = elapsed()
         path = collection(PLACES[document["kind"]], namespace)
         response = self.exchange("POST", path, {"dryRun": "All"}, document)
@@ -130,11 +131,13 @@ def _proxy_path(url: str) -> str:
     """Return the API server's proxy path to the Service of this URL. Raises Unreachable for any other host."""
     parts = urlsplit(url)
     labels = (parts.hostname or "").split(".")
+    # The names of a Service in the cluster's DNS: NAME.NAMESPACE, with .svc, or with .svc.cluster.local.
     if len(labels) < 2 or labels[2:] not in ([], ["svc"], ["svc", "cluster", "local"]):
         raise Unreachable(f"ask {url}: it is no Service of this cluster, so it cannot be asked from here")
     name, namespace = map(segment, labels[:2])
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
+    # The proxy subresource takes [SCHEME:]NAME:PORT (docs: "Access Services Running on Clusters").
     service = f"https:{name}:{port}" if secure else f"{name}:{port}"
     return f"/api/v1/namespaces/{namespace}/services/{service}/proxy{parts.path.rstrip('/')}/api/v1/query"
 
@@ -352,6 +355,7 @@ class DoctorReader:
                 for document in self._probe.all(kind)
             }
         except NotFound:
+            # ValidatingAdmissionPolicy is stable since Kubernetes 1.30; an older API server does not serve v1.
             return None
         return tuple(observed.decode_account_policies(rendered, stored))
 

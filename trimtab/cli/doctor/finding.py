@@ -51,12 +51,12 @@ class Check:
 
 
 WELL = Code(
-    "as-it-should-be",
+    "no-problem-found",
     "`trimtab doctor` checked this, and nothing is wrong with it.",
     "Nothing.",
 )
 UNSEEN = Code(
-    "not-looked-at",
+    "not-checked",
     "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It does not "
     "count as well.",
     "The sentence names the missing permission, or the API server's error. Run it again as a user with that"

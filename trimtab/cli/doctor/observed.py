@@ -42,6 +42,9 @@ class DryRunResult:
     @property
     def lacks_right(self) -> bool:
         """Whether authorization refused the request, before any webhook was called."""
+        # Authorization answers "User … cannot …" (apiserver, responsewriters/errors.go), a webhook's refusal says
+        # "denied
+        # the request" (apiserver, plugin/webhook/errors/statuserror.go).
         return self.status in (401, 403) and " cannot " in self.message and "denied the request" not in self.message
 
 
@@ -207,6 +210,8 @@ class SignatureState:
     """The drain annotations of nodes; without keys none is authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
     """The state of each pool; Unreadable, too, if it is not authentic."""
+    renamed: Read[tuple[tuple[str, str], ...]] = ()
+    """Node and key of every taint and annotation that Trimtab has renamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.pool_state import LABEL as STATE
 from trimtab.compaction.drain.pool_state import PREFIX as STATE_NAMES
 from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
-from trimtab.compactor.soft_taint import LEAVING
+from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
 from trimtab.policy.pod_context import DEFAULT_TERMS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
 from trimtab.recommender.sharded_configmaps import DAMAGED, RECOMMENDATION_NAMES, USAGE, USAGE_NAMES
@@ -58,6 +58,10 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
     yield from _render_policy("webhook", "cabundle", rule, _account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
 
 
+_SOFT_TAINTS = [LEAVING, RENAMED_LEAVING]
+"""Keys of the compactor's soft taint; it must be able to remove the one with the earlier key."""
+
+
 def _node_policy() -> Iterator[Manifest]:
     """Restrict the compactor to cordons, its annotation and its soft taint.
 
@@ -68,7 +72,7 @@ def _node_policy() -> Iterator[Manifest]:
     checks = [
         f"{_other_taints_cel('object')} == {_other_taints_cel('oldObject')}",
         f"!has(object.spec.taints) || "
-        f"object.spec.taints.all(t, t.key != '{LEAVING}' || t.effect == 'PreferNoSchedule')",
+        f"object.spec.taints.all(t, !(t.key in {_SOFT_TAINTS}) || t.effect == 'PreferNoSchedule')",
         f"{_map_cel('object', 'labels')} == {_map_cel('oldObject', 'labels')}",
         f"{_map_cel('object', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
         f"(key in {_map_cel('oldObject', 'annotations')} && "
@@ -87,7 +91,7 @@ def _other_taints_cel(variable: str) -> str:
     it."""
     taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
     key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
-    return f"{taints}.filter(t, t.key != '{LEAVING}').map(t, {key})"
+    return f"{taints}.filter(t, !(t.key in {_SOFT_TAINTS})).map(t, {key})"
 
 
 def _map_cel(variable: str, field: str) -> str:
@@ -168,7 +172,7 @@ def _pod_webhook(values: InstallValues) -> Manifest:
         "rules": [_webhook_rule("", "v1", "pods", "CREATE", scope="Namespaced")],
         # Pods that opt out are sent, too: each policy has a field that says whether its pods may opt out.
         "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": excluded}]},
-        # The kubelet recreates a mirror pod that differs from its static pod (pkg/kubelet/pod/mirror_client.go).
+        # A mirror pod only shows a static pod, which the kubelet runs from a file: a change of it would have no effect.
         "matchConditions": [{"name": "not-a-mirror-pod", "expression": mirror}],
     }
 

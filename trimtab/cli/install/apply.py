@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import certs
-from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
+from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
 from trimtab.cli.install.manifests import KEPT
 from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues, Manifest
 from trimtab.kube import objects
@@ -45,12 +45,14 @@ def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) 
     for manifest in manifests:
         objects.apply(replace(writer, manager=MANAGER), manifest)
         yield CleanupStep(_object_ref(manifest), "applied")
+        # A dry run has not stored the Secret and the configurations, so there is nothing to fill.
         if values.cert_manager or writer.dry_run:
             continue
         if _is_certificate_secret(manifest) and _issue_certificate(writer, values):
             yield CleanupStep(_object_ref(manifest), "issued")
         if manifest["kind"] in cert_manager.CONFIGURATIONS and _write_ca_bundle(writer, manifest["kind"], values):
             yield CleanupStep(_object_ref(manifest), "trusted")
+    yield from clear_renamed_taints(writer, values.namespace)
 
 
 def remove(
@@ -78,7 +80,7 @@ def _issue_certificate(writer: Writer, values: InstallValues) -> bool:
     secret = objects.get(writer.client, "Secret", SECRET, values.namespace)
     if secret is None or cert_manager.folder_of(secret) is not None:
         return False
-    # The certificate's authority is the bundle, so API servers trust it as soon as they read the configuration.
+    # Without a stored certificate the first step of every rotation is to write a new one.
     step = certs.next_step(certs.RotationState(store=None), called(WEBHOOK, values.namespace), now=clock.utc())
     assert isinstance(step, certs.WriteSecret)
     return _put_if_unchanged(writer, cert_manager.filled(secret, step.folder))

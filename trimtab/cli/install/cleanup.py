@@ -30,7 +30,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotation
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
-from trimtab.compactor.soft_taint import LEAVING, tainted
+from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours, tainted
 from trimtab.kube import listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
@@ -89,6 +89,8 @@ class Uninstaller:
             yield CleanupStep(
                 self._object_ref("Deployment", account(process)), "stopped" if is_stopped else "was not there"
             )
+        # A leader undoes its drains after SIGTERM. Only when its pod has stopped do nodes stay as they are restored
+        # here.
         deadline = clock.elapsed() + self.stop_timeout_seconds
         while (running := self._find_running_pods()) and not self.writer.dry_run:
             if clock.elapsed() > deadline:
@@ -142,6 +144,7 @@ class Uninstaller:
         for label in (
             pool_state.LABEL,
             pool_state_store.UNREADABLE_STATE_LABEL,
+            pool_state_store.RENAMED_UNREADABLE_STATE_LABEL,
             f"{RECOMMENDATIONS}=v1",
             f"{DAMAGED}=v1",
             f"{USAGE}=v1",
@@ -164,6 +167,7 @@ class Uninstaller:
             annotations = gathered((node,), keys.keys if keys is not None else None, self.namespace)
             if not has_marks(node, annotations, self.namespace):
                 return "was not there"
+            # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.
             if node.going is not None:
                 return "is being deleted"
             is_own = node.name in annotations.ours
@@ -181,6 +185,7 @@ class Uninstaller:
     def _scale_back(self, name: str) -> Iterator[CleanupStep]:
         namespace, _, deployment = name.partition("/")
         try:
+            # Only from 2 to 1: a user or an HPA may have scaled the Deployment meanwhile.
             if nodes.scale(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
                 yield CleanupStep(f"Deployment {name}", "scaled back")
         except NotAllowed as error:  # nodes are restored all the same
@@ -219,7 +224,29 @@ def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | No
     """Return the node's taints without Trimtab's; None if it has none of Trimtab's."""
     if not tainted(node, namespace):
         return None
-    return tuple(taint for taint in node.taints if taint.key != LEAVING or taint.value not in ("", namespace))
+    return tuple(taint for taint in node.taints if not is_ours(taint, namespace))
+
+
+def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep]:
+    """Removes the taint with the earlier key from every node, so that no renamed word keeps pods away from a node.
+
+    The compactor does the same when it starts: without the right to list or patch nodes it is left to the compactor.
+    Raises any other KubeFault.
+    """
+    try:
+        found = [shape for _, shape in listing.listed(writer.client, PLACES["Node"])]
+        for shape in found:
+            node = noun(shape)
+            rest = tuple(
+                taint for taint in node.taints if taint.key != RENAMED_LEAVING or not is_ours(taint, namespace)
+            )
+            if len(rest) < len(node.taints):
+                nodes.taint(writer, node.name, shape.metadata.resource_version, rest)
+                yield CleanupStep(f"Node {node.name}", f"taint {RENAMED_LEAVING} removed")
+    except NotAllowed as error:
+        yield CleanupStep(f"Taint {RENAMED_LEAVING}", f"left to the compactor: {error}")
+    except Conflict:
+        yield CleanupStep(f"Taint {RENAMED_LEAVING}", "left to the compactor: a node changed meanwhile")
 
 
 def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:

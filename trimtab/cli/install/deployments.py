@@ -93,9 +93,9 @@ def render_probe(path: str, port: str, scheme: str, **more: int) -> Manifest:
     return {"httpGet": {"path": path, "port": port, "scheme": scheme}, "timeoutSeconds": 2, **more}
 
 
-def render_variables(found: dict[str, str]) -> list[Manifest]:
+def render_variables(texts: dict[str, str]) -> list[Manifest]:
     """An environment as a container has it."""
-    return [{"name": name, "value": value} for name, value in found.items()]
+    return [{"name": name, "value": value} for name, value in texts.items()]
 
 
 CERTS = "/var/run/trimtab/certs"

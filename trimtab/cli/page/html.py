@@ -254,6 +254,7 @@ def render_html(page: Page) -> str:
     """
     folder = resources.files("trimtab.cli.page")
     script = folder.joinpath("page.js").read_text("utf-8")
+    # The page's Content-Security-Policy admits only the script with this digest (CSP level 2, hash-source).
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))

@@ -42,7 +42,7 @@ def verb(
     plan_inputs = inputs.read_inputs(options)
     explain.check_subjects(plan_inputs, subjects)
     with show_spinner("Planning"):
-        cluster_model = build(plan_inputs.inventory, plan_inputs.again)
+        cluster_model = build(plan_inputs.inventory, plan_inputs.readmitted_requests)
         draining_plan = plan(cluster_model, plan_inputs.pools, plan_inputs.now)
     is_compared = plan_inputs.assumed or output == "html" if compares is None else compares
     with show_spinner("Comparing"):

@@ -45,6 +45,7 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
         number for number in world.on[own_node] if not (world.pods[number].daemon or world.pods[number].static)
     ]
     fits_by_pod = {number: _count_fitting_nodes(capacity, number, other_nodes) for number in movable_pods}
+    # The pods that fit on the fewest nodes explain best why the node stays.
     hardest_first = sorted(movable_pods, key=lambda number: (fits_by_pod[number][0], number))
     for number in hardest_first[:MAX_PODS]:
         fits, rejections = fits_by_pod[number]
@@ -68,6 +69,7 @@ def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[
         capacity.world.kind_of[number].adds,
         capacity.world.node_of[number],
     )
+    # The capacity is shared by all pods of the node, so the pod is counted again below.
     capacity.uncount(requests, own_node)
     reasons = [why_not(capacity, kind, node) for node in other_nodes]
     capacity.count(requests, own_node)

@@ -137,6 +137,7 @@ def _autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
     for document in documents:
         for container in _pod_containers(document.value):
             words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
+            # The command may be a path: the autoscaler's example manifests start ./cluster-autoscaler.
             if any(word.rpartition("/")[2] == AUTOSCALER_BINARY for word in words):
                 yield [word for word in words if word.rpartition("/")[2] != AUTOSCALER_BINARY]
 
@@ -225,7 +226,7 @@ class PlanInputs:
     inventory: Inventory
     pools: tuple[Pool, ...]
     now: PlanningContext
-    again: Again | None = None
+    readmitted_requests: Again | None = None
     """The requests of pods after another admission; None if they keep their present requests."""
     notes: tuple[str, ...]
     """The source of the pools, and all other assumptions."""
@@ -238,6 +239,7 @@ def read_inputs(options: PlanOptions) -> PlanInputs:
 
     Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
     """
+    # All decoded objects stay alive, so garbage collection would only search them again and again.
     with uncollected():
         return _collect_inputs(options)
 
@@ -262,6 +264,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     snapshot_build = build(cluster_documents)
     now, now_mistakes = parse_now(options.now)
     inventory = snapshot_inventory(snapshot_build.snapshot)
+    # If a file of --pools cannot be read, the snapshot's pools are checked instead: "no pool" would be a false mistake.
     pool_config = pools.find_pools(
         pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.named
     )
@@ -281,6 +284,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         *flag_mistakes,
         *readmission.mistakes,
     ]
+    # Objects with mistakes are missing from the inventory, so its gaps are mistakes only if there are no others.
     mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
     if mistakes:
         raise UsageError(mistakes)
@@ -298,7 +302,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         inventory=inventory,
         pools=pool_config.pools,
         now=context,
-        again=readmission.again,
+        readmitted_requests=readmission.readmitted_requests,
         notes=notes,
         assumed=pool_config.assumed,
     )

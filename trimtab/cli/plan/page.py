@@ -12,7 +12,7 @@ from trimtab.cli.plan.table import describe_keeper, format_targets, select_costl
 
 
 def render_page(report: PlanReport) -> str:
-    waves_by_node = {step.node: f"goes in wave {wave.number}" for wave in report.waves for step in wave.nodes}
+    waves_by_node = {step.node: f"removed in wave {wave.number}" for wave in report.waves for step in wave.nodes}
     return render_html(
         Page(
             title="trimtab plan",

@@ -65,10 +65,7 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
     names = ", ".join(_pool_names(inventory))
     if names:
         pools = tuple(preset("balanced", name) for name in _pool_names(inventory))
-        note = (
-            "no pool was given: the preset balanced is taken for each pool that nodes name,"
-            f" {_describe_sources(inventory)}"
-        )
+        note = f"no pool was given: each pool that nodes name has the preset balanced, {_describe_sources(inventory)}"
         return PoolReading(pools=pools, notes=(note,), assumed=True)
     note = "no pool was given and no node names its pool: all nodes are one pool with the preset balanced"
     return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)
@@ -93,6 +90,7 @@ def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
 
     Two equal documents in two files count as one.
     """
+    # The same object may be in a file of --pools and in a List of another one.
     documents = tuple({repr(document.value): document for document in documents}.values())
     trimtab_pools, estafette_pools = read_pools(documents), imported(documents)
     names = {pool.name for pool in trimtab_pools.pools}

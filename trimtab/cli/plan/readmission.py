@@ -33,7 +33,7 @@ from trimtab.scheduling.cluster_model import Again
 class Readmission:
     """The requests of pods after another admission, with the notes and mistakes of the policies."""
 
-    again: Again | None = None
+    readmitted_requests: Again | None = None
     """None if there is no policy: pods keep their present requests."""
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
@@ -57,6 +57,7 @@ def build_readmission(
     vpas = [vpa for vpa in snapshot.all(VerticalPodAutoscaler) if vpa.spec.update_policy.update_mode != "Off"]
     if mistakes or not (policies.all or vpas):
         return Readmission(notes=tuple(notes), mistakes=tuple(mistakes))
+    # No policy applies to pods of Trimtab's own namespace, so the namespace has to be that of the captured cluster.
     state = ReadmissionState(
         replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace)), policies
     )
@@ -76,7 +77,7 @@ def build_readmission(
         for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
             state.hear(event)
         notes += _vpa_notes(vpas)
-    return Readmission(again=state.again(now), notes=tuple(notes))
+    return Readmission(readmitted_requests=state.again(now), notes=tuple(notes))
 
 
 def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
@@ -94,6 +95,7 @@ def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
 def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
     """Yield an event per owner without a known template; its template is that of the owner's first pod by name."""
     first_pods: dict[tuple[str, Key], Pod] = {}
+    # Sorted, so that a plan does not depend on the order of objects in the snapshot.
     for pod in sorted(snapshot.all(Pod), key=lambda pod: pod.metadata.name):
         owner = pod.metadata.controller
         if owner is not None and owner.kind in TEMPLATE_OWNERS:

@@ -66,7 +66,7 @@ class MoveReport(ReportPart, frozen=True, kw_only=True):
     budget: str | None
     """The PodDisruptionBudget that the eviction counts against."""
     turn: int
-    """The turn of the eviction on its node: a turn begins when the successors of the previous turn are ready."""
+    """The turn of the eviction on its node: a turn starts when the successors of the previous turn are ready."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):
@@ -211,15 +211,18 @@ def report_nodes(
     pools: Sequence[Pool],
     removed: Iterable[str],
     targets: Mapping[str, str],
-    again: Again | None = None,
+    readmitted_requests: Again | None = None,
 ) -> list[NodeReport]:
     """Return the report of every node before the plan.
 
-    `targets` maps moved pods (namespace/name) to their nodes after the plan; `again` has their requests there.
+    `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` has their requests
+    there.
     """
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
-    moved = (change(pod, ask=successor(pod, again)) if pod.key in targets else pod for pod in inventory.pods)
+    moved = (
+        change(pod, ask=successor(pod, readmitted_requests)) if pod.key in targets else pod for pod in inventory.pods
+    )
     after = _sum_fills(
         (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
     )
@@ -309,7 +312,9 @@ def build_report(
             BlockerReport(pod=pod, node=pods[pod].node, reason=report_reason(reason))
             for pod, reason in plan.pods.items()
         ],
-        nodes=report_nodes(inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.again),
+        nodes=report_nodes(
+            inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.readmitted_requests
+        ),
         explained=list(explained),
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
     )
@@ -395,6 +400,8 @@ def workload_name(pod: PodInfo) -> str:
     """
     if pod.owner is None:
         return ""
+    # A Deployment names its ReplicaSets NAME-HASH and labels their pods with the hash
+    # (pkg/controller/deployment/sync.go).
     suffix = "-" + pod.ask.labels.get("pod-template-hash", "")
     if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
         return f"Deployment/{pod.owner.name.removesuffix(suffix)}"

@@ -27,7 +27,9 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
     _draw_guesses(console, report)
     if report.presets:
         _draw_presets(console, report)
-    _draw_keepers(console, select_costly_keepers(report), "What keeps the rest, each priced as if it alone were gone:")
+    _draw_keepers(
+        console, select_costly_keepers(report), "What keeps the other nodes, each reason priced by a plan without it:"
+    )
     if report.karpenter is not None:
         _draw_karpenter(console, report.karpenter)
 
@@ -193,7 +195,7 @@ def _table(*names: str) -> Table:
 def _draw_first_nodes(console: Console, report: PlanReport) -> None:
     if not report.waves:
         return
-    table = _table(">Wave", "Node", ">Saves", ">Pods", "Which go to")
+    table = _table(">Wave", "Node", ">Saves", ">Pods", "Targets")
     shown = 0
     for wave in report.waves:
         for step in wave.nodes[: MAX_NODES - shown]:

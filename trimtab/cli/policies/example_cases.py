@@ -155,7 +155,7 @@ def reason_codes(pod_preview: Preview) -> set[str]:
         return set()
     first = pod_preview.calls[0].decision
     codes = {change.reason.code.name for call in pod_preview.calls for change in call.decision.changes}
-    codes |= {kept.reason.code.name for kept in first.left}
+    codes |= {field_kept.reason.code.name for field_kept in first.left}
     codes |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
     return codes or (set() if first.matched else {"no-policy"})
 

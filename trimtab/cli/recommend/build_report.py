@@ -104,7 +104,7 @@ class Question:
 
 
 def build_report(
-    books: Mapping[str, BatchHistory],
+    histories: Mapping[str, BatchHistory],
     runs: Mapping[str, RunningTime],
     cluster: CurrentRequests,
     question: Question,
@@ -112,9 +112,9 @@ def build_report(
 ) -> RecommendReport:
     """Return a report of every selected container that has usage or is in the snapshot, the largest saving first."""
     all_notes, lines = [*cluster.notes, *notes], list[TotalsLine]()
-    for value, book in books.items():
+    for value, history in histories.items():
         history_lines, history_notes = _report_history(
-            book, runs.get(value, RunningTime()), cluster, question, value if question.by else None
+            history, runs.get(value, RunningTime()), cluster, question, value if question.by else None
         )
         lines += history_lines
         all_notes += history_notes
@@ -132,7 +132,7 @@ def build_report(
         changes=sum(bool(row.cpu.proposed or row.memory.proposed) for row in rows),
         unknown=sum(bool(row.cpu.missing and row.memory.missing) for row in rows),
         total=sum_lines(lines),
-        totals=[totals_line for by in question.total_by for totals_line in group_totals(lines, by)],
+        totals=[group_total for by in question.total_by for group_total in group_totals(lines, by)],
         against=None,
         notes=all_notes,
     )
@@ -149,23 +149,23 @@ def _format_rules(terms: SizingSettings) -> str:
 
 
 def _report_history(
-    book: BatchHistory, runs: RunningTime, cluster: CurrentRequests, question: Question, value: str | None
+    history: BatchHistory, runs: RunningTime, cluster: CurrentRequests, question: Question, value: str | None
 ) -> tuple[list[TotalsLine], list[str]]:
     """Return a line for each container of one history, and notes about the containers that are left out."""
     has_snapshot = bool(cluster.containers)
-    all_containers = sorted(set(book.containers()) | cluster.containers.keys())
+    all_containers = sorted(set(history.containers()) | cluster.containers.keys())
     selected_containers = [
-        line_total
-        for line_total in all_containers
-        if question.selection.includes_container(line_total, cluster.containers.get(line_total))
+        container
+        for container in all_containers
+        if question.selection.includes_container(container, cluster.containers.get(container))
     ]
     reported = [container for container in selected_containers if not has_snapshot or container in cluster.containers]
-    lines = [_report_container(book, runs, cluster, line_total, question, value) for line_total in reported]
+    lines = [_report_container(history, runs, cluster, container, question, value) for container in reported]
     lines = [line for line in lines if SizingSeverity(line.row.severity).rank >= question.least_severity.rank]
     notes = []
     if all_containers and not selected_containers:
         namespaces, kinds = (
-            {getattr(line_total, name) for line_total in all_containers} for name in ("namespace", "kind")
+            {getattr(container, name) for container in all_containers} for name in ("namespace", "kind")
         )
         selectable = f"the namespaces are {_format_names(namespaces)}, the kinds {_format_names(kinds)}"
         notes.append(f"Nothing is selected by --namespace, --kind and --selector; {selectable}.")
@@ -186,8 +186,8 @@ def _format_names(includes_workload: Iterable[str]) -> str:
 
 
 def _report_container(
-    book: BatchHistory,
-    runs: RunningTime,
+    history: BatchHistory,
+    running_time: RunningTime,
     cluster: CurrentRequests,
     container: ContainerKey,
     question: Question,
@@ -195,13 +195,13 @@ def _report_container(
 ) -> TotalsLine:
     current, parts = cluster.containers.get(container), dict[str, ResourceReport]()
     replicas = current.replicas if current else None
-    hours = runs.hours_per_month(container, book, replicas)
+    hours = running_time.hours_per_month(container, history, replicas)
     pods = hours / HOURS if hours is not None else float(1 if replicas is None else replicas)
     now, proposed = [], []
     for resource in RESOURCES:
-        resources = _current_resources(current, resource, cluster, book.advice.get((container, resource)))
-        window = book.window(container, resource)
-        statistics = _usage_statistics(book, container, resource, window, question.now, question.terms)
+        resources = _current_resources(current, resource, cluster, history.advice.get((container, resource)))
+        window = history.window(container, resource)
+        statistics = _usage_statistics(history, container, resource, window, question.now, question.terms)
         proposal = propose(resources, statistics, question.terms)
         resource_severity = _severity(resources, proposal, max(pods, 1.0), is_current=current is not None)
         parts[resource] = _report_resource(resources, statistics, proposal, window, resource_severity)
@@ -212,7 +212,7 @@ def _report_container(
     row = ContainerReport(
         cluster=value, namespace=container.namespace, kind=container.kind, workload=container.workload,
         container=container.name, role=str(current.place.role) if current else None, replicas=replicas,
-        former_pods=runs.former_pods(container, cluster.pods) if current else None, hours_per_month=hours,
+        former_pods=running_time.former_pods(container, cluster.pods) if current else None, hours_per_month=hours,
         severity=most_severe(*(SizingSeverity(part.severity) for part in parts.values())),
         cpu=parts["cpu"], memory=parts["memory"],
         monthly_now=round(paid, 2) if is_priced else None, monthly_proposed=round(cost, 2),
@@ -236,7 +236,7 @@ def _severity(
 
 
 def _usage_statistics(
-    book: BatchHistory,
+    history: BatchHistory,
     container: ContainerKey,
     resource: str,
     window: DailyHistograms,
@@ -246,8 +246,8 @@ def _usage_statistics(
     if not window.last:
         return _no_usage(resource)
     return seen(
-        resource, window, now, kind=container.kind, oom=book.oom_records.get(container),
-        pods=book.pods.present((container, resource)), percentiles=terms.percentiles(resource),
+        resource, window, now, kind=container.kind, oom=history.oom_records.get(container),
+        pods=history.pods.present((container, resource)), percentiles=terms.percentiles(resource),
     )  # fmt: skip
 
 

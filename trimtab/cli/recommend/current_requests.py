@@ -86,6 +86,7 @@ class EligibleNodes:
             own_request = container_request.get(name, 0)
             # The requests of a DaemonSet's own pods are subtracted already.
             others = 0 if _is_daemon(pod) else max(0, pod_total.get(name, 0) - own_request)
+            # At least the present request: with it the pod was scheduled.
             largest[name] = max(own_request, largest_request - others + (own_request if _is_daemon(pod) else 0))
         return largest
 
@@ -237,7 +238,7 @@ def _utilization_target(metric: MetricSpec, resource: str) -> int | None:
 
 @dataclass(slots=True)
 class CurrentRequests:
-    """The current containers of a snapshot with everything that sizing needs beside usage."""
+    """The current containers of a snapshot with everything but usage that sizing needs."""
 
     containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
     pods: dict[tuple[str, str], Owner] = field(default_factory=dict)
@@ -259,10 +260,12 @@ def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], fac
         _add_oom_kills(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts))
         if pod.status.phase not in FINISHED:
             _add_pod(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts), 1)
+    # After all running pods: a finished pod of a CronJob counts only if none runs.
     for pod in snapshot.all(Pod):
         subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
         if pod.status.phase in FINISHED and subject.top is not None and subject.top.kind == "CronJob":
             _add_finished_pod(current, subject)
+    # A workload without a pod, such as one that is scaled to zero, counts by its template.
     workloads = {(key.namespace, key.kind, key.workload) for key in current.containers}
     for template in chain.from_iterable(map(templates, documents)):
         if (

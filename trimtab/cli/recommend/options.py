@@ -311,7 +311,7 @@ def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) 
         return []
     mistakes = []
     if more["by"] not in LABELS:
-        expected = f"a label that tells clusters apart: {', '.join(LABELS)}"
+        expected = f"a label that distinguishes clusters: {', '.join(LABELS)}"
         mistakes.append(ConfigError(file="--by", expected=expected, got=repr(more["by"])))
     alone = {"--cluster": bool(cluster.paths), "--patch": more["folder"], "--export-vpa": more["export"],
              "--number": more["number"]}  # fmt: skip

@@ -357,6 +357,7 @@ def add_cluster_usage(
     try:
         client = connect(cluster.kubeconfig, cluster.context)
         try:
+            # --kubelets asks for the present usage, so the recommender's history is not read.
             notes = [] if kubelets else _add_recommender_checkpoints(book, client)
             return (
                 notes

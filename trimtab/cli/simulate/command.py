@@ -44,7 +44,7 @@ def verb(
             Scheduler(scheduler),
             plan_inputs.now,
             marked=marked,
-            again=plan_inputs.again,
+            again=plan_inputs.readmitted_requests,
         )
         simulate_report = build_report(
             plan_inputs, simulation, [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]

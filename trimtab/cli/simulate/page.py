@@ -10,7 +10,7 @@ from trimtab.cli.simulate.report import LandingReport, RoundReport, SimulateRepo
 
 def render_page(report: SimulateReport) -> str:
     rounds_by_node = {
-        node: f"goes in round {round_report.number}" for round_report in report.rounds for node in round_report.nodes
+        node: f"removed in round {round_report.number}" for round_report in report.rounds for node in round_report.nodes
     }
     return render_html(
         Page(

@@ -94,7 +94,9 @@ def build_report(inputs: PlanInputs, simulation: Simulation, explained: Sequence
         rounds=_report_rounds(simulation),
         stays=report_stays(simulation.last, pool_names_by_node(inputs), simulation.after.pods),
         explained=list(explained),
-        nodes=report_nodes(inputs.inventory, inputs.pools, removed_nodes, _final_nodes(simulation), inputs.again),
+        nodes=report_nodes(
+            inputs.inventory, inputs.pools, removed_nodes, _final_nodes(simulation), inputs.readmitted_requests
+        ),
         notes=[
             *inputs.notes,
             *simulation.first.notes,
@@ -149,7 +151,7 @@ def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iter
             yield f"round {number} of {len(simulation.rounds)}: it is drained"
             yield from (_describe_landing(landing) for landing in simulated_round.landings if landing.source == name)
             return
-    yield from explain.node(simulation.last, build(simulation.after, inputs.again), name)
+    yield from explain.node(simulation.last, build(simulation.after, inputs.readmitted_requests), name)
 
 
 def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterator[str]:
@@ -168,7 +170,7 @@ def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterat
         return
     is_running = any(pod.key == key for pod in simulation.after.pods if pod.node and not pod.finished)
     yield from (
-        explain.pod(simulation.last, build(simulation.after, inputs.again), key)
+        explain.pod(simulation.last, build(simulation.after, inputs.readmitted_requests), key)
         if is_running
         else (
             "it uses no node at the end: it is finished, it is pending, or it went with its node (a DaemonSet's pod)",

@@ -11,7 +11,7 @@ from trimtab.cli.simulate.report import RoundReport, SimulateReport
 BAR_WIDTH = 50
 MAX_ROWS = 20
 _SCHEDULER_NOTES = {
-    "plan": "Every pod goes where the plan has room for it",
+    "plan": "Every pod moves to the node that the plan has room on",
     "spread": "A scheduler that spreads (LeastAllocated, the default) chooses",
     "pack": "A scheduler that packs (MostAllocated) chooses",
 }

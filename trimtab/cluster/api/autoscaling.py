@@ -17,6 +17,7 @@ class TargetRef(ApiObject, frozen=True, kw_only=True):
     api_version: str = ""
 
 
+# The defaults are those of the VPA's types (autoscaling.k8s.io/v1).
 class ContainerPolicy(ApiObject, frozen=True, kw_only=True):
     container_name: str = "*"
     mode: str = "Auto"
@@ -94,6 +95,7 @@ class HPASpec(ApiObject, frozen=True, kw_only=True):
     metrics: tuple[MetricSpec, ...] = ()
     max_replicas: int = 0
     """0 if it is absent."""
+    # msgspec's camelCase would write `Cpu`.
     target_cpu_utilization_percentage: int | None = field(default=None, name="targetCPUUtilizationPercentage")
     """autoscaling/v1 only."""
 

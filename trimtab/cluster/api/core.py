@@ -35,6 +35,7 @@ class DatedRuntimeClass(RuntimeClass, frozen=True, kw_only=True):
     metadata: Dated = Dated()
 
 
+# `default` and `defaultRequest` are stored with their derived values; in a file they are as the author wrote them.
 class LimitRangeItem(ApiObject, frozen=True, kw_only=True):
     type: str = "Container"
     max: ResourceList = {}
@@ -97,6 +98,7 @@ class Taint(ApiObject, frozen=True, kw_only=True):
 class NodeSpec(ApiObject, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
+    # msgspec's camelCase would write `providerId`.
     provider_id: str = field(default="", name="providerID")
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from trimtab.cluster.api.meta import ApiObject, Metadata
 
 
+# The field `exactly` of a device request in resource.k8s.io/v1.
 class Exactly(ApiObject, frozen=True, kw_only=True):
     device_class_name: str = ""
     allocation_mode: str = ""

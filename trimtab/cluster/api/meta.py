@@ -21,6 +21,8 @@ ResourceList = dict[str, Written]
 Labels = dict[str, str]
 
 
+# gc=False: these structs are trees, so reference counting alone frees them, and the garbage collector need not visit
+# them.
 class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """Part of an API object: immutable, camelCase in JSON, unknown fields dropped, absent ones UNSET."""
 
@@ -57,6 +59,7 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner reference of the controller; None for a bare object."""
+        # At most one owner reference is the controller (validated by the API server).
         for owner in self.owner_references:
             if owner.controller:
                 return owner
@@ -89,6 +92,7 @@ class Dated(Metadata, frozen=True, kw_only=True):
 
         `kubectl get` leaves managed fields out unless asked for them: then it is the creation time, too.
         """
+        # Subresources such as `status` are written by controllers and are no change by the author.
         times = (
             entry.time or ""
             for entry in self.managed_fields

@@ -202,6 +202,7 @@ class PodClaimStatus(ApiObject, frozen=True, kw_only=True):
     """The claim created from the template; None if none is needed."""
 
 
+# UNSET for the fields that a patch may add; plain defaults for the fields that are only read.
 class PodSpec(ApiObject, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -227,6 +228,7 @@ class PodSpec(ApiObject, frozen=True, kw_only=True):
     scheduling_gates: tuple[Any, ...] = ()
     resource_claims: tuple[PodClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
+    # Alpha fields: an API server without the feature gate drops them.
     workload_ref: WorkloadReference | None = None
     """Names the pod group in 1.35, before `scheduling_group`."""
 

@@ -23,6 +23,7 @@ class PersistentVolumeSpec(ApiObject, frozen=True, kw_only=True):
     csi: CSISource | UnsetType = UNSET
     local: Any = UNSET
     host_path: Any = UNSET
+    # The in-tree types, which CSI drivers have replaced; clusters still have volumes of them.
     aws_elastic_block_store: VolumeSource | UnsetType = UNSET
     gce_persistent_disk: VolumeSource | UnsetType = UNSET
     azure_disk: VolumeSource | UnsetType = UNSET

@@ -12,6 +12,7 @@ class PodTemplateSpec(ApiObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
 
 
+# The default is that of the API server (SetDefaults_Deployment, apps/v1).
 class RollingUpdate(ApiObject, frozen=True, kw_only=True):
     max_surge: int | str = "25%"
 
@@ -46,6 +47,7 @@ class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
+# One struct for all owners: the fields that a kind does not have keep their defaults.
 class Workload(ApiObject, frozen=True, kw_only=True):
     """An owner of pods. A ReplicationController's selector, a plain map, is converted to a LabelSelector (see
     `snapshot`)."""

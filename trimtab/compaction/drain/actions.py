@@ -71,34 +71,36 @@ class SetReplicas:
 Action = Evict | Wait | MarkEmptied | Release | Abandon | SetReplicas
 
 # ── waiting ──────────────────────────────────────────────────────────────
-ENDING = Code("drain-pod-ending", "An evicted pod is still ending.", "Nothing: it has its grace period.")
+ENDING = Code("drain-pod-terminating", "An evicted pod is still ending.", "Nothing: it has its grace period.")
 SUCCESSORS = Code(
-    "drain-successors", "Successors of evicted pods are not ready yet.", "Nothing, or find out why they start slowly."
+    "drain-waits-for-successors",
+    "Successors of evicted pods are not ready yet.",
+    "Nothing, or find out why they start slowly.",
 )
 NO_BUDGET = Code("drain-budget-spent", "The budget allows no eviction now.", "Nothing: the eviction is tried again.")
 ONE_BY_ONE = Code(
-    "drain-one-by-one", "Other pods of the workload are missing; the next pod is evicted when they are ready.",
+    "drain-waits-for-workload", "Other pods of the workload are missing; the next pod is evicted when they are ready.",
     "Nothing.",
 )  # fmt: skip
 ONE_CRITICAL = Code(
-    "drain-one-critical-workload", "Another workload on which the system depends is moving; this one is next.",
+    "drain-waits-for-critical-workload", "Another workload on which the system depends is moving; this one is next.",
     "Nothing.",
 )  # fmt: skip
 SURGING = Code(
     "drain-surging", "The workload's second pod is not ready yet; then the first one is evicted.", "Nothing."
 )
-LEFT_EMPTY = Code("drain-left-empty", "The node is empty and is left to the cluster autoscaler.", "Nothing.")
+LEFT_EMPTY = Code("drain-waits-for-autoscaler", "The node is empty and is left to the cluster autoscaler.", "Nothing.")
 
 # ── ends ─────────────────────────────────────────────────────────────────
-TAKEN = Code("drain-node-taken", "The drained node was removed.", "Nothing: this is the aim.")
+TAKEN = Code("drain-node-removed", "The drained node was removed.", "Nothing: this is the aim.")
 VANISHED = Code("drain-node-vanished", "The node disappeared before it was empty.", "Nothing.")
 DELETING = Code("drain-deleted-by-another", "Another client is deleting the node.", "Nothing.")
 UNCORDONED = Code(
     "drain-uncordoned", "Another client uncordoned the node, so its drain ends.",
-    "Set trimtab.dev/keep: \"true\" on the node if it should stay.",
+    "Set trimtab.dev/do-not-disrupt: \"true\" on the node if it should stay.",
 )  # fmt: skip
 CLAIMED = Code(
-    "drain-left-to-autoscaler",
+    "drain-autoscaler-removes-node",
     "The pool leads, and the cluster autoscaler chose the node for removal before a pod of it was evicted.",
     "Nothing: it drains the node itself. Lower its --scale-down-utilization-threshold if the pool should lead.",
 )  # fmt: skip
@@ -118,8 +120,8 @@ TOO_LONG = Code(
     "See what kept the pods; raise TRIMTAB_COMPACTOR_DRAIN_TIMEOUT_SECONDS.",
 )
 STUCK = Code("drain-pod-stuck", "An evicted pod does not terminate.", "See its finalizers and its node.")
-CAME = Code("drain-pod-came", "The node has pods that are not in the plan.", "Nothing: it is planned again.")
-FORBIDDEN = Code("drain-pod-forbidden", "A pod of it may not be evicted any more.", "Nothing: it is planned again.")
+CAME = Code("drain-pods-added", "The node has pods that are not in the plan.", "Nothing: it is planned again.")
+FORBIDDEN = Code("drain-pod-not-evictable", "A pod of it may not be evicted any more.", "Nothing: it is planned again.")
 NOT_CREATED = Code(
     "drain-successor-not-created", "The API server rejects a successor, for example by a quota or a webhook.",
     "Read the message, which quotes the rejection; the drain is tried again later.",
@@ -130,7 +132,7 @@ PENDING = Code(
     "drain-pods-pending", "Pods wait for a node and would fit on this one.", "Nothing: it is uncordoned again."
 )
 OPENED = Code(
-    "drain-node-opened",
+    "drain-node-uncordoned-for-pods",
     "Pods that fit on no open node fit on the drained one: it is uncordoned before the autoscaler adds another.",
     "Nothing: the load has grown. Keep more headroom in the pool if it happens often.",
 )  # fmt: skip
@@ -138,27 +140,29 @@ SCALER_CHANGED = Code(
     "drain-autoscaler-changed", "The cluster autoscaler is adding nodes, is not healthy, or does not report.",
     "See its status.",
 )  # fmt: skip
-NOT_TAKEN = Code("drain-not-taken", "The cluster autoscaler did not remove the empty node.", "Read the message.")
+NOT_TAKEN = Code("drain-node-not-removed", "The cluster autoscaler did not remove the empty node.", "Read the message.")
 AHEAD = Code(
-    "drain-note-ahead", "An annotation was written by a clock that is ahead: its deadlines count from now on.",
+    "drain-annotation-clock-ahead", "An annotation was written by a clock that is ahead: its deadlines count from now on.",
     "Synchronize the clocks of the nodes.",
 )  # fmt: skip
 ODD_NOTE = Code(
-    "drain-note-unreadable", "The compactor's own annotation on the node cannot be read.", "Nothing: it is removed."
+    "drain-annotation-unreadable",
+    "The compactor's own annotation on the node cannot be read.",
+    "Nothing: it is removed.",
 )
 UNKNOWN = Code(
     "drain-unknown", "The pool's state does not contain the drain that the compactor's annotation on the node names.",
     "Nothing, if a state was deleted or a key was replaced. Otherwise another client restored an old annotation.",
 )  # fmt: skip
 NOTE_MISSING = Code(
-    "drain-note-missing", "The pool's state contains a drain, and its node has no annotation of it.",
+    "drain-annotation-missing", "The pool's state contains a drain, and its node has no annotation of it.",
     "Nothing: another client removed it, or the process ended before the cordon. The compactor leaves a cordon without "
     "its annotation alone.",
 )  # fmt: skip
 FAULT = Code(
-    "drain-fault", "The next step of the drain could not be decided because of a bug in Trimtab: the node is released.",
+    "drain-internal-error", "The next step of the drain could not be decided because of a bug in Trimtab: the node is released.",
     "See the log for the traceback, and report the bug.",
 )  # fmt: skip
 STOPPING = Code(
-    "drain-process-stops", "The compactor is stopping, or cannot read the cluster.", "Nothing, or read the message."
+    "drain-process-stopping", "The compactor is stopping, or cannot read the cluster.", "Nothing, or read the message."
 )

@@ -26,7 +26,7 @@ LABEL = "trimtab.dev/state"
 PREFIX = "trimtab-state-"
 """The prefix of their names."""
 KEY = "state.json"
-REOPENED = "trimtab.dev/reopened"
+REOPENED = "trimtab.dev/resumed-at"
 """The annotation of the ConfigMap that `trimtab compactor resume --pool` writes: when the pool was reopened."""
 VERSION = 1
 MAX_HISTORY_ENTRIES = 200

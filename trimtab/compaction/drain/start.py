@@ -54,13 +54,13 @@ BACKS_OFF = Code(
     "Read the history for the pods and nodes; `trimtab compactor resume --pool NAME` ends the wait.",
 )  # fmt: skip
 JUST_OPENED = Code(
-    "pool-has-just-opened",
+    "pool-uncordoned-recently",
     "A drained node of the pool was uncordoned for pending pods: no drain begins for as long as the autoscaler waits "
     "after it added a node (--scale-down-delay-after-add).",
     "Wait.",
 )  # fmt: skip
 PAUSED = Code("compactor-paused", "Everything is paused.", "`trimtab compactor resume`.")
-PACE = Code("pool-at-its-pace", "As many nodes are being drained, or pods were evicted, as the pool allows.", "Wait.")
+PACE = Code("pool-rate-limited", "As many nodes are being drained, or pods were evicted, as the pool allows.", "Wait.")
 
 
 @dataclass(frozen=True, slots=True)

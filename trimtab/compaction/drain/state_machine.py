@@ -17,7 +17,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import CRITICAL, PodInfo
-from trimtab.cluster.pool import KEEP, Pool, Precedence
+from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker
 from trimtab.compaction.candidates import keep_annotations, node_keep_reason
@@ -154,7 +154,7 @@ class DrainPlanner:
         """Returns the end of the drain where an annotation keeps the node. Of an empty node only Trimtab's own
         annotation counts."""
         reason = node_keep_reason(
-            node, keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP,)
+            node, keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP, RENAMED_KEEP)
         )
         return Release(a.KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 

@@ -87,6 +87,7 @@ def prepare(
     _choose_candidates(problem, most)
     _refuse_committed(problem, pools)
     _reserve_capacity(problem, pools)
+    _close_planned_nodes(problem)
     _set_limits(problem)
     _create_requests(problem)
     return problem
@@ -248,6 +249,14 @@ def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None
     problem.candidates, problem.unexamined = (
         [n for n in part if n not in problem.refusals] for part in (problem.candidates, problem.unexamined)
     )
+
+
+def _close_planned_nodes(problem: CompactionProblem) -> None:
+    """Closes the nodes that the plan in progress drains later: pods that are placed on them would move twice."""
+    planned = {*problem.candidates, *problem.unexamined}
+    for number, pool in problem.pool_of.items() if problem.context.aims else ():
+        if problem.model.nodes[number].name in problem.context.aims.get(pool.name, ()) and number not in planned:
+            problem.capacity.closed_nodes[number] = 1
 
 
 def _movable_pods_of(problem: CompactionProblem, pool: Pool) -> list[int]:

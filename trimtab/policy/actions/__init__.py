@@ -1,5 +1,7 @@
-"""What can a policy do? One file per action: its settings, and what it would do to one pod.
+"""The actions of a policy, one file per action: its settings, and how it changes one pod.
 
-An action changes nothing. It is asked for each policy that matches, and tells the draft what it wants
-(`draft.claim`) or why it leaves something alone (`draft.leave`); the draft keeps who was first.
+An action changes no pod itself. For each policy that matches a pod, `propose_changes` claims fields
+(`PodChanges.claim_field`) or records why they stay as they are (`PodChanges.leave_unchanged`); `PodChanges` keeps the
+first policy to decide each field. `find_unmet_field` names the field in which a pod differs from what a required action
+demands.
 """

@@ -1,6 +1,6 @@
-"""How many pieces of an extended resource should this container hold?
+"""Gives containers pieces of extended resources.
 
-Nobody overcommits them: the API server wants request and limit to be equal, and whole.
+Extended resources are not overcommitted: the API server requires request and limit to be equal, and whole numbers.
 """
 
 from collections.abc import Mapping
@@ -12,22 +12,28 @@ from trimtab.policy.pod_context import ContainerRef
 
 
 def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: ContainerRef) -> None:
-    """A request and a limit that follows it, of each resource that the container does not name itself."""
+    """Wants a request, and a limit that follows it, of each resource that the container does not name itself."""
     resources = place.container.resources
     requests, limits = requests_of(resources), limits_of(resources)
     for resource, pieces in wanted.items():
-        name = f"{place.name}.requests.{resource}"
-        written = requests.get(resource, limits.get(resource))
-        if written is not None and str(written) != str(pieces):
-            draft.leave(name, reasons.ALREADY_SET(f"the container asks for {written} itself"))
+        field = f"{place.name}.requests.{resource}"
+        author_amount = requests.get(resource, limits.get(resource))
+        if author_amount is not None and str(author_amount) != str(pieces):
+            draft.leave_unchanged(field, reasons.ALREADY_SET(f"the container asks for {author_amount} itself"))
             continue
-        if not draft.decide_first(name, str(pieces)) or written is not None:
+        if not draft.decide_first(field, str(pieces)) or author_amount is not None:
             continue
-        want = ResourceRequest(
+        request = ResourceRequest(
             place=place, resource=resource, value=str(pieces), policy=draft.policy,
             reason=reasons.POLICY_SAYS(f"the policy says {pieces}"),
         )  # fmt: skip
-        draft.requests[place, resource] = want
+        draft.requests[place, resource] = request
         draft.limits[place, resource] = ResourceRequest(
-            place=place, resource=resource, value=None, factor="1", policy=draft.policy, reason=want.reason
+            # The limit follows the request by a factor of one, so clamping one of them keeps both equal.
+            place=place,
+            resource=resource,
+            value=None,
+            factor="1",
+            policy=draft.policy,
+            reason=request.reason,
         )

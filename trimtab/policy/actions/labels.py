@@ -1,4 +1,4 @@
-"""Which labels and annotations should a pod carry?"""
+"""Adds labels and annotations to pods."""
 
 from collections import Counter
 from typing import Annotated
@@ -8,17 +8,18 @@ from pydantic import Field
 from trimtab.cluster.api.meta import change, get
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import pod_label_unlisted
-from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, words
+from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
-_CONTROLLERS = frozenset(
+# Labels by which controllers find their pods (pkg/apis/apps, pkg/apis/batch).
+_CONTROLLER_LABELS = frozenset(
     {"pod-template-hash", "controller-revision-hash", "job-name", "controller-uid", "pod-template-generation"}
 )
-_CONTROLLERS_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
+_CONTROLLER_LABEL_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 
 
-@words
+@policy_type
 class ListedValue:
     """A value that a pod chooses by one of its labels."""
 
@@ -27,110 +28,120 @@ class ListedValue:
     """The values that the pod may choose."""
 
 
-@words
+@policy_type
 class Labels:
-    """Labels to add. A label that a workload's selector uses must not be replaced: `override` is for the others."""
+    """Labels to add. Do not replace a label that a workload's selector uses: `override` is for other labels."""
 
     add: dict[LabelKey, LabelValue] | None = None
     from_namespace: dict[LabelKey, LabelKey] | None = None
-    """Label of the pod → label of its namespace that has the value; left out where the namespace has none."""
+    """Label of the pod → label of its namespace that has the value. The label is not added where the namespace has no
+    such label."""
     from_pod: dict[LabelKey, ListedValue] | None = None
     """Label of the pod → another label of the pod that has the value, if it is among those listed."""
     override: Flag = False
-    """Replace another value that the pod carries."""
+    """Replace another value that the pod has."""
     required: Required = False
 
     def __post_init__(self) -> None:
-        given = [*(self.add or {}), *(self.from_namespace or {}), *(self.from_pod or {})]
-        if self.add is None and not given:
+        keys = [*(self.add or {}), *(self.from_namespace or {}), *(self.from_pod or {})]
+        if self.add is None and not keys:
             raise ValueError("add, fromNamespace or fromPod")
-        twice = next((key for key, times in Counter(given).items() if times > 1), None)
+        twice = next((key for key, times in Counter(keys).items() if times > 1), None)
         if twice is not None:
             raise ValueError(f"{twice} once, in add, fromNamespace or fromPod")
 
 
-@words
+@policy_type
 class Annotations:
     """Annotations to add."""
 
     add: dict[LabelKey, str]
     override: Flag = False
-    """Replace another value that the pod carries."""
+    """Replace another value that the pod has."""
     required: Required = False
 
 
-def propose(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Add the labels that are missing; replace others only with `override`."""
+def propose_changes(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Adds the labels that are missing; replaces others only with `override`."""
+    # A copy: the settings belong to the policy.
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
         value = (draft.subject.namespace_labels or {}).get(label)
+        # An empty label of the namespace gives no value that would tell pods apart.
         if value:
             wanted[key] = value
         else:
-            draft.leave(f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the namespace has no label {label}"))
+            draft.leave_unchanged(
+                f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the namespace has no label {label}")
+            )
     for key, chosen in (settings.from_pod or {}).items():
         unlisted = pod_label_unlisted(chosen.label, chosen.among, draft.subject)
         if unlisted is None:
             wanted[key] = draft.subject.labels[chosen.label]
         else:
-            draft.leave(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
-    labels = _added("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
+            draft.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
+    labels = _merge_entries("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
     if labels is not None:
         draft.metadata = change(draft.metadata, labels=labels)
 
 
-def propose_annotations(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the annotations that are missing; replace others only with `override`."""
     before = get(draft.metadata.annotations, {})
-    annotations = _added("annotations", settings.add, settings.override, draft, before)
+    annotations = _merge_entries("annotations", settings.add, settings.override, draft, before)
     if annotations is not None:
         draft.metadata = change(draft.metadata, annotations=annotations)
 
 
-def unmet(settings: Labels, result: PodBeforeAndAfter) -> str | None:
-    """The first label that the pod lacks, or carries with another value."""
+def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
+    """Returns the first label that the pod lacks, or has with another value."""
     present = get(result.after.pod.metadata.labels, {})
-    known = result.after.namespace_labels or {}
-    brought = settings.from_namespace or {}
-    # A namespace without the label gives no value that the pod could carry: then the pod lacks it.
-    missing = next((key for key, label in brought.items() if present.get(key, "") != known.get(label, None)), None)
+    namespace_labels = result.after.namespace_labels or {}
+    from_namespace = settings.from_namespace or {}
+    # A namespace without the label gives no value that the pod could have: then the pod lacks its label. `get` returns
+    # "" for the pod and None for the namespace, so that a label absent from both still counts as missing.
+    missing = next(
+        (key for key, label in from_namespace.items() if present.get(key, "") != namespace_labels.get(label, None)),
+        None,
+    )
     if missing is None:
         chosen = (settings.from_pod or {}).items()
-        missing = next((key for key, value in chosen if not _is_chosen(value, present, present.get(key))), None)
-    return _lacking("labels", settings.add or {}, present) or (f"labels[{missing}]" if missing else None)
+        missing = next((key for key, value in chosen if not _has_listed_value(value, present, present.get(key))), None)
+    return _first_missing("labels", settings.add or {}, present) or (f"labels[{missing}]" if missing else None)
 
 
-def _is_chosen(value: ListedValue, present: dict[str, str], found: str | None) -> bool:
-    return found is not None and found in value.among and found == present.get(value.label)
+def _has_listed_value(value: ListedValue, present: dict[str, str], current: str | None) -> bool:
+    return current is not None and current in value.among and current == present.get(value.label)
 
 
-def unmet_annotations(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
-    """The first annotation that the pod lacks, or carries with another value."""
-    return _lacking("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
+def find_unmet_annotation(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
+    """Returns the first annotation that the pod lacks, or has with another value."""
+    return _first_missing("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
 
 
-def _lacking(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:
+def _first_missing(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:
     return next((f"{part}[{key}]" for key, value in wanted.items() if present.get(key) != value), None)
 
 
-def _added(
+def _merge_entries(
     part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: dict[str, str]
 ) -> dict[str, str] | None:
-    """What the mapping becomes; None where nothing changes."""
+    """Returns the mapping with its new entries; None where nothing changes."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
         name = f"{part}[{key}]"
-        if part == "labels" and draft.subject.owners and _is_controllers(key):
-            reason = reasons.CONTROLLERS_LABEL(f"controllers tell their pods by {key}")
-            draft.leave(name, reason, loud=True)
+        if part == "labels" and draft.subject.owners and _is_controller_label(key):
+            reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by {key}")
+            draft.leave_unchanged(name, reason, loud=True)
+        # A label of the author may be what a selector uses, so replacing it must be asked for.
         elif before is not None and before != value and not override:
-            draft.leave(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
-        elif draft.claim(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
+        elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
     return {**present, **added} if added else None
 
 
-def _is_controllers(key: str) -> bool:
-    """Labels by which a controller tells its pods: another value, and it would count the pod as lost."""
-    return key in _CONTROLLERS or key.startswith(_CONTROLLERS_PREFIXES)
+def _is_controller_label(key: str) -> bool:
+    """Returns whether a controller finds its pods by this label: with another value it would count the pod as lost."""
+    return key in _CONTROLLER_LABELS or key.startswith(_CONTROLLER_LABEL_PREFIXES)

@@ -1,4 +1,4 @@
-"""Which limits are needless, and which should follow the request?"""
+"""Removes limits that are not needed, and lets others follow the request."""
 
 import re
 from collections.abc import Iterator
@@ -11,32 +11,33 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from trimtab.cluster.resources import limits_of
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_limit_read
-from trimtab.policy.field_types import Required, words
+from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 _RULE = re.compile(r"remove|keep|request(\s*[x×*]\s*(\d+(\.\d+)?))?")
 
 
-def _rule(value: Any) -> str:
+def _check_rule(value: Any) -> str:
     match = _RULE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("remove, keep, request, or request x 1.5")
+    # `Fraction` reads "1.1" exactly; a float would not.
     if match[2] is not None and Fraction(match[2]) < 1:
         raise ValueError("a factor of at least 1 (a limit below the request is refused by Kubernetes)")
     return str(value)
 
 
 LimitRule = Annotated[
-    str, BeforeValidator(_rule), WithJsonSchema({"type": "string", "pattern": f"^({_RULE.pattern})$"})
+    str, BeforeValidator(_check_rule), WithJsonSchema({"type": "string", "pattern": f"^({_RULE.pattern})$"})
 ]
-"""`remove`: no limit. `keep`: as it is, and no later policy may change it. `request`: equal to the request.
-`request x 1.5`: the request times a factor of at least 1."""
+"""`remove`: no limit. `keep`: unchanged, and no later policy may change it. `request`: equal to the request. `request x
+1.5`: the request times a factor of at least 1."""
 
 
-@words
+@policy_type
 class LimitsAction:
-    """What becomes of the containers' limits."""
+    """Changes to the limits of containers."""
 
     cpu: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""
@@ -48,7 +49,7 @@ class LimitsAction:
 
 
 def limit_rules(settings: LimitsAction) -> Iterator[tuple[str, str]]:
-    """(resource, rule) of those that are given."""
+    """Yields (resource, rule) for each resource that has a rule."""
     if settings.cpu is not None:
         yield "cpu", settings.cpu
     if settings.memory is not None:
@@ -57,57 +58,59 @@ def limit_rules(settings: LimitsAction) -> Iterator[tuple[str, str]]:
         yield "ephemeral-storage", settings.ephemeral_storage
 
 
-def propose(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """One want per container and resource that this policy is the first to decide."""
+def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Wants one limit per container and resource that this policy is the first to decide."""
     rules = tuple(limit_rules(settings))
     for place in places:
         for resource, rule in rules:
-            _propose(rule, draft, place, resource, required=settings.required)
+            _propose_limit(rule, draft, place, resource, required=settings.required)
 
 
-def unmet(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
-    """The first limit that is not as the rule says."""
-    written = {place.name: limits_of(place.container.resources) for place in result.before.places}
+def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
+    """Returns the first limit that is not as the rule says."""
+    limits_before = {place.name: limits_of(place.container.resources) for place in result.before.places}
     for place in result.places:
         for resource, rule in limit_rules(settings):
             after, before = (
                 limits_of(place.container.resources).get(resource),
-                written.get(place.name, {}).get(resource),
+                limits_before.get(place.name, {}).get(resource),
             )
-            wrong = (
+            is_unmet = (
                 (rule == "remove" and after is not None)
                 or (rule == "keep" and after != before)
                 or (rule.startswith("request") and after is None)
             )
-            if wrong:
+            if is_unmet:
                 return f"{place.name}.limits.{resource}"
     return None
 
 
-def _propose(rule: str, draft: PodChanges, place: ContainerRef, resource: str, *, required: bool) -> None:
-    name = f"{place.name}.limits.{resource}"
-    written = limits_of(place.container.resources).get(resource)
-    if autoscalers.boosts(draft.subject, place, resource):
-        draft.leave(name, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
+def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: str, *, required: bool) -> None:
+    """Wants the limit of one container and resource, or records why it stays."""
+    field = f"{place.name}.limits.{resource}"
+    author_limit = limits_of(place.container.resources).get(resource)
+    if autoscalers.is_boosting_cpu(draft.subject, place, resource):
+        draft.leave_unchanged(field, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
         return
-    first = draft.decide_first(name, rule)
-    if not first or rule == "keep" or (rule == "remove" and written is None):
+    # `keep` decides the field, too, so that no later policy changes the limit.
+    first = draft.decide_first(field, rule)
+    if not first or rule == "keep" or (rule == "remove" and author_limit is None):
         return
-    if written is not None and not required and is_limit_read(draft.subject, place, resource):
-        sentence = f"container {place.container.name} is told its {resource} limit, {written}"
-        draft.leave(name, reasons.LIMIT_READ(sentence))
+    if author_limit is not None and not required and is_limit_read(draft.subject, place, resource):
+        sentence = f"container {place.container.name} reads its {resource} limit, {author_limit}"
+        draft.leave_unchanged(field, reasons.LIMIT_READ(sentence))
         return
     reason = (
         reasons.LIMIT_REMOVED("the policy removes it") if rule == "remove" else reasons.POLICY_SAYS(f"limit = {rule}")
     )
     draft.limits[place, resource] = ResourceRequest(
-        place=place, resource=resource, value=None, factor=factor(rule), policy=draft.policy, reason=reason,
+        place=place, resource=resource, value=None, factor=limit_factor(rule), policy=draft.policy, reason=reason,
         changes_guaranteed=draft.changes_guaranteed,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
-def factor(rule: str) -> str | None:
+def limit_factor(rule: str) -> str | None:
     """ "request x 1.5" → "1.5", "request" → "1"; None for `remove` and `keep`."""
     match = _RULE.fullmatch(rule)
     return (match[2] or "1") if match and rule.startswith("request") else None

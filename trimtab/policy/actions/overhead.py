@@ -1,4 +1,4 @@
-"""What becomes of an overhead that no RuntimeClass stands for, and who writes the one that a class brings?"""
+"""Handles overhead that no RuntimeClass defines, and writes a class's overhead where the API server does not."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -10,51 +10,54 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import same
 from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Required, words
+from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "overhead"
 
 
-@words
+@policy_type
 class OverheadAction:
-    """Overhead that the pod brings itself."""
+    """Overhead that the pod itself sets."""
 
     stray: Literal["warn", "strip", "deny", "keep"] = "warn"
-    """Overhead without a class that defines it. The API server refuses such pods: `strip` saves them, `warn` only
-    tells, `deny` refuses with our words, `keep` says nothing."""
+    """Overhead without a class that defines it. The API server refuses such pods: `strip` removes the overhead, `warn`
+    only warns, `deny` refuses the pod with Trimtab's message, `keep` does nothing."""
     contradicting: Literal["deny", "strip", "warn"] = "deny"
-    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on the
-    server has filled or refused it before us: what we see then is its newer value, and only told."""
+    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on, the
+    API server has filled in or refused the overhead before the webhook is called, and Trimtab only warns."""
     required: Required = False
 
 
-def propose(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Treat what the pod brings as the policy says."""
+def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Strips, denies or reports overhead that the pod sets itself, as the policy says."""
+    # Nearly every pod carries no overhead when the webhook is called, or the class's own.
     if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.known:
         return
-    if draft.subject.windows and not settings.required:
+    # RuntimeClasses of Linux sandboxes do not apply to Windows nodes.
+    if draft.subject.is_windows and not settings.required:
         return
     name = get(draft.spec.runtime_class_name, "")
-    found = draft.subject.facts.runtime_classes.get(name)
-    if found is None and name:
+    runtime_class = draft.subject.facts.runtime_classes.get(name)
+    # The class may have been deleted, or not be listed yet: the API server decides on such a pod.
+    if runtime_class is None and name:
         return
-    defined = found.overhead.pod_fixed if found else {}
+    defined = runtime_class.overhead.pod_fixed if runtime_class else {}
     if not defined:
-        _stray(settings, draft)
+        _handle_stray(settings, draft)
     elif not same(defined, get(draft.spec.overhead, {})):
-        _contradicting(settings, draft, name, defined)
+        _handle_contradicting(settings, draft, name, defined)
 
 
-def unmet(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
-    """The field, where the pod carries an overhead that its class does not define."""
+def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
+    """Returns the field where the pod has an overhead that its class does not define."""
     own = get(result.spec.overhead, {})
-    found = result.after.facts.runtime_classes.get(get(result.spec.runtime_class_name, ""))
-    return FIELD if own and not (found is not None and same(found.overhead.pod_fixed, own)) else None
+    runtime_class = result.after.facts.runtime_classes.get(get(result.spec.runtime_class_name, ""))
+    return FIELD if own and not (runtime_class is not None and same(runtime_class.overhead.pod_fixed, own)) else None
 
 
-def _stray(settings: OverheadAction, draft: PodChanges) -> None:
+def _handle_stray(settings: OverheadAction, draft: PodChanges) -> None:
     own = shown(get(draft.spec.overhead, {}))
     reason = reasons.OVERHEAD_STRAY(f"the pod brings overhead {own or '{}'} and no RuntimeClass that defines it")
     if settings.stray == "strip":
@@ -62,82 +65,93 @@ def _stray(settings: OverheadAction, draft: PodChanges) -> None:
     elif settings.stray == "deny" and own and draft.decide_first(FIELD, "denied"):
         draft.denied = reason
     elif settings.stray == "warn" and own:
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
 
 
-def _contradicting(settings: OverheadAction, draft: PodChanges, name: str, defined: Mapping[str, Written]) -> None:
+def _handle_contradicting(
+    settings: OverheadAction, draft: PodChanges, name: str, defined: Mapping[str, Written]
+) -> None:
     own = shown(get(draft.spec.overhead, {}))
     if draft.subject.terms.overhead == "server" or draft.applied_before.get(FIELD) == own:
-        draft.leave(FIELD, contradicts(name, own, shown(defined)), loud=True)
+        draft.leave_unchanged(FIELD, overhead_contradiction(name, own, shown(defined)), loud=True)
         return
     if settings.contradicting == "strip":
         _strip(draft, own)
         return
-    reason = contradicts(name, own, shown(defined))
+    reason = overhead_contradiction(name, own, shown(defined))
     if settings.contradicting == "deny" and draft.decide_first(FIELD, "denied"):
         draft.denied = reason
     elif settings.contradicting == "warn":
         draft.decide_first(FIELD, own)
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _strip(draft: PodChanges, own: str) -> None:
-    if draft.claim(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it"), replaces=False):
+    if draft.claim_field(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass stands for it"), replaces=False):
         draft.spec = change(draft.spec, overhead=UNSET)
 
 
-def contradicts(name: str, own: str, defined: str) -> Reason:
+def overhead_contradiction(name: str, own: str, defined: str) -> Reason:
+    """Returns the reason for an overhead that differs from what the class defines."""
     return reasons.OVERHEAD_CONTRADICTS(f"the pod brings overhead {own}, RuntimeClass {name} defines {defined}")
 
 
-def finish(draft: PodChanges) -> None:
-    """After all policies, for the class the pod will have.
+def finish_overhead(draft: PodChanges) -> None:
+    """Runs after all policies, for the class that the pod will have.
 
-    Where the server's RuntimeClass admission is on, look whether it did its work; where it is off, do it: overhead
-    exactly `podFixed`, node selector and tolerations.
+    Where the API server's RuntimeClass admission plugin is on, checks that it did its work. Where it is off, does that
+    work: overhead exactly as in `podFixed`, node selector and tolerations.
     """
     name = get(draft.spec.runtime_class_name, "")
-    found = draft.subject.facts.runtime_classes.get(name)
-    if found is None or draft.denied is not None:
+    runtime_class = draft.subject.facts.runtime_classes.get(name)
+    if runtime_class is None or draft.denied is not None:
         return
     draft.policy = ""
     if draft.subject.terms.overhead == "server":
-        _verify(draft, found)
+        _check_served(draft, runtime_class)
     else:
-        _bring(draft, found)
+        _apply_runtime_class(draft, runtime_class)
 
 
-def _verify(draft: PodChanges, found: RuntimeClass) -> None:
-    """Only a class that the pod had before us can have been served already."""
-    had = get(draft.subject.pod.spec.runtime_class_name, "") == found.metadata.name
-    if had and found.overhead.pod_fixed and not get(draft.spec.overhead, {}):
-        name = found.metadata.name
+def _check_served(draft: PodChanges, runtime_class: RuntimeClass) -> None:
+    """Reports a missing overhead. Only for a class that the pod had before the webhook can the plugin have done its
+    work."""
+    # The plugin runs before webhooks, and again only for a class that a webhook set.
+    was_set_before = get(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
+    if was_set_before and runtime_class.overhead.pod_fixed and not get(draft.spec.overhead, {}):
+        name = runtime_class.metadata.name
         reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead and the pod carries none")
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
 
 
-def _bring(draft: PodChanges, found: RuntimeClass) -> None:
-    own, defined = get(draft.spec.overhead, {}), found.overhead.pod_fixed
-    reason = reasons.CLASS_BRINGS(f"RuntimeClass {found.metadata.name} brings it")
+def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None:
+    own, defined = get(draft.spec.overhead, {}), runtime_class.overhead.pod_fixed
+    reason = reasons.CLASS_BRINGS(f"RuntimeClass {runtime_class.metadata.name} brings it")
     if own and not same(defined, own):
-        if not draft.decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
-            draft.denied = contradicts(found.metadata.name, shown(own), shown(defined) or "none")
+        # An overhead that an earlier call of Trimtab wrote is no contradiction of the author's.
+        if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
+            # The RuntimeClass admission plugin would refuse the pod, too.
+            draft.denied = overhead_contradiction(runtime_class.metadata.name, shown(own), shown(defined) or "none")
         return
     if defined and not own:
-        draft.note(FIELD, None, shown(defined), reason)
+        draft.record_change(FIELD, None, shown(defined), reason)
         draft.spec = change(draft.spec, overhead=dict(defined))
-    _bring_scheduling(draft, found, reason)
+    _apply_scheduling(draft, runtime_class, reason)
 
 
-def _bring_scheduling(draft: PodChanges, found: RuntimeClass, reason: Reason) -> None:
+def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Reason) -> None:
+    """Adds the class's node selector and tolerations as the RuntimeClass admission plugin does
+    (plugin/pkg/admission/runtimeclass/admission.go)."""
     selector = get(draft.spec.node_selector, {})
-    missing = {k: v for k, v in found.scheduling.node_selector.items() if k not in selector}
+    missing = {k: v for k, v in runtime_class.scheduling.node_selector.items() if k not in selector}
     for key, value in sorted(missing.items()):
-        draft.note(f"nodeSelector[{key}]", None, value, reason)
+        draft.record_change(f"nodeSelector[{key}]", None, value, reason)
     tolerations = get(draft.spec.tolerations, ())
-    lacking = tuple(t for t in found.scheduling.tolerations if not covered(t, tolerations))
+    lacking = tuple(t for t in runtime_class.scheduling.tolerations if not covered(t, tolerations))
     for toleration in lacking:
-        draft.note(f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason)
+        draft.record_change(
+            f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason
+        )
     if missing:
         draft.spec = change(draft.spec, node_selector={**selector, **missing})
     if lacking:
@@ -145,4 +159,5 @@ def _bring_scheduling(draft: PodChanges, found: RuntimeClass, reason: Reason) ->
 
 
 def shown(amounts: Mapping[str, Written]) -> str:
+    """Formats amounts as a list in order of name, such as "cpu 250m, memory 120Mi"."""
     return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts))

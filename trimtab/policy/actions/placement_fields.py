@@ -1,8 +1,5 @@
-"""May a pod choose a value by one of its labels? Only among those that the policy lists.
-
-What may a policy say of the nodes of a pod? The words, with the values that labels of namespace and pod give them;
-`placement` does what they say.
-"""
+"""Settings of the placement action, and their resolution: a value may come from a label of the pod or of its namespace.
+A pod may choose only among the values that the policy lists."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -13,15 +10,16 @@ from trimtab.cluster.api.meta import UNSET, SelectorRequirement
 from trimtab.cluster.api.pod import Toleration
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
-from trimtab.policy.field_types import LabelKey, LabelValue, Required, Whole, words
+from trimtab.policy.field_types import LabelKey, LabelValue, Required, Whole, policy_type
 from trimtab.policy.pod_context import PodContext
 
 
 def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
-    """Why the pod chooses nothing by this label; None where its value is one of those listed."""
+    """Returns why the pod chooses no value by this label; None where its value is one of those listed."""
     value = subject.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
+    # Only listed values: otherwise every author could choose any node pool.
     if value in among:
         return None
     return reasons.POD_LABEL_NOT_LISTED(
@@ -34,42 +32,43 @@ def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
         raise ValueError(f"`among` with {word}, and only with it: the values that a pod may choose")
 
 
-@words
+@policy_type
 class NodeLabel:
-    """One thing asked of a node's label; give exactly one of the conditions."""
+    """A condition on a label of the node. Give exactly one condition."""
 
     label: LabelKey
     in_: Annotated[tuple[LabelValue, ...], Field(alias="in")] = ()
     """One of these values."""
     not_in: tuple[LabelValue, ...] = ()
-    """None of these values (a node without the label will do)."""
+    """None of these values (a node without the label matches)."""
     exists: Literal[True] | None = None
-    """The label is there, whatever its value."""
+    """The label exists, with any value."""
     absent: Literal[True] | None = None
-    """The label is not there."""
+    """The label does not exist."""
     above: Whole | None = None
     """Its value is a whole number above this."""
     below: Whole | None = None
     """Its value is a whole number below this."""
     in_namespace_label: LabelKey | None = None
-    """The value that the pod's namespace has under this label of its own; a namespace without it gets none of the
-    policy's placement."""
+    """The value of this label of the pod's namespace. A pod of a namespace without that label gets none of the policy's
+    placement."""
     in_pod_label: LabelKey | None = None
-    """The value that the pod has under this label, if it stands in `among`; a pod without it gets none of the policy's
-    placement. Only with `match.namespaces`: a pod's author alone does not choose."""
+    """The value of this label of the pod, if it is listed in `among`. A pod without that label gets none of the
+    policy's placement. Only with `match.namespaces`: a pod's author alone does not choose."""
     among: tuple[LabelValue, ...] = ()
     """The values that a pod may choose with `inPodLabel`."""
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Under `prefer`: how much it counts, 1 to 100 (default 50)."""
+    """Under `prefer`: the weight, 1 to 100 (default 50)."""
 
     @property
     def requirement(self) -> SelectorRequirement:
-        """As Kubernetes writes it."""
+        """The condition as Kubernetes writes it in a node selector term."""
         operator, values = self._condition
         return SelectorRequirement(key=self.label, operator=operator, values=values)
 
     @property
     def _condition(self) -> tuple[str, tuple[str, ...]]:
+        # One of the conditions is set (`__post_init__`), so the order of these tests does not matter.
         if self.in_:
             return "In", self.in_
         if self.not_in:
@@ -81,36 +80,39 @@ class NodeLabel:
         return ("DoesNotExist", ()) if self.absent else ("Exists", ())
 
     def __post_init__(self) -> None:
-        given = [self.in_, self.not_in, self.exists, self.absent, self.in_namespace_label, self.in_pod_label]
-        numbers = [self.above is not None, self.below is not None]
-        if sum(map(bool, given)) + sum(numbers) != 1:
+        conditions = [self.in_, self.not_in, self.exists, self.absent, self.in_namespace_label, self.in_pod_label]
+        has_bounds = [self.above is not None, self.below is not None]
+        if sum(map(bool, conditions)) + sum(has_bounds) != 1:
+            # Kubernetes ANDs the expressions of a term, so two conditions are two entries of the list.
             raise ValueError("exactly one of in, notIn, exists, absent, above, below, inNamespaceLabel, inPodLabel")
         _check_listed("inPodLabel", self.in_pod_label, self.among)
 
 
-@words
+@policy_type
 class AddedToleration:
-    """A taint to put up with."""
+    """A taint to tolerate."""
 
     key: LabelKey | None = None
     """Absent, with `operator: Exists`: every taint."""
     operator: Literal["Equal", "Exists"] | None = None
-    """Default: Equal where a value is given, Exists where none is."""
+    """Default: Equal with a value, Exists without one."""
     value: LabelValue | None = None
     value_from_namespace: LabelKey | None = None
-    """Instead of `value`: the label of the pod's namespace that has it."""
+    """Instead of `value`: the label of the pod's namespace that has the value."""
     value_from_pod: LabelKey | None = None
-    """Instead of `value`: the label of the pod that has it, if it stands in `among`. Only with `match.namespaces`."""
+    """Instead of `value`: the label of the pod that has the value, if it is listed in `among`. Only with
+    `match.namespaces`."""
     among: tuple[LabelValue, ...] = ()
     """The values that a pod may choose with `valueFromPod`."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Absent: every effect."""
     seconds: Whole | None = None
-    """How long to stay once a NoExecute taint appears; absent: for ever."""
+    """How long the pod stays once a NoExecute taint appears; absent: for ever."""
 
     @property
-    def toleration(self) -> Toleration:
-        """As Kubernetes writes it."""
+    def api_toleration(self) -> Toleration:
+        """The toleration as Kubernetes writes it in a pod's spec."""
+        # Kubernetes defaults to Equal, also without a value. A policy without a value most likely means every value.
         operator = self.operator or ("Equal" if self.value is not None else "Exists")
         return Toleration(
             key=self.key or "",
@@ -130,70 +132,78 @@ class AddedToleration:
         _check_listed("valueFromPod", self.value_from_pod, self.among)
         if self.operator == "Exists" and self.value is not None:
             raise ValueError("no value with operator Exists")
+        # An empty key is valid with operator Exists only (core/v1 Toleration).
         if self.key is None and (self.operator == "Equal" or self.value is not None):
             raise ValueError("a key, unless the operator is Exists")
+        # The API server refuses tolerationSeconds with another effect (pkg/apis/core/validation, ValidateTolerations).
         if self.seconds is not None and self.effect != "NoExecute":
             raise ValueError("effect NoExecute where seconds are given")
 
 
-@words
+@policy_type
 class PlacementAction:
-    """Where a pod may run, and where it would rather."""
+    """The nodes that a pod may run on, and those that it prefers."""
 
     require: tuple[NodeLabel, ...] = ()
-    """Node labels the pod needs: ANDed into every required term it has."""
+    """Node labels that the pod needs: ANDed into every required term that it has."""
     require_any: tuple[tuple[NodeLabel, ...], ...] = ()
-    """Groups of node labels of which the pod needs one whole group: ORed, and ANDed with all else that it needs."""
+    """Groups of node labels of which the pod needs one whole group: ORed, and ANDed with everything else that it needs.
+    """
     prefer: tuple[NodeLabel, ...] = ()
-    """Node labels the pod would like, with weights."""
+    """Node labels that the pod prefers, with weights."""
     node_selector: dict[LabelKey, LabelValue] | None = None
-    """The plain form: labels that must be equal."""
+    """The simple form: labels that must be equal."""
     tolerate: tuple[AddedToleration, ...] = ()
-    """Taints of the pool, such as a dedicated one's."""
+    """Taints of the pool, such as that of a dedicated pool."""
     required: Required = False
 
 
 def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
-    """With the values of labels of the namespace and of the pod; a Reason where they do not have all of them."""
+    """Returns the settings with the values that labels of the namespace and of the pod give them; a Reason where a
+    label is missing or its value is not listed."""
     groups = (settings.require, *settings.require_any, settings.prefer)
-    asked = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
-    asked_taints = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
-    if not asked and not asked_taints:
+    labels_to_resolve = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
+    taints_to_resolve = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
+    # Nearly every policy: nothing is copied.
+    if not labels_to_resolve and not taints_to_resolve:
         return settings
-    sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in asked]
-    sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in asked_taints]
+    # All sources are checked before anything is resolved: placement is applied as a whole.
+    sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in labels_to_resolve]
+    sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in taints_to_resolve]
     missing = next(filter(None, (_missing_value(*source, subject) for source in sources)), None)
     if missing is not None:
         return missing
     of_namespace, of_pod = subject.namespace_labels or {}, subject.labels
 
-    def label(found: NodeLabel) -> NodeLabel:
-        if found.in_namespace_label is not None:
-            return replace(found, in_=(of_namespace[found.in_namespace_label],), in_namespace_label=None)
-        if found.in_pod_label is not None:
-            return replace(found, in_=(of_pod[found.in_pod_label],), in_pod_label=None, among=())
-        return found
+    def resolve_label(label: NodeLabel) -> NodeLabel:
+        if label.in_namespace_label is not None:
+            # The resolved label is a plain `in` condition, so that no later step knows where the value came from.
+            return replace(label, in_=(of_namespace[label.in_namespace_label],), in_namespace_label=None)
+        if label.in_pod_label is not None:
+            return replace(label, in_=(of_pod[label.in_pod_label],), in_pod_label=None, among=())
+        return label
 
-    def taint(found: AddedToleration) -> AddedToleration:
-        if found.value_from_namespace is not None:
-            return replace(found, value=of_namespace[found.value_from_namespace], value_from_namespace=None)
-        if found.value_from_pod is not None:
-            return replace(found, value=of_pod[found.value_from_pod], value_from_pod=None, among=())
-        return found
+    def resolve_taint(taint: AddedToleration) -> AddedToleration:
+        if taint.value_from_namespace is not None:
+            return replace(taint, value=of_namespace[taint.value_from_namespace], value_from_namespace=None)
+        if taint.value_from_pod is not None:
+            return replace(taint, value=of_pod[taint.value_from_pod], value_from_pod=None, among=())
+        return taint
 
     return replace(
         settings,
-        require=tuple(map(label, settings.require)),
-        require_any=tuple(tuple(map(label, group)) for group in settings.require_any),
-        prefer=tuple(map(label, settings.prefer)),
-        tolerate=tuple(map(taint, settings.tolerate)),
+        require=tuple(map(resolve_label, settings.require)),
+        require_any=tuple(tuple(map(resolve_label, group)) for group in settings.require_any),
+        prefer=tuple(map(resolve_label, settings.prefer)),
+        tolerate=tuple(map(resolve_taint, settings.tolerate)),
     )
 
 
 def _missing_value(
     of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
 ) -> Reason | None:
-    """Why there is no value; None: there is one."""
+    """Returns why there is no value; None: there is one."""
+    # An empty value counts as no value: `In ("")` would match nodes with an empty label.
     if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
         return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")
     return None if of_pod is None else pod_label_unlisted(of_pod, among, subject)

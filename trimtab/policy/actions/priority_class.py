@@ -1,68 +1,71 @@
-"""How important is this pod?
+"""Sets the PriorityClass of pods.
 
-`priorityClassName` never goes alone: the API server has filled `priority` and `preemptionPolicy` from the old class
-before we are called, and refuses a pod where they do not fit the new one. They are removed in the same patch, and the
-server fills them again.
+`priorityClassName` never changes alone. The API server fills in `priority` and `preemptionPolicy` from the old class
+before it calls webhooks, and refuses a pod where they do not fit the new class. They are removed in the same patch, and
+the server fills them in again.
 """
 
 from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Flag, ObjectName, Required, words
+from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import CRITICAL, ContainerRef, PodBeforeAndAfter
-from trimtab.policy.write_resources import newly_unmet
+from trimtab.policy.write_resources import find_newly_unmet_quota
 
 FIELD = "priorityClassName"
 
 
-@words
+@policy_type
 class PriorityClassChoice:
     """The PriorityClass of pods."""
 
     name: ObjectName
     """A PriorityClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
     override: Flag = False
-    """Replace another class that the pod names itself (the cluster's default class never counts as the pod's own)."""
+    """Replace another class that the pod itself names (the cluster's default class never counts as the pod's own)."""
     required: Required = False
 
 
-def propose(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Set the class and clear what hung on the old one, or say why not."""
+def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Sets the class and removes what followed from the old one, or records why not."""
     classes = draft.subject.facts.priority_classes
     before = get(draft.spec.priority_class_name, "")
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
         return
+    # The API server writes the name of the default class into pods that name none (plugin/pkg/admission/priority).
     own = before and not (before in classes and classes[before].global_default)
     if own and not settings.override:
-        draft.leave(FIELD, reasons.ALREADY_SET(f"the pod names PriorityClass {before} itself"))
+        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names PriorityClass {before} itself"))
         return
     if "PriorityClass" not in draft.subject.facts.known:
-        draft.leave(FIELD, reasons.FACTS_MISSING("PriorityClasses are not listed yet"), loud=True)
+        draft.leave_unchanged(FIELD, reasons.FACTS_MISSING("PriorityClasses are not listed yet"), loud=True)
         return
     if settings.name not in classes and settings.name not in CRITICAL:
         reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
-        draft.leave(FIELD, reason, loud=True)
+        draft.leave_unchanged(FIELD, reason, loud=True)
         return
-    quota = newly_unmet(draft, change(draft.spec, priority_class_name=settings.name))
+    quota = find_newly_unmet_quota(draft, change(draft.spec, priority_class_name=settings.name))
     if quota is not None:
-        draft.leave(FIELD, reasons.QUOTA_COUNTS_LIMIT(f"under {settings.name}, {quota} would refuse it"), loud=True)
+        draft.leave_unchanged(
+            FIELD, reasons.QUOTA_COUNTS_LIMIT(f"under {settings.name}, {quota} would refuse it"), loud=True
+        )
         return
-    _set(settings, draft, before or None, own=bool(own))
+    _set_class(settings, draft, before or None, own=bool(own))
 
 
-def unmet(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
-    """The field, where the pod would run with another priority."""
+def find_unmet_field(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
+    """Returns the field where the pod would run with another priority."""
     return None if get(result.spec.priority_class_name, "") == settings.name else FIELD
 
 
-def _set(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:
-    says = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if not draft.claim(FIELD, before, settings.name, says, replaces=own):
+def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:
+    reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
+    if not draft.claim_field(FIELD, before, settings.name, reason, replaces=own):
         return
-    cleared = reasons.CLEANED_UP("it came from the old class")
+    cleanup = reasons.CLEANED_UP("it follows from the old class")
     if draft.spec.priority is not UNSET:
-        draft.note("priority", draft.spec.priority, None, cleared)
+        draft.record_change("priority", draft.spec.priority, None, cleanup)
     if draft.spec.preemption_policy is not UNSET:
-        draft.note("preemptionPolicy", draft.spec.preemption_policy, None, cleared)
+        draft.record_change("preemptionPolicy", draft.spec.preemption_policy, None, cleanup)
     draft.spec = change(draft.spec, priority_class_name=settings.name, priority=UNSET, preemption_policy=UNSET)

@@ -1,4 +1,4 @@
-"""What may a policy say of containers' requests? The words; `requests` does what they say."""
+"""Settings of the requests action: how a container's request of each resource is computed."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -18,37 +18,38 @@ from trimtab.policy.field_types import (
     Required,
     Role,
     UsageRule,
-    words,
+    policy_type,
 )
 
 
-@words
+@policy_type
 class RequestRule:
-    """How one resource's request is found, from whatever."""
+    """How the request of one resource is computed."""
 
     from_: Annotated[Literal["usage", "policy", "limit", "request"], Field(alias="from")] = "usage"
-    """`usage`: what `rule` makes of the container's use, P5 where a VPA will take over; `otherwise` until it is known.
-    `policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`). `request`: a share of what
-    the container asks for itself, kept between `min` and `max`; `otherwise` where it asks for nothing."""
+    """`usage`: the number that `rule` selects from the container's use, or P5 where a VPA will take over; `otherwise`
+    until the use is known. `policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`).
+    `request`: a share of the container's own request, kept between `min` and `max`; `otherwise` where it has none."""
     otherwise: Quantity | None = None
-    """Used where nothing better is known, and only where the container asks for nothing itself (unless `from: policy`
-    with `when: always`). Absent: leave the container as it is."""
+    """The value where nothing better is known, and only where the container has no request (unless `from: policy` with
+    `when: always`). Absent: leave the container as it is."""
     min: Quantity | None = None
     """Never less."""
     max: Quantity | None = None
     """Never more."""
     percent: Percent = 100
-    """With `from: limit` the share of the limit, with `from: request` the share of what the container asks for."""
+    """With `from: limit` the share of the limit, with `from: request` the share of the container's own request."""
     round: Quantity | None = None
-    """Rounded up to a multiple of this; default 1m of cpu, 1Mi of anything else (a share of a limit is rounded
-    down)."""
+    """The request is rounded up to a multiple of this. Default: 1m of cpu, 1Mi of anything else (a share of a limit is
+    rounded down)."""
     when: Literal["missing", "always"] = "missing"
-    """`missing`: only where the container does not ask itself. `always`: replace what it asks, where something is
-    known; a mere `otherwise` never replaces what a team wrote, unless the rule says `from: policy`."""
+    """`missing`: only where the container has no request. `always`: replace the container's own request where usage is
+    known. A mere `otherwise` never replaces what a team wrote, unless the rule has `from: policy`."""
 
     def __post_init__(self) -> None:
         if self.from_ == "policy" and self.otherwise is None:
             raise ValueError("`otherwise` with `from: policy`: it is the value")
+        # `from: request` without any of these would set the request to itself.
         if self.from_ == "request" and (self.percent == 0 or not (self.min or self.max or self.percent < 100)):
             raise ValueError("`min`, `max` or a `percent` from 1% to 99% with `from: request`: the request comes of it")
         if self.min and self.max and quantity.compare(self.min, self.max) > 0:
@@ -57,32 +58,32 @@ class RequestRule:
             raise ValueError(f"an `otherwise` ({self.otherwise}) not above the max ({self.max})")
 
 
-@words
+@policy_type
 class ResourceRequestRule(RequestRule):
-    """How the request of cpu or memory is found."""
+    """How the request of cpu or memory is computed."""
 
     min_percent: Percent | None = None
-    """With `from: usage` and `when: always`: never less than this share of what the container asks for itself."""
+    """With `from: usage` and `when: always`: never less than this share of the container's own request."""
     max_percent: Percentage | None = None
-    """With `from: usage` and `when: always`: never more than this share of what the container asks for itself. 100%
-    raises nothing."""
+    """With `from: usage` and `when: always`: never more than this share of the container's own request. 100% raises
+    nothing."""
     rule: UsageRule = "adaptive"
-    """With `from: usage`, where no VPA takes over: `adaptive` is what would cost least if recent use came again, chosen
-    for each container by its own record. `p95` (or p5, p50, p90, p99, `max`) is that percentile of the last two weeks.
-    Headroom may follow: `p99 +15%`, or `+15%` alone."""
+    """With `from: usage`, where no VPA takes over: `adaptive` is the request that would cost least if recent use came
+    again, chosen for each container from its own record. `p95` (or p5, p50, p90, p99, `max`) is that percentile of the
+    last two weeks. Headroom may follow: `p99 +15%`, or `+15%` alone."""
     pods: Literal["typical", "largest"] = "typical"
     """With `from: usage`, where a pod of the workload steadily uses far more than the others: `typical` covers it where
     at least a tenth of the pods use as much, `largest` always."""
     under_vpa: Literal["p5", "p95"] = "p5"
-    """With `from: usage`, where a VPA has no recommendation yet and will correct the request: `p5` is soon replaced,
-    at the price of one eviction of each pod; `p95` gives what `rule` says, which is enough from the beginning."""
+    """With `from: usage`, where a VPA has no recommendation yet and will correct the request: `p5` is soon replaced, at
+    the price of one eviction of each pod; `p95` gives what `rule` selects, which is enough from the beginning."""
     max_age: Age | None = None
     """With `from: usage`: how old the newest sample behind a recommendation may be, such as 14d. Absent: until the
-    recommendation's own end, 14 days after its last sample. At the end nothing changes for workloads that stood before
-    it; workloads made later get `otherwise`."""
+    recommendation's own end, 14 days after its last sample. At the end nothing changes for workloads that existed
+    before it; workloads created later get `otherwise`."""
     min_confidence: Confidence | None = None
-    """With `from: usage`: how sure a recommendation must be, from 0 to 1, to be used at all. Absent: 0.5 to lower a
-    request, and nothing to raise one or to fill a missing one."""
+    """With `from: usage`: the confidence, from 0 to 1, that a recommendation must have to be used at all. Absent: 0.5
+    to lower a request, and none to raise one or to fill a missing one."""
 
     def __post_init__(self) -> None:
         RequestRule.__post_init__(self)  # `super()` without arguments does not know a class with slots
@@ -91,24 +92,25 @@ class ResourceRequestRule(RequestRule):
         if self.from_ != "usage" and (self.max_age is not None or self.min_confidence is not None):
             raise ValueError("`maxAge` and `minConfidence` only with `from: usage`: nothing else has an age")
         shares = [share for share in (self.min_percent, self.max_percent) if share is not None]
+        # `missing` never replaces a request, so there is nothing that a share could bound.
         if shares and (self.from_ != "usage" or self.when != "always"):
             raise ValueError("`minPercent` and `maxPercent` only with `from: usage` and `when: always`")
         if shares != sorted(shares):
             raise ValueError(f"a minPercent ({self.min_percent}%) not above the maxPercent ({self.max_percent}%)")
 
 
-@words
+@policy_type
 class PlainRequest(RequestRule):
-    """How the request of a resource is found of which no usage is measured."""
+    """How the request of a resource without measured usage is computed."""
 
     from_: Annotated[Literal["policy", "limit", "request"], Field(alias="from")] = "policy"
     """`policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`). `request`: a share of
-    what the container asks for itself, kept between `min` and `max`; `otherwise` where it asks for nothing."""
+    the container's own request, kept between `min` and `max`; `otherwise` where it has none."""
 
 
-@words
+@policy_type
 class ContainerRequests:
-    """A rule for some containers; the first that means a container counts."""
+    """A rule for some containers. The first rule that matches a container counts."""
 
     names: tuple[Pattern, ...] = ()
     roles: tuple[Role, ...] = ()
@@ -117,10 +119,10 @@ class ContainerRequests:
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None
     extended: dict[ExtendedResource, Pieces] | None = None
-    """Extended resource → how many pieces, as request and limit, where the container names none."""
+    """Extended resource → how many pieces, as request and limit, where the container has none."""
 
 
-@words
+@policy_type
 class RequestsAction:
     """First requests for containers."""
 
@@ -128,15 +130,15 @@ class RequestsAction:
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None
     extended: dict[ExtendedResource, Pieces] | None = None
-    """Extended resource, such as `example.com/license` → how many pieces, as request and limit, where the container
-    names none."""
+    """Extended resource, such as `example.com/license` → how many pieces, as request and limit, where the container has
+    none."""
     containers: tuple[ContainerRequests, ...] = ()
-    """Rules for single containers: the first that means a container counts, instead of all of the above."""
+    """Rules for single containers. The first rule that matches a container counts, instead of everything above."""
     required: Required = False
 
 
 def rules_of(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:
-    """(resource, rule) of those that are given."""
+    """Yields (resource, rule) for each resource that has a rule."""
     for resource, rule in (
         ("cpu", settings.cpu), ("memory", settings.memory), ("ephemeral-storage", settings.ephemeral_storage),
     ):  # fmt: skip

@@ -1,7 +1,7 @@
-"""What should this container ask for?
+"""Computes the requests of containers: from usage (P95 where the request is static, P5 where a VPA takes over), from
+the policy, or as a share of the container's limit or request.
 
-From usage (P95 where the request is static, P5 where a VPA takes over), from the policy, or a share of its limit;
-bounded by the policy here, by everything else in `policy/clamp_resources.py`.
+The policy's own bounds apply here, all other bounds in `policy/clamp_resources.py`.
 """
 
 from decimal import Decimal
@@ -26,218 +26,239 @@ from trimtab.policy.actions.request_fields import (
 )
 from trimtab.policy.changed_annotation import LIMIT_RANGER, is_defaulted
 from trimtab.policy.pod_changes import PodChanges, RequestToLimitRatio, ResourceRequest
-from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, means
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, matches_container
 from trimtab.policy.recorded_usage import doubts, killed, origin
-from trimtab.policy.write_resources import written_request
+from trimtab.policy.write_resources import find_written_request
 
 
-def propose(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """One want per container and resource that this policy is the first to decide."""
+def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Wants one request per container and resource that this policy is the first to decide."""
     requests = draft.subject.once(_PodRequests)
     for place in places:
-        rules = _rules(settings, place)
+        rules = _rules_for(settings, place)
         if rules.cpu is not None:
-            _propose(rules.cpu, draft, requests.of(draft.subject, place, "cpu"))
+            _propose_request(rules.cpu, draft, requests.request_for(draft.subject, place, "cpu"))
         if rules.memory is not None:
-            _propose(rules.memory, draft, requests.of(draft.subject, place, "memory"))
+            _propose_request(rules.memory, draft, requests.request_for(draft.subject, place, "memory"))
         if rules.ephemeral_storage is not None:
-            _propose(rules.ephemeral_storage, draft, requests.of(draft.subject, place, "ephemeral-storage"))
+            _propose_request(
+                rules.ephemeral_storage, draft, requests.request_for(draft.subject, place, "ephemeral-storage")
+            )
         if rules.extended:
             propose_extended(rules.extended, draft, place)
 
 
-def unmet(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
-    """The first request that is missing, or was to be replaced and was not; what a VPA decides is no lack."""
+def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
+    """Returns the first request that is missing, or was to be replaced and was not. A request that a VPA decides counts
+    as met."""
     for place in result.places:
-        rules, written = _rules(settings, place), requests_of(place.container.resources)
+        rules, requests = _rules_for(settings, place), requests_of(place.container.resources)
         for resource, rule in rules_of(rules):
             name = f"{place.name}.requests.{resource}"
-            if _is_unmet(rule, written.get(resource), result.left.get(name)):
+            if _is_unmet(rule, requests.get(resource), result.kept_reasons.get(name)):
                 return name
         for resource in rules.extended or {}:
-            if resource not in written:
+            if resource not in requests:
                 return f"{place.name}.requests.{resource}"
     return None
 
 
-def _is_unmet(rule: RequestRule, written: Written | None, why: Reason | None) -> bool:
-    """`why`: why the request was left as it is; None: it was not."""
-    if why is not None and why.code in (reasons.VPA_DECIDES, reasons.VPA_BOOSTS):
+def _is_unmet(rule: RequestRule, current: Written | None, kept_reason: Reason | None) -> bool:
+    """Returns whether a request is not as its rule demands.
+
+    kept_reason: why the policy left the request as it was; None: it did not.
+    """
+    if kept_reason is not None and kept_reason.code in (reasons.VPA_DECIDES, reasons.VPA_BOOSTS):
         return False
-    if rule.from_ == "request" and (written is not None or rule.otherwise is None):
-        is_whole = rule.percent == 100 or why is None
-        return written is not None and not (is_whole and not _is_outside(rule, written))
-    return written is None or (rule.when == "always" and why is not None)
+    if rule.from_ == "request" and (current is not None or rule.otherwise is None):
+        is_whole = rule.percent == 100 or kept_reason is None
+        return current is not None and not (is_whole and not _is_outside(rule, current))
+    return current is None or (rule.when == "always" and kept_reason is not None)
 
 
-def _is_outside(rule: RequestRule, written: Written) -> bool:
-    below = rule.min is not None and quantity.compare(written, rule.min) < 0
-    return below or (rule.max is not None and quantity.compare(written, rule.max) > 0)
+def _is_outside(rule: RequestRule, amount: Written) -> bool:
+    is_below = rule.min is not None and quantity.compare(amount, rule.min) < 0
+    return is_below or (rule.max is not None and quantity.compare(amount, rule.max) > 0)
 
 
-def _rules(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
-    """The first that means the container."""
+def _rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
+    """Returns the first special rules that select the container, or else the general ones."""
     for special in settings.containers:
-        if means(special.names, special.roles, special.images, place):
+        if matches_container(special.names, special.roles, special.images, place):
             return special
     return settings
 
 
-class _Request(msgspec.Struct, frozen=True, gc=False):
-    """One request of a pod as it came, whatever policies say of it."""
+class _ContainerRequest(msgspec.Struct, frozen=True, gc=False):
+    """One request of a pod as the webhook received it, independent of any policy."""
 
     place: ContainerRef
     resource: str
     name: str
     written: Written | None
     own: Written | None
-    """What its author wrote: without what a LimitRange filled in."""
+    """What the pod's author wrote: None where a LimitRange filled in the request."""
     stays: Reason | None
-    """Why no policy gives another one: a VPA boosts it, or its webhook wrote it."""
+    """Why no policy changes the request: a VPA boosts it, or its webhook wrote it."""
     sizing: autoscalers.VpaConstraints | None
 
 
 class _PodRequests:
-    """The requests of one pod; each is looked at once, however many policies ask. It does not lead back to the subject
-    that keeps it."""
+    """The requests of one pod. Each is read once, however many policies need it. The pod's context caches this object,
+    so it holds no reference back to the context."""
 
     def __init__(self, subject: PodContext) -> None:
-        self._sizes = subject.once(autoscalers.sizings)
-        self._is_annotated = autoscalers.is_sized_by_others(subject) or LIMIT_RANGER in subject.annotations
-        self._known: dict[tuple[ContainerRef, str], _Request] = {}
+        self._vpa_constraints = subject.once(autoscalers.index_vpa_constraints)
+        # LimitRanger and the VPA's webhook leave annotations; without theirs the request is the author's own.
+        self._has_other_writers = autoscalers.is_sized_by_others(subject) or LIMIT_RANGER in subject.annotations
+        self._cache: dict[tuple[ContainerRef, str], _ContainerRequest] = {}
 
-    def of(self, subject: PodContext, place: ContainerRef, resource: str) -> _Request:
-        """The request of one container of the subject's pod for one resource."""
-        found = self._known.get((place, resource))
-        if found is None:
-            found = self._known[place, resource] = self._read(subject, place, resource)
-        return found
+    def request_for(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
+        """Returns the request of one container of the pod for one resource."""
+        request = self._cache.get((place, resource))
+        if request is None:
+            request = self._cache[place, resource] = self._read(subject, place, resource)
+        return request
 
-    def _read(self, subject: PodContext, place: ContainerRef, resource: str) -> _Request:
-        written, name = requests_of(place.container.resources).get(resource), f"{place.name}.requests.{resource}"
-        sizing = self._sizes.of(place, resource)
-        if not self._is_annotated:  # only its author has written requests
-            return _Request(place, resource, name, written, written, None, sizing)
-        is_filled_in = written is not None and is_defaulted(subject, place, "request", resource)
-        return _Request(
-            place, resource, name, written, None if is_filled_in else written,
-            _kept_by_vpa(subject, place, resource, written), sizing,
+    def _read(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
+        current, name = requests_of(place.container.resources).get(resource), f"{place.name}.requests.{resource}"
+        sizing = self._vpa_constraints.of(place, resource)
+        if not self._has_other_writers:
+            return _ContainerRequest(place, resource, name, current, current, None, sizing)
+        is_filled_in = current is not None and is_defaulted(subject, place, "request", resource)
+        return _ContainerRequest(
+            place, resource, name, current, None if is_filled_in else current,
+            _vpa_reason(subject, place, resource, current), sizing,
         )  # fmt: skip
 
 
-def _kept_by_vpa(subject: PodContext, place: ContainerRef, resource: str, written: Written | None) -> Reason | None:
-    """Why what a VPA gave stays as it is."""
-    if autoscalers.boosts(subject, place, resource):
+def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current: Written | None) -> Reason | None:
+    """Returns why a request that a VPA set stays as it is; None: no VPA set it."""
+    if autoscalers.is_boosting_cpu(subject, place, resource):
         return reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts")
-    if written is not None and autoscalers.has_written(subject, place, resource):
+    if current is not None and autoscalers.has_vpa_written(subject, place, resource):
         return reasons.VPA_DECIDES(f"a VPA wrote the {resource} request of {place.container.name}")
     return None
 
 
-def _propose(rule: RequestRule, draft: PodChanges, request: _Request) -> None:
+def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRequest) -> None:
+    """Wants the request of one container and resource, or records why it stays."""
     place, resource, name, own = request.place, request.resource, request.name, request.own
-    origin = rule.from_
-    if origin == "limit" and (rule.when == "always" or not draft.decided_by_another(name)):
-        # With `always` it will be the share once the limit is written down, whoever filled the gap before.
+    source = rule.from_
+    # A limit that follows its request while the request follows the limit has no value: see `clamp_resources`.
+    if source == "limit" and (rule.when == "always" or not draft.is_decided_by_another(name)):
+        # With `always` the request will be the share of the limit at the next admission, whatever filled it in before.
         bounded = bool(rule.min or rule.max or rule.round)
         draft.shares.setdefault((place, resource), RequestToLimitRatio(draft.policy, rule.percent, bounded))
+    # The share above is recorded all the same: a limit must not follow a request that may become a share of it.
     if request.stays is not None:
-        draft.leave(name, request.stays)
+        draft.leave_unchanged(name, request.stays)
         return
-    # What nothing is known of, also where it was written down before: by an earlier call, or into a manifest.
+    # The default of a policy counts as a guess also where it is written in the pod already: by an earlier call of the
+    # webhook, or because the manifest was copied from a cluster.
     if (
-        origin == "usage"
+        source == "usage"
         and rule.otherwise is not None
         and (own is None or name in draft.applied_before or quantity.same(own, rule.otherwise))
     ):
         draft.guesses[place, resource] = None
-    sizing = request.sizing
-    if sizing is not None and sizing.target is not None:
-        _propose_target(rule, draft, place, own, sizing, resource)
+    vpa = request.sizing
+    # The VPA's webhook writes its own target whatever the policy says, so the policy gives the same number.
+    if vpa is not None and vpa.target is not None:
+        _propose_target(rule, draft, place, own, vpa, resource)
         return
-    wrote = None
+    share_base = None
     if own is not None:
-        if rule.when == "missing" and origin != "request":
+        if rule.when == "missing" and source != "request":
             if not draft.silent:
-                draft.leave(name, reasons.ALREADY_SET(f"the container asks for {own} itself"))
+                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container asks for {own} itself"))
+            # Remembered, because a later policy may find this very request and must see that it is this policy's.
             draft.yielding[place, resource] = (*draft.yielding.get((place, resource), ()), rule)
             return
-        wrote = _wrote(rule, draft.subject, name, own)
-        if origin == "request" and _is_as_asked(rule, resource, own, wrote):
-            draft.decide_first(name, str(own))  # so that what this policy wrote once is not another one's the next time
+        share_base = _share_base(rule, draft.subject, name, own)
+        if source == "request" and _is_already_applied(rule, resource, own, share_base):
+            # At the second call the request is what this policy made of it; the field must stay this policy's.
+            draft.decide_first(name, str(own))
             return
-        if draft.yielding and _has_given(draft, place, resource, own, sizing):
-            draft.leave(name, reasons.ALREADY_SET(f"the container asks for {own}, as a policy before this one gives"))
+        if draft.yielding and _is_given_by_earlier_policy(draft, place, resource, own, vpa):
+            draft.leave_unchanged(
+                name, reasons.ALREADY_SET(f"the container asks for {own}, as a policy before this one gives")
+            )
             return
-    found = _found(rule, draft.subject, place, resource, wrote, sizing)
-    if isinstance(found, Reason):
-        draft.leave(name, found)
+    request_origin = _find_origin(rule, draft.subject, place, resource, share_base, vpa)
+    if isinstance(request_origin, Reason):
+        draft.leave_unchanged(name, request_origin)
         return
-    if found is None:
-        if origin == "request":
+    if request_origin is None:
+        if source == "request":
             draft.bounds[place, resource] = (*draft.bounds.get((place, resource), ()), rule)
         return
-    written = request.written
-    if written is not None and own is None and not found.is_recommended and rule.when == "missing":
-        sentence = f"a LimitRange gave {written}, and the policy has no recommendation"
-        draft.leave(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
+    current = request.written
+    if current is not None and own is None and not request_origin.is_recommended and rule.when == "missing":
+        sentence = f"a LimitRange gave {current}, and the policy has no recommendation"
+        draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
-    value, reason = _bounded(rule, resource, found.amount, found.reason, wrote)
-    for earlier in draft.bounds.get((place, resource), ()) if draft.bounds else ():
-        value, reason = _bounded(earlier, resource, quantity.scheduler_value(resource, value), reason)
-    doubt = _doubt(rule, resource, found, own, value) if isinstance(rule, ResourceRequestRule) else None
+    value, reason = _within_bounds(rule, resource, request_origin.amount, request_origin.reason, share_base)
+    # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
+    # request.
+    for earlier_rule in draft.bounds.get((place, resource), ()) if draft.bounds else ():
+        value, reason = _within_bounds(earlier_rule, resource, quantity.scheduler_value(resource, value), reason)
+    doubt = _find_doubt(rule, resource, request_origin, own, value) if isinstance(rule, ResourceRequestRule) else None
     if doubt is not None:
-        draft.leave(name, doubt)
+        draft.leave_unchanged(name, doubt)
         return
+    # The last step, so that a policy that gives nothing leaves the field to the next one.
     if draft.decide_first(name, value):
         draft.requests[place, resource] = ResourceRequest(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
             changes_guaranteed=draft.changes_guaranteed,
-            wrote=wrote if wrote is not None and _is_share(rule) else None,
+            wrote=share_base if share_base is not None and _is_share(rule) else None,
         )  # fmt: skip
 
 
 def _is_share(rule: RequestRule) -> bool:
-    """Does what the rule gives depend on what is written, so that it would be another one the next time?"""
+    """Returns whether the result depends on the current request, so that applying the rule a second time would change
+    it again."""
     if rule.from_ == "request":
+        # 100% of the request is the request: applying it again changes nothing.
         return rule.percent < 100
     if rule.from_ != "usage":
         return False
     return isinstance(rule, ResourceRequestRule) and (rule.min_percent is not None or rule.max_percent is not None)
 
 
-def _wrote(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written:
-    """What a share is a share of: what was written before an earlier share was made of it."""
-    return written_request(subject, name, own) if _is_share(rule) else own
+def _share_base(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written:
+    """Returns what a share is computed from: what the author wrote, before an earlier share was made of it."""
+    return find_written_request(subject, name, own) if _is_share(rule) else own
 
 
-def _is_as_asked(rule: RequestRule, resource: str, own: Written, wrote: Written) -> bool:
-    """Is the request what the rule makes of what was written?"""
+def _is_already_applied(rule: RequestRule, resource: str, own: Written, share_base: Written) -> bool:
+    """Returns whether the request already is what the rule makes of the author's value."""
     if rule.percent == 100:
         return not _is_outside(rule, own)
-    amount = _part(rule, resource, wrote)
-    return quantity.same(own, _bounded(rule, resource, amount, _NO_REASON)[0])
+    amount = _share_of_request(rule, resource, share_base)
+    return quantity.same(own, _within_bounds(rule, resource, amount, _NO_REASON)[0])
 
 
-def _part(rule: RequestRule, resource: str, wrote: Written) -> int:
-    """The share of what was written, rounded up to the rule's step."""
+def _share_of_request(rule: RequestRule, resource: str, share_base: Written) -> int:
+    """Returns the share of the author's value, rounded up to the rule's step."""
     if rule.percent == 100:
-        return quantity.scheduler_value(resource, wrote)
-    step = _step(rule, resource)
-    return -(-quantity.scheduler_value(resource, wrote) * rule.percent // (100 * step)) * step
+        return quantity.scheduler_value(resource, share_base)
+    step = _rounding_step(rule, resource)
+    return -(-quantity.scheduler_value(resource, share_base) * rule.percent // (100 * step)) * step
 
 
 _NO_REASON = reasons.POLICY_SAYS("")
 
 
-def _has_given(
-    draft: PodChanges, place: ContainerRef, resource: str, own: Written, sizing: autoscalers.VpaConstraints | None
+def _is_given_by_earlier_policy(
+    draft: PodChanges, place: ContainerRef, resource: str, own: Written, vpa: autoscalers.VpaConstraints | None
 ) -> bool:
-    """Is this request what an earlier policy would have given, had none been written? Then it counts as that policy's:
-    a manifest that was admitted once, and is admitted again with what it was given, stays as it is."""
+    """Returns whether this request is what an earlier policy would have given, had the author written none. Then it
+    counts as that policy's: a manifest copied from a cluster is admitted again without a change."""
     return any(
-        isinstance(found := _found(rule, draft.subject, place, resource, None, sizing), _Origin)
-        and quantity.same(own, _bounded(rule, resource, found.amount, found.reason)[0])
+        isinstance(origin := _find_origin(rule, draft.subject, place, resource, None, vpa), _RequestOrigin)
+        and quantity.same(own, _within_bounds(rule, resource, origin.amount, origin.reason)[0])
         for rule in draft.yielding.get((place, resource), ())
     )
 
@@ -247,16 +268,18 @@ def _propose_target(
     draft: PodChanges,
     place: ContainerRef,
     own: Written | None,
-    sizing: autoscalers.VpaConstraints,
+    vpa: autoscalers.VpaConstraints,
     resource: str,
 ) -> None:
-    """What the VPA's webhook would write, where the author wrote no request: that webhook may miss the pod."""
-    field, name = f"{place.name}.requests.{resource}", sizing.name
+    """Wants what the VPA's webhook would write, where the author wrote no request: that webhook may miss the pod."""
+    field, name = f"{place.name}.requests.{resource}", vpa.name
     if own is not None:
         if rule.when == "always":
-            draft.leave(field, reasons.VPA_DECIDES(f"VPA {name} recommends {resource} for {place.container.name}"))
+            draft.leave_unchanged(
+                field, reasons.VPA_DECIDES(f"VPA {name} recommends {resource} for {place.container.name}")
+            )
         return
-    value = quantity.format_quantity(resource, sizing.target or 0)
+    value = quantity.format_quantity(resource, vpa.target or 0)
     if draft.decide_first(field, value):
         draft.requests[place, resource] = ResourceRequest(
             place=place, resource=resource, value=value, policy=draft.policy,
@@ -264,215 +287,241 @@ def _propose_target(
         )  # fmt: skip
 
 
-class _Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A number for a request, and where it is from."""
+class _RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A number for a request, and where it comes from."""
 
     amount: int
     """The scheduler's number."""
     reason: Reason
     confidence: float | None = None
-    """Of a recommendation; None where it tells none, and of everything else."""
+    """The recommendation's confidence; None where it has none, and for every other origin."""
     is_recommended: bool = False
     is_young: bool = False
-    """Less than a day is known: it may fill a missing request, or raise one that is below what was used."""
+    """Less than a day of usage is known: the number may fill a missing request, or raise one that is below the use."""
     used: int = 0
-    """P95 of what was used."""
+    """P95 of the recorded use."""
 
 
+# The confidence from which a recommendation may lower a request, where the policy sets no other one.
 LOWERING_CONFIDENCE = 0.5
-"""From which on a recommendation may lower a request, where the policy demands nothing else."""
 
 
-def _found(
+def _find_origin(
     rule: RequestRule,
     subject: PodContext,
     place: ContainerRef,
     resource: str,
-    written: Written | None,
-    sizing: autoscalers.VpaConstraints | None,
-) -> _Origin | Reason | None:
-    """The reason where nothing is known and the rule has no default; None where it has nothing to say."""
+    share_base: Written | None,
+    vpa: autoscalers.VpaConstraints | None,
+) -> _RequestOrigin | Reason | None:
+    """Returns the number that the rule gives; a Reason where there is no usage and the rule has no default; None where
+    the rule gives nothing."""
     if rule.from_ == "limit":
         limit = limits_of(place.container.resources).get(resource)
-        return None if limit is None else _share(rule, resource, limit)
+        return None if limit is None else _share_of_limit(rule, resource, limit)
     if isinstance(rule, ResourceRequestRule) and rule.from_ == "usage":
-        usage = _usage(subject, place, resource, rule.max_age)
+        # A workload of many owners (CronJob, Job) has its history at the topmost one.
+        usage = _find_usage(subject, place, resource, rule.max_age)
         if isinstance(usage, ContainerUsage):
-            found = _percentile(rule, resource, usage, sizing)
-            if written is not None or _is_sure(found, rule.min_confidence):
-                return found
+            origin = _origin_from_usage(rule, resource, usage, vpa)
+            # Where the author wrote a request, the confidence is checked later, together with the value.
+            if share_base is not None or _has_confidence(origin, rule.min_confidence):
+                return origin
             usage = NotYet(
-                reason=reasons.LOW_CONFIDENCE(f"the recommendation is sure to {found.confidence:.0%} only"),
-                have=f"{found.confidence:.2f}", need=f"a confidence of {rule.min_confidence:g}",
+                reason=reasons.LOW_CONFIDENCE(f"the recommendation has a confidence of {origin.confidence:.0%} only"),
+                have=f"{origin.confidence:.2f}", need=f"a confidence of {rule.min_confidence:g}",
             )  # fmt: skip
-        if written is not None or rule.otherwise is None:
+        if share_base is not None or rule.otherwise is None:
             return usage.reason
         sentence = f"{usage.reason}; the policy says {rule.otherwise}"
-        return _Origin(amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.FROM_DEFAULT(sentence))
-    if rule.from_ == "request" and written is not None:
+        return _RequestOrigin(
+            amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.FROM_DEFAULT(sentence)
+        )
+    if rule.from_ == "request" and share_base is not None:
         if rule.percent == 100:
-            reason = reasons.POLICY_SAYS(f"the container asks for {written} itself")
+            reason = reasons.POLICY_SAYS(f"the container asks for {share_base} itself")
         else:
-            reason = reasons.FROM_REQUEST(f"{rule.percent}% of {written}, which the container asks for")
-        return _Origin(amount=_part(rule, resource, written), reason=reason)
+            reason = reasons.FROM_REQUEST(f"{rule.percent}% of {share_base}, which the container asks for")
+        return _RequestOrigin(amount=_share_of_request(rule, resource, share_base), reason=reason)
     if rule.otherwise is None:
         return None
     sentence = f"the policy says {rule.otherwise}"
-    return _Origin(amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.POLICY_SAYS(sentence))
+    return _RequestOrigin(
+        amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.POLICY_SAYS(sentence)
+    )
 
 
-def _usage(subject: PodContext, place: ContainerRef, resource: str, max_age: int | None) -> ContainerUsage | NotYet:
-    """What the topmost owner that usage is known of was seen to use; NotYet where there is none, or it had ended
-    before that owner was made."""
-    answer: NotYet | None = None
+def _find_usage(
+    subject: PodContext, place: ContainerRef, resource: str, max_age: int | None
+) -> ContainerUsage | NotYet:
+    """Returns the recorded usage of the topmost owner that has any; NotYet where none has, or where it ended before
+    that owner was created."""
+    not_yet: NotYet | None = None
     for owner, usage in subject.usage_of(place.container.name):
         if isinstance(usage, NotYet):
-            answer = answer or usage
+            not_yet = not_yet or usage
         elif usage.of(resource) is not None:
-            return _ended(subject, owner, usage, max_age) or usage
-    if answer is not None:
-        return answer
+            return _find_ended(subject, owner, usage, max_age) or usage
+    if not_yet is not None:
+        return not_yet
     sentence = f"no usage is known of container {place.container.name}"
     return NotYet(reason=reasons.FROM_DEFAULT(sentence), have="no history", need="a day of usage")
 
 
-def _ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
-    """NotYet where the recommendation ended before its owner was made. An owner that stood before the end keeps what
-    its pods were given, so that no day changes the requests of a whole cluster; so does one whose age is not known."""
+def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
+    """Returns NotYet where the recommendation ended before its owner was created. An owner that existed before the end
+    keeps what its pods got, so that no date changes the requests of a whole cluster; so does an owner whose age is not
+    known."""
     end, created = usage.end(max_age), subject.facts.created.get((subject.namespace, owner.kind, owner.name))
+    # An owner without a known creation time keeps what it has: that is the smaller surprise.
     if end is None or created is None or created <= end:
         return None
-    whose = f"{owner.kind} {subject.namespace}/{owner.name}"
-    sentence = f"the recommendation for {whose} ended on {written_at(end)[:10]}, before the {owner.kind} was made"
+    owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
+    sentence = f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before the {owner.kind} was made"
     return NotYet(reason=reasons.RECOMMENDATION_ENDED(sentence), have="an ended recommendation", need="newer usage")
 
 
-def _is_sure(found: _Origin, least: float | None) -> bool:
-    return least is None or found.confidence is None or found.confidence >= least
+def _has_confidence(origin: _RequestOrigin, min_confidence: float | None) -> bool:
+    return min_confidence is None or origin.confidence is None or origin.confidence >= min_confidence
 
 
-def _doubt(
-    rule: ResourceRequestRule, resource: str, found: _Origin, written: Written | None, value: str
+def _find_doubt(
+    rule: ResourceRequestRule, resource: str, origin: _RequestOrigin, own: Written | None, value: str
 ) -> Reason | None:
-    """Why a recommendation is not sure enough to replace what the container asks for; None where it is.
+    """Returns why a recommendation is not certain enough to replace what the container asks for; None where it is.
 
-    A policy's `minConfidence` counts for raises, too: the second call of a webhook sees the policy's own `otherwise`.
+    A policy's `minConfidence` counts for raises, too: the second call of the webhook gets the policy's own `otherwise`
+    as the current request.
     """
-    if written is not None and found.is_young and found.used <= quantity.scheduler_value(resource, written):
-        return reasons.YOUNG_HISTORY(f"the container asks for {written}, and less than a day of its use is known")
-    least = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
-    if written is None or not found.is_recommended or _is_sure(found, least):
+    if own is not None and origin.is_young and origin.used <= quantity.scheduler_value(resource, own):
+        return reasons.YOUNG_HISTORY(f"the container asks for {own}, and less than a day of its use is known")
+    min_confidence = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
+    if own is None or not origin.is_recommended or _has_confidence(origin, min_confidence):
         return None
     if rule.min_confidence is None and quantity.scheduler_value(resource, value) >= quantity.scheduler_value(
-        resource, written
+        resource, own
     ):
         return None
-    return reasons.LOW_CONFIDENCE(f"{found.reason}; to replace {written} a confidence of {least:g} is needed")
+    return reasons.LOW_CONFIDENCE(f"{origin.reason}; a confidence of {min_confidence:g} is needed to replace {own}")
 
 
-def _percentile(
-    rule: ResourceRequestRule, resource: str, usage: ContainerUsage, sizing: autoscalers.VpaConstraints | None
-) -> _Origin:
+def _origin_from_usage(
+    rule: ResourceRequestRule, resource: str, usage: ContainerUsage, vpa: autoscalers.VpaConstraints | None
+) -> _RequestOrigin:
+    """Returns the number that follows from usage, with the sentence that explains it."""
     percentiles = usage.of(resource)
     assert percentiles is not None
-    is_first = sizing is not None and sizing.corrects and rule.under_vpa == "p5"
-    number = _first(resource, percentiles) if is_first else _static(rule, resource, percentiles)
+    is_first = vpa is not None and vpa.corrects and rule.under_vpa == "p5"
+    number = _first_number(resource, percentiles) if is_first else _static_number(rule, resource, percentiles)
+    # The confidence belongs to this very amount: a larger request is more certain to be enough.
     confidence, history = confidence_at(resource, percentiles, number.amount, usage.confidence_of(resource)), ""
     if usage.days is not None:
         history += f" over {usage.days:g} days"
     if usage.last_sample_at is not None:
         history += f" up to {written_at(usage.last_sample_at)[:10]}"
     if confidence is not None and confidence < 1:
-        history += f" (sure to {confidence:.0%})"
-    why = ""
-    if sizing is not None:
-        why = f", VPA {sizing.name} takes over" if sizing.corrects else f"; of VPA {sizing.name}: {sizing.uncorrected}"
+        history += f" (confidence {confidence:.0%})"
+    vpa_note = ""
+    if vpa is not None:
+        vpa_note = f", VPA {vpa.name} takes over" if vpa.corrects else f"; of VPA {vpa.name}: {vpa.uncorrected}"
     value = quantity.format_quantity(resource, number.amount)
-    doubtful = "" if is_first else "".join(f"; {doubt}" for doubt in doubts(resource, percentiles, number.amount))
-    reason = number.code(f"{number.origin}{history} is {value}{why}{doubtful}")
-    return _Origin(
+    doubt_notes = "" if is_first else "".join(f"; {doubt}" for doubt in doubts(resource, percentiles, number.amount))
+    reason = number.code(f"{number.origin}{history} is {value}{vpa_note}{doubt_notes}")
+    return _RequestOrigin(
         amount=number.amount, reason=reason, confidence=confidence, is_recommended=True, is_young=percentiles.young,
         used=quantity.scheduler_value(resource, percentiles.p95),
     )  # fmt: skip
 
 
-class _Number(msgspec.Struct, frozen=True, gc=False):
-    """A number of what was used, as the scheduler counts, and what people call it."""
+class _UsageNumber(msgspec.Struct, frozen=True, gc=False):
+    """A number of recorded use, in the scheduler's units, and its name for people."""
 
     amount: int
     origin: str
     code: Code = reasons.FROM_USAGE
 
 
-def _first(resource: str, usage: Percentiles) -> _Number:
-    return _Number(quantity.scheduler_value(resource, usage.p5), f"P5{_of_peaks(resource)}")
+def _first_number(resource: str, usage: Percentiles) -> _UsageNumber:
+    return _UsageNumber(quantity.scheduler_value(resource, usage.p5), f"P5{_peaks_suffix(resource)}")
 
 
-def _static(rule: ResourceRequestRule, resource: str, usage: Percentiles) -> _Number:
-    """By the policy's rule; by P95 where the recommender gave no answer of its own. Never below what a container needs
-    that was killed for want of memory."""
-    asked = usage_rule.parse(rule.rule)
-    more = f" and {asked.headroom_percent}%" if asked.headroom_percent else ""
-    if asked.percentile is None and usage.request is not None:
+def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles) -> _UsageNumber:
+    """Returns the number that the policy's rule selects, or P95 where the recommender published no adaptive number. It
+    is never below what a container needs that was killed because it ran out of memory."""
+    parsed_rule = usage_rule.parse(rule.rule)
+    headroom = f" and {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
+    if parsed_rule.percentile is None and usage.request is not None:
         code = reasons.OOM_KILLED if usage.bound == "oom-kill" else reasons.FROM_USAGE
-        found = _Number(quantity.scheduler_value(resource, usage.request), origin(resource, usage), code)
+        number = _UsageNumber(quantity.scheduler_value(resource, usage.request), origin(resource, usage), code)
     else:
-        percentile = Decimal(95) if asked.percentile is None else asked.percentile
-        written = usage.of(percentile)
+        percentile = Decimal(95) if parsed_rule.percentile is None else parsed_rule.percentile
+        recorded = usage.of(percentile)
         name = "the largest" if percentile == 100 else f"P{percentile.normalize():f}"
-        if written is None:
-            name, written = "P95", usage.p95
-        found = _Number(quantity.scheduler_value(resource, written), f"{name}{_of_peaks(resource)}")
-    found = _Number(asked.with_headroom(found.amount), found.origin + more, found.code)
+        # A percentile that this recommendation does not hold: it was published by an older version.
+        if recorded is None:
+            name, recorded = "P95", usage.p95
+        number = _UsageNumber(quantity.scheduler_value(resource, recorded), f"{name}{_peaks_suffix(resource)}")
+    number = _UsageNumber(parsed_rule.with_headroom(number.amount), number.origin + headroom, number.code)
     bounds = [(usage.floor, killed(usage), reasons.OOM_KILLED)]
     if rule.pods == "largest":
         bounds.append((usage.pod_use, f"what pod {usage.pod} uses on average", reasons.FROM_USAGE))
-    for amount, what, code in bounds:
-        if amount is not None and quantity.scheduler_value(resource, amount) > found.amount:
-            found = _Number(quantity.scheduler_value(resource, amount), what, code)
-    return found
+    # The largest of these floors gives the reason.
+    for amount, description, code in bounds:
+        if amount is not None and quantity.scheduler_value(resource, amount) > number.amount:
+            number = _UsageNumber(quantity.scheduler_value(resource, amount), description, code)
+    return number
 
 
-def _of_peaks(resource: str) -> str:
+def _peaks_suffix(resource: str) -> str:
     return " of peaks" if resource == "memory" else ""
 
 
-def _share(rule: RequestRule, resource: str, limit: Written) -> _Origin:
-    step = _step(rule, resource)
-    part = quantity.scheduler_value(resource, limit) * rule.percent // 100
-    number = max(part // step * step, min(step, part), 1)
-    return _Origin(amount=number, reason=reasons.FROM_LIMIT(f"{rule.percent}% of the limit {limit}"))
+def _share_of_limit(rule: RequestRule, resource: str, limit: Written) -> _RequestOrigin:
+    """Returns the share of the container's limit, rounded down to the rule's step."""
+    step = _rounding_step(rule, resource)
+    exact = quantity.scheduler_value(resource, limit) * rule.percent // 100
+    # A share below one step is not rounded down to zero.
+    amount = max(exact // step * step, min(step, exact), 1)
+    return _RequestOrigin(amount=amount, reason=reasons.FROM_LIMIT(f"{rule.percent}% of the limit {limit}"))
 
 
-def _bounded(
-    rule: RequestRule, resource: str, number: int, reason: Reason, wrote: Written | None = None
+def _within_bounds(
+    rule: RequestRule, resource: str, amount: int, reason: Reason, share_base: Written | None = None
 ) -> tuple[str, Reason]:
-    """The amount within what the rule allows. wrote: what shares of the written request are taken of."""
-    step = _step(rule, resource)
-    rounded = number if rule.from_ in ("limit", "request") else -(-number // step) * step
-    if isinstance(rule, ResourceRequestRule) and wrote is not None:
-        rounded, reason = _within_shares(rule, resource, rounded, reason, wrote)
-    least = quantity.scheduler_value(resource, rule.min) if rule.min else 1
-    most = quantity.scheduler_value(resource, rule.max) if rule.max else None
-    if rounded < least:
-        rounded, reason = least, reasons.REQUEST_RAISED(f"{reason}; the policy's min is {rule.min or 1}")
-    if most is not None and rounded > most:
-        rounded, reason = most, reasons.REQUEST_CAPPED(f"{reason}; the policy's max is {rule.max}")
+    """Returns the amount within the policy's bounds, and the reason for the last bound that changed it.
+
+    share_base: what shares of the author's request are computed from.
+    """
+    step = _rounding_step(rule, resource)
+    rounded = amount if rule.from_ in ("limit", "request") else -(-amount // step) * step
+    if isinstance(rule, ResourceRequestRule) and share_base is not None:
+        rounded, reason = _within_percentages(rule, resource, rounded, reason, share_base)
+    minimum = quantity.scheduler_value(resource, rule.min) if rule.min else 1
+    maximum = quantity.scheduler_value(resource, rule.max) if rule.max else None
+    if rounded < minimum:
+        rounded, reason = minimum, reasons.REQUEST_RAISED(f"{reason}; the policy's min is {rule.min or 1}")
+    if maximum is not None and rounded > maximum:
+        rounded, reason = maximum, reasons.REQUEST_CAPPED(f"{reason}; the policy's max is {rule.max}")
     return quantity.format_quantity(resource, rounded), reason
 
 
-def _within_shares(
-    rule: ResourceRequestRule, resource: str, number: int, reason: Reason, wrote: Written
+def _within_percentages(
+    rule: ResourceRequestRule, resource: str, amount: int, reason: Reason, share_base: Written
 ) -> tuple[int, Reason]:
-    """Between `minPercent` and `maxPercent` of what was written, which are rounded towards it."""
-    whole = quantity.scheduler_value(resource, wrote)
-    if rule.min_percent is not None and number < (least := -(-whole * rule.min_percent // 100)):
-        return least, reasons.REQUEST_RAISED(f"{reason}; the policy's minPercent is {rule.min_percent}% of {wrote}")
-    if rule.max_percent is not None and number > (most := max(1, whole * rule.max_percent // 100)):
-        return most, reasons.REQUEST_CAPPED(f"{reason}; the policy's maxPercent is {rule.max_percent}% of {wrote}")
-    return number, reason
+    """Brings the amount between `minPercent` and `maxPercent` of the author's request. Both are rounded towards that
+    request."""
+    whole = quantity.scheduler_value(resource, share_base)
+    if rule.min_percent is not None and amount < (minimum := -(-whole * rule.min_percent // 100)):
+        return minimum, reasons.REQUEST_RAISED(
+            f"{reason}; the policy's minPercent is {rule.min_percent}% of {share_base}"
+        )
+    if rule.max_percent is not None and amount > (maximum := max(1, whole * rule.max_percent // 100)):
+        return maximum, reasons.REQUEST_CAPPED(
+            f"{reason}; the policy's maxPercent is {rule.max_percent}% of {share_base}"
+        )
+    return amount, reason
 
 
-def _step(rule: RequestRule, resource: str) -> int:
-    """1m of cpu and 1Mi of memory unless the rule says otherwise; usage below that is kept as it is."""
+def _rounding_step(rule: RequestRule, resource: str) -> int:
+    """Returns the rounding step: 1m of cpu and 1Mi of memory unless the rule sets it."""
     return quantity.scheduler_value(resource, rule.round) if rule.round else (1 if resource == "cpu" else 1 << 20)

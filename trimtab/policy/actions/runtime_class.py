@@ -1,6 +1,6 @@
-"""Which RuntimeClass should this pod run under?
+"""Sets the RuntimeClass of pods.
 
-The class is the one lever for pod overhead: the API server's RuntimeClass admission fills `spec.overhead`, node
+A pod's overhead follows from its class: the API server's RuntimeClass admission plugin fills in `spec.overhead`, node
 selector and tolerations from it in the same request. So by default nothing but `runtimeClassName` is written.
 """
 
@@ -12,122 +12,139 @@ from trimtab.cluster.selectors import covered
 from trimtab.policy import reasons
 from trimtab.policy.affinity_conflicts import contradiction
 from trimtab.policy.field_owners import grows_applied
-from trimtab.policy.field_types import Flag, ObjectName, Required, words
+from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "runtimeClassName"
 
 
-@words
+@policy_type
 class RuntimeClassChoice:
-    """The class a pod runs under; its overhead comes with it."""
+    """The RuntimeClass of pods. The class defines their overhead."""
 
     name: ObjectName
     """A RuntimeClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
     override: Flag = False
-    """Replace another class that the pod names itself, with what that class had brought."""
+    """Replace another class that the pod itself names, with everything that follows from that class."""
     required: Required = False
 
 
-def propose(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Set the class, or say why not."""
+def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Sets the class, or records why not."""
     before = get(draft.spec.runtime_class_name, None)
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
         return
-    obstacle = _obstacle(settings, draft, before)
+    obstacle = _find_obstacle(settings, draft, before)
     if obstacle is not None:
-        draft.leave(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
+        draft.leave_unchanged(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
         return
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if draft.claim(FIELD, before, settings.name, reason, replaces=bool(before) or _kept_list(settings, draft)):
+    if draft.claim_field(
+        FIELD, before, settings.name, reason, replaces=bool(before) or _applied_list_that_grows(settings, draft)
+    ):
+        # None where the old class was deleted: then only the overhead can be recognised as its own.
         old = draft.subject.facts.runtime_classes.get(before or "")
-        draft.spec = change(_without_old(draft, old), runtime_class_name=settings.name)
+        draft.spec = change(_clean_up_old_class(draft, old), runtime_class_name=settings.name)
 
 
-def unmet(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
-    """The field, where the pod would run under another class, or under none."""
+def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
+    """Returns the field where the pod would run under another class, or under none."""
     return None if get(result.spec.runtime_class_name, None) == settings.name else FIELD
 
 
-def _kept_list(settings: RuntimeClassChoice, draft: PodChanges) -> str:
-    """What the class would bring something to and its author applies again as a whole; empty where there is nothing."""
-    brought = draft.subject.facts.runtime_classes[settings.name].scheduling
+def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) -> str:
+    """Returns the list that the class would add to although the pod's author applies it again as a whole; empty where
+    there is none."""
+    class_scheduling = draft.subject.facts.runtime_classes[settings.name].scheduling
     present, selector = get(draft.spec.tolerations, ()), get(draft.spec.node_selector, {})
-    tolerates = all(covered(toleration, present) for toleration in brought.tolerations)
-    if not tolerates and grows_applied(draft.subject, "tolerations"):
+    has_tolerations = all(covered(toleration, present) for toleration in class_scheduling.tolerations)
+    if not has_tolerations and grows_applied(draft.subject, "tolerations"):
         return "tolerations"
-    selects = brought.node_selector.items() <= selector.items()
-    return "nodeSelector" if not selects and grows_applied(draft.subject, "nodeSelector") else ""
+    has_selector = class_scheduling.node_selector.items() <= selector.items()
+    return "nodeSelector" if not has_selector and grows_applied(draft.subject, "nodeSelector") else ""
 
 
-def _obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str | None) -> Reason | None:
+def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str | None) -> Reason | None:
+    """Returns why the class cannot be set; None: nothing prevents it."""
     facts = draft.subject.facts
-    if draft.subject.windows and not settings.required:  # the author writes `os`, and that exempts no pod
+    # The author writes `spec.os` freely, so it does not exempt a pod from a required action.
+    if draft.subject.is_windows and not settings.required:
         return reasons.WINDOWS("a Windows pod gets no RuntimeClass by policy")
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod names RuntimeClass {before} itself")
     if "RuntimeClass" not in facts.known:
         return reasons.FACTS_MISSING("RuntimeClasses are not listed yet")
-    wanted = facts.runtime_classes.get(settings.name)
-    if wanted is None:
+    new_class = facts.runtime_classes.get(settings.name)
+    if new_class is None:
         return reasons.RUNTIME_CLASS_NOT_FOUND(f"RuntimeClass {settings.name} does not exist")
-    bound = None if settings.required else _bound_to_nodes(wanted, draft)
-    return bound or _conflict(wanted, draft, facts.runtime_classes.get(before or ""))
+    node_bound = None if settings.required else _find_node_bound(new_class, draft)
+    return node_bound or _find_conflict(new_class, draft, facts.runtime_classes.get(before or ""))
 
 
-def _bound_to_nodes(wanted: RuntimeClass, draft: PodChanges) -> Reason | None:
-    """Does the pod have its node, or its nodes, whatever the class asks of them?"""
+def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | None:
+    """Returns why the pod's node is decided already, whatever the class requires of nodes; None: it is not."""
     if draft.spec.node_name:
         return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
-    daemon = draft.subject.is_daemon
-    if daemon and not draft.names_daemons and wanted.scheduling.node_selector:
-        return reasons.DAEMON(f"the pod belongs to a DaemonSet, and RuntimeClass {wanted.metadata.name} selects nodes")
+    is_daemon = draft.subject.is_daemon
+    if is_daemon and not draft.names_daemons and new_class.scheduling.node_selector:
+        return reasons.DAEMON(
+            f"the pod belongs to a DaemonSet, and RuntimeClass {new_class.metadata.name} selects nodes"
+        )
     return None
 
 
-def _conflict(wanted: RuntimeClass, draft: PodChanges, old: RuntimeClass | None) -> Reason | None:
-    """Would the API server refuse the pod under this class, or no node take it?"""
-    spec = _bare(draft.spec, old)
+def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: RuntimeClass | None) -> Reason | None:
+    """Returns why the API server would refuse the pod under this class, or no node could take it; None: neither."""
+    spec = _without_class_scheduling(draft.spec, old_class)
     selector = get(spec.node_selector, {})
-    for key, value in wanted.scheduling.node_selector.items():
+    for key, value in new_class.scheduling.node_selector.items():
+        # RuntimeClass admission merges selectors and refuses the pod on a conflict (plugin/pkg/admission/runtimeclass).
         if selector.get(key, value) != value:
-            sentence = f"RuntimeClass {wanted.metadata.name} needs {key}={value}, the pod selects {key}={selector[key]}"
+            sentence = (
+                f"RuntimeClass {new_class.metadata.name} needs {key}={value}, the pod selects {key}={selector[key]}"
+            )
             return reasons.RUNTIME_CLASS_CONFLICT(sentence)
-    merged = change(spec, node_selector={**selector, **wanted.scheduling.node_selector})
+    merged = change(spec, node_selector={**selector, **new_class.scheduling.node_selector})
     impossible = contradiction(merged)
-    return reasons.RUNTIME_CLASS_CONFLICT(f"RuntimeClass {wanted.metadata.name}: {impossible}") if impossible else None
+    return (
+        reasons.RUNTIME_CLASS_CONFLICT(f"RuntimeClass {new_class.metadata.name}: {impossible}") if impossible else None
+    )
 
 
-def _bare(spec: PodSpec, old: RuntimeClass | None) -> PodSpec:
-    """The pod without what its old class had brought."""
-    if old is None:
+def _without_class_scheduling(spec: PodSpec, old_class: RuntimeClass | None) -> PodSpec:
+    """Returns the spec without the scheduling that the old class had added."""
+    if old_class is None:
         return spec
-    brought = old.scheduling
-    selector = {k: v for k, v in get(spec.node_selector, {}).items() if brought.node_selector.get(k) != v}
-    tolerations = tuple(t for t in get(spec.tolerations, ()) if t not in brought.tolerations)
+    class_scheduling = old_class.scheduling
+    # Entries equal to those of the class count as the class's own.
+    selector = {k: v for k, v in get(spec.node_selector, {}).items() if class_scheduling.node_selector.get(k) != v}
+    tolerations = tuple(t for t in get(spec.tolerations, ()) if t not in class_scheduling.tolerations)
     return change(spec, node_selector=selector or UNSET, tolerations=tolerations or UNSET)
 
 
-def _without_old(draft: PodChanges, old: RuntimeClass | None) -> PodSpec:
-    """Cleans up after the old class: its overhead, or the server answers 403; its scheduling, or it stays for ever."""
+def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> PodSpec:
+    """Removes what follows from the old class, and records it. With the old overhead the API server answers 403; the
+    old scheduling would stay for ever."""
     spec = draft.spec
     if spec.overhead is not UNSET:
-        draft.note("overhead", _amounts(spec), None, reasons.CLEANED_UP("it was the old class's"))
+        draft.record_change("overhead", _format_overhead(spec), None, reasons.CLEANED_UP("it was the old class's"))
         spec = change(spec, overhead=UNSET)
-    if old is None:
+    if old_class is None:
         return spec
-    bare = _bare(spec, old)
-    brought = reasons.CLEANED_UP(f"RuntimeClass {old.metadata.name} had brought it")
+    bare = _without_class_scheduling(spec, old_class)
+    cleanup = reasons.CLEANED_UP(f"RuntimeClass {old_class.metadata.name} had brought it")
     for name, before, after in (
         ("nodeSelector", spec.node_selector, bare.node_selector),
         ("tolerations", spec.tolerations, bare.tolerations),
     ):
+        # The whole list is recorded as one change, because entries of the class and of the author cannot be told apart
+        # later.
         if before != after:
-            draft.note(name, "the old class's", None, brought)
+            draft.record_change(name, "the old class's", None, cleanup)
     return bare
 
 
-def _amounts(spec: PodSpec) -> str:
+def _format_overhead(spec: PodSpec) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(get(spec.overhead, {}).items()))

@@ -1,4 +1,4 @@
-"""Which local volumes hold nothing that is worth a node?
+"""Names local volumes that hold nothing worth keeping a node for.
 
 The cluster autoscaler keeps a node whose pods have local storage, unless the pod names the volumes that may be lost:
 `cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes` (cluster-autoscaler/utils/drain,
@@ -9,7 +9,7 @@ from trimtab.cluster.api.meta import UNSET, change, get
 from trimtab.cluster.api.pod import Volume
 from trimtab.cluster.selectors import glob
 from trimtab.policy import reasons
-from trimtab.policy.field_types import Flag, Pattern, Required, words
+from trimtab.policy.field_types import Flag, Pattern, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -17,54 +17,61 @@ LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
-@words
+@policy_type
 class SafeToEvictVolumes:
-    """Scratch volumes that must not keep a node alive."""
+    """Scratch volumes that must not keep the cluster autoscaler from removing a node."""
 
     volumes: tuple[Pattern, ...] = ("*",)
     """Names of emptyDir volumes that may be lost with the pod."""
     host_paths: Flag = False
-    """hostPath volumes of these names, too."""
+    """Include hostPath volumes of these names."""
     required: Required = False
 
 
-def propose(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Name them in the autoscaler's annotation, beside those that are named there already."""
+def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Adds the volumes to the autoscaler's annotation, after those that it already names."""
     annotations = get(draft.metadata.annotations, {})
     name = f"annotations[{LOCAL_VOLUMES}]"
+    # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":
-        draft.leave(name, reasons.NEVER_EVICT("the pod says safe-to-evict: false"))
+        draft.leave_unchanged(name, reasons.NEVER_EVICT("the pod says safe-to-evict: false"))
         return
     before = annotations.get(LOCAL_VOLUMES)
-    named = [part for part in (before or "").split(",") if part]
-    present = set(named)
-    wanted = _scratch(settings, draft.spec.volumes)
-    added = [volume for volume in wanted if volume not in present]
-    if wanted and not added:
-        draft.decide_first(name, before)  # so that what this policy wrote once is not another one's the next time
+    listed = [part for part in (before or "").split(",") if part]
+    present = set(listed)
+    scratch_volumes = _scratch_volumes(settings, draft.spec.volumes)
+    added = [volume for volume in scratch_volumes if volume not in present]
+    if scratch_volumes and not added:
+        # At the second call the annotation already has this policy's volumes; the field must stay this policy's.
+        draft.decide_first(name, before)
         return
-    after = ",".join([*named, *added])
-    if added and draft.claim(name, before, after, reasons.POLICY_SAYS("these volumes hold nothing worth a node")):
-        draft.metadata = change(draft.metadata, annotations={**annotations, LOCAL_VOLUMES: after})
+    text = ",".join([*listed, *added])
+    if added and draft.claim_field(name, before, text, reasons.POLICY_SAYS("these volumes hold nothing worth a node")):
+        draft.metadata = change(draft.metadata, annotations={**annotations, LOCAL_VOLUMES: text})
 
 
-def unmet(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
-    """The annotation, where one of these volumes would still keep a node alive."""
+def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
+    """Returns the annotation where one of these volumes would still keep a node."""
     annotations = get(result.after.pod.metadata.annotations, {})
-    named = set(annotations.get(LOCAL_VOLUMES, "").split(","))
-    kept = annotations.get(SAFE_TO_EVICT) == "false"
-    wanted = _scratch(settings, result.spec.volumes)
-    return f"annotations[{LOCAL_VOLUMES}]" if kept or any(volume not in named for volume in wanted) else None
+    listed = set(annotations.get(LOCAL_VOLUMES, "").split(","))
+    is_never_evicted = annotations.get(SAFE_TO_EVICT) == "false"
+    scratch_volumes = _scratch_volumes(settings, result.spec.volumes)
+    return (
+        f"annotations[{LOCAL_VOLUMES}]"
+        if is_never_evicted or any(volume not in listed for volume in scratch_volumes)
+        else None
+    )
 
 
-def _scratch(settings: SafeToEvictVolumes, volumes: tuple[Volume, ...]) -> list[str]:
-    """A memory-backed emptyDir is no local storage to the autoscaler, but naming it harms nobody: it is left out."""
-    meant = glob(settings.volumes)
-    found = []
+def _scratch_volumes(settings: SafeToEvictVolumes, volumes: tuple[Volume, ...]) -> list[str]:
+    """Returns the names of selected local volumes in order. A memory-backed emptyDir is no local storage to the
+    autoscaler and need not be named."""
+    is_selected = glob(settings.volumes)
+    names = []
     for volume in volumes:
-        empty = get(volume.empty_dir, None)
-        scratch = empty is not None and empty.medium != "Memory"
-        local = scratch or (settings.host_paths and volume.host_path is not UNSET)
-        if local and meant(volume.name):
-            found.append(volume.name)
-    return sorted(found)
+        empty_dir = get(volume.empty_dir, None)
+        is_scratch = empty_dir is not None and empty_dir.medium != "Memory"
+        is_local = is_scratch or (settings.host_paths and volume.host_path is not UNSET)
+        if is_local and is_selected(volume.name):
+            names.append(volume.name)
+    return sorted(names)

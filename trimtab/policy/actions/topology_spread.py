@@ -1,4 +1,4 @@
-"""How should replicas be spread where nobody said so?"""
+"""Spreads replicas over the domains of a topology where their author set no constraint for it."""
 
 from typing import Annotated, Literal
 
@@ -7,23 +7,23 @@ from pydantic import Field
 from trimtab.cluster.api.meta import UNSET, LabelSelector, change, get
 from trimtab.cluster.api.pod import TopologySpreadConstraint
 from trimtab.policy import reasons
-from trimtab.policy.field_types import LabelKey, Required, words
+from trimtab.policy.field_types import LabelKey, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
-_HASH = "pod-template-hash"
+_TEMPLATE_HASH = "pod-template-hash"
 
 
-@words
+@policy_type
 class SpreadConstraint:
     """One constraint, added where the pod has none for this topology."""
 
     topology_key: LabelKey
     """The node label whose values are the domains, such as topology.kubernetes.io/zone."""
     max_skew: Annotated[int, Field(strict=True, ge=1)] = 1
-    """How many more replicas one domain may have than the least."""
+    """How many more replicas a domain may have than the domain with the fewest."""
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """`DoNotSchedule` can keep a pod from starting; the default only prefers."""
+    """`DoNotSchedule` can keep a pod from starting; the default is only a preference."""
     min_domains: Annotated[int, Field(strict=True, ge=1)] | None = None
     """Only with DoNotSchedule."""
 
@@ -32,7 +32,7 @@ class SpreadConstraint:
             raise ValueError("whenUnsatisfiable DoNotSchedule where minDomains is given")
 
 
-@words
+@policy_type
 class TopologySpread:
     """Default spread constraints for pods that have none for the topology."""
 
@@ -43,46 +43,50 @@ class TopologySpread:
         "app",
         "k8s-app",
     )
-    """Labels that tell replicas of one workload; the first that the pod carries is used."""
+    """Labels that select the replicas of one workload; the first that the pod has is used."""
     required: Required = False
 
     def __post_init__(self) -> None:
         keys = [constraint.topology_key for constraint in self.constraints]
         if len(set(keys)) < len(keys):
+            # Two constraints of one topology with equal selectors differ only in how strict they are.
             raise ValueError("each topologyKey once")
 
 
-def propose(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Add what is missing, topology by topology."""
+def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+    """Adds the constraints that are missing, one for each topology."""
     key = next((label for label in settings.by if label in draft.subject.labels), None)
-    placed = draft.spec.node_name or draft.subject.is_daemon
-    if placed and not settings.required:
+    # Constraints cannot move a pod whose node is decided already.
+    has_node = draft.spec.node_name or draft.subject.is_daemon
+    if has_node and not settings.required:
         return
+    # A constraint without a selector counts no pods at all (PodTopologySpread).
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")
         for spread in settings.constraints:
-            draft.leave(f"topologySpreadConstraints[{spread.topology_key}]", reason)
+            draft.leave_unchanged(f"topologySpreadConstraints[{spread.topology_key}]", reason)
         return
     for spread in settings.constraints:
-        _add(spread, key, draft)
+        _add_constraint(spread, key, draft)
 
 
-def unmet(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
-    """The first topology over which nothing spreads the pod."""
+def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
+    """Returns the first topology that no constraint of the pod spreads over."""
     present = {constraint.topology_key for constraint in get(result.spec.topology_spread_constraints, ())}
     missing = (spread.topology_key for spread in settings.constraints if spread.topology_key not in present)
     return next((f"topologySpreadConstraints[{key}]" for key in missing), None)
 
 
-def _add(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
+def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
     name = f"topologySpreadConstraints[{spread.topology_key}]"
     present = get(draft.spec.topology_spread_constraints, ())
-    written = draft.subject.pod.spec.topology_spread_constraints
-    if written is not UNSET and any(c.topology_key == spread.topology_key for c in written):
-        draft.leave(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
+    author_constraints = draft.subject.pod.spec.topology_spread_constraints
+    # Compared with the author's pod: an earlier policy may have added a constraint for the same topology.
+    if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):
+        draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
         return
     text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
-    if draft.claim(name, None, text, reasons.POLICY_SAYS("the policy spreads replicas")):
+    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads replicas")):
         constraint = TopologySpreadConstraint(
             max_skew=spread.max_skew,
             topology_key=spread.topology_key,
@@ -90,6 +94,6 @@ def _add(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
             label_selector=LabelSelector(match_labels={key: draft.subject.labels[key]}),
             min_domains=UNSET if spread.min_domains is None else spread.min_domains,
             # Replicas of an old revision must not keep those of the new one from spreading (KEP-3243).
-            match_label_keys=(_HASH,) if _HASH in draft.subject.labels else (),
+            match_label_keys=(_TEMPLATE_HASH,) if _TEMPLATE_HASH in draft.subject.labels else (),
         )
         draft.spec = change(draft.spec, topology_spread_constraints=(*present, constraint))

@@ -56,8 +56,8 @@ class PlanningContext:
     moved: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved recently: they are not moved again."""
     aims: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Pool → nodes that the plan in progress drains: no other node is drained before its pods have settled, and those of
-    them that cannot be drained now receive no pods. A pool without an entry is planned anew."""
+    """Pool → nodes that the plan in progress drains: no other node is drained before its pods have settled, and those
+    of them that cannot be drained now receive no pods. A pool without an entry is planned anew."""
     waived_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that count as free to move, whatever keeps them, for plan variants."""
     plans_karpenter: bool = False

@@ -119,7 +119,8 @@ FOREIGN_CORDON = Code(
     "cordoned-by-another", "Another client cordoned it.", "Uncordon it, or wait until that client is done."
 )
 DOUBTFUL_CORDON = Code(
-    "annotation-not-authentic", "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
+    "annotation-not-authentic",
+    "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
     "See `trimtab doctor`; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
 )  # fmt: skip
 GOING_NODE = Code("node-being-deleted", "Another client is deleting it.", "Nothing.")

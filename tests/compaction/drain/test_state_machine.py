@@ -169,7 +169,7 @@ def test_a_node_somebody_deletes_is_left_alone(key: str) -> None:
 )
 def test_what_may_no_longer_be_done_is_taken_back_but_an_empty_node_waits(view: Any) -> None:
     assert ended(step(note(leaving("web-1")), *WEB, **view)) == ("drain-stopped", FailureCause.NOBODY)
-    assert waits(step(mark_emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-left-empty"
+    assert waits(step(mark_emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-waits-for-autoscaler"
 
 
 @pytest.mark.parametrize(

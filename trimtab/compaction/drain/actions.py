@@ -142,7 +142,8 @@ SCALER_CHANGED = Code(
 )  # fmt: skip
 NOT_TAKEN = Code("drain-node-not-removed", "The cluster autoscaler did not remove the empty node.", "Read the message.")
 AHEAD = Code(
-    "drain-annotation-clock-ahead", "An annotation was written by a clock that is ahead: its deadlines count from now on.",
+    "drain-annotation-clock-ahead",
+    "An annotation was written by a clock that is ahead: its deadlines count from now on.",
     "Synchronize the clocks of the nodes.",
 )  # fmt: skip
 ODD_NOTE = Code(
@@ -160,7 +161,8 @@ NOTE_MISSING = Code(
     "its annotation alone.",
 )  # fmt: skip
 FAULT = Code(
-    "drain-internal-error", "The next step of the drain could not be decided because of a bug in Trimtab: the node is released.",
+    "drain-internal-error",
+    "The next step of the drain could not be decided because of a bug in Trimtab: the node is released.",
     "See the log for the traceback, and report the bug.",
 )  # fmt: skip
 STOPPING = Code(
